@@ -1,0 +1,75 @@
+//! `tailtrim-agent analyze`.
+#![allow(clippy::print_stderr, reason = "the agent is where output happens")]
+
+use crate::args::{Analyze, Mask, Stamps};
+use crate::exit::Exit;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use tailtrim_linux::source::{self, Reading};
+use tailtrim_model::analysis::{AnalysisError, Options, analyze};
+use tailtrim_model::capture::StampSource;
+use tailtrim_model::matching::Window;
+use tailtrim_model::signature::Rewrites;
+use tailtrim_model::summary::Summary;
+
+/// Runs the verb and prints its result.
+pub(crate) fn run(request: &Analyze) -> Exit {
+    match summary(request) {
+        Ok(summary) => print(&summary),
+        Err(error) => {
+            eprintln!("error: {error}");
+            if let AnalysisError::Capture(error) = error
+                && let Some(hint) = error.hint()
+            {
+                eprintln!("hint: {hint}");
+            }
+            Exit::Usage
+        }
+    }
+}
+
+fn print(summary: &Summary) -> Exit {
+    let mut output = io::stdout().lock();
+    let written = serde_json::to_writer_pretty(&mut output, summary)
+        .map_err(io::Error::from)
+        .and_then(|()| writeln!(output));
+    match written {
+        Ok(()) if summary.samples == 0 => Exit::Negative,
+        Ok(()) => Exit::Success,
+        // The reader has what it wanted (`| head`).
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+        Err(error) => {
+            eprintln!("error: the result cannot be written: {error}");
+            Exit::Usage
+        }
+    }
+}
+
+fn summary(request: &Analyze) -> Result<Summary, AnalysisError> {
+    let reading = Reading {
+        stamps: match request.stamps {
+            Stamps::Header => StampSource::Header,
+            Stamps::X552 => StampSource::X552Trailer,
+        },
+        salvage: request.salvage,
+    };
+    let mut ingress = source::open(&request.ingress, reading)?;
+    let mut egress = source::open(&request.egress, reading)?;
+    let masked = |mask| request.mask.contains(&mask);
+    let options = Options {
+        window: Window { window_ns: request.window, ..Window::default() },
+        trim_ns: request.trim,
+        rewrites: Rewrites {
+            nat: masked(Mask::Nat),
+            tos: masked(Mask::Tos),
+            tunnel: masked(Mask::Tunnel),
+        },
+        selection: request.signature.clone(),
+        quantiles: request.quantiles.clone(),
+        confidence: request.confidence,
+        ..Options::default()
+    };
+    let analysis =
+        analyze(&mut ingress, &mut egress, &options, &mut (), |_| ControlFlow::Continue(()))?;
+    Ok(analysis.summary)
+}

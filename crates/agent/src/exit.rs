@@ -1,0 +1,20 @@
+//! Exit codes, the same for every verb and for the Python command line.
+
+use std::process::ExitCode;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Success = 0,
+    /// Done, and the answer is no: nothing matched.
+    Negative = 1,
+    /// The request or its input is wrong (clap uses the same for its own errors).
+    Usage = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

@@ -1,0 +1,4 @@
+//! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
+
+pub mod source;
+mod sys;

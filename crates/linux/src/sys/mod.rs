@@ -1,0 +1,4 @@
+//! Calls whose soundness rests on more than the type system.
+#![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
+
+pub(crate) mod map;

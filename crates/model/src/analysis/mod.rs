@@ -1,0 +1,396 @@
+//! Two captures in, the tail out: drives reading, signing, matching and statistics in one pass.
+
+mod burst;
+mod gaps;
+mod latencies;
+mod report;
+mod tap;
+
+pub use burst::{Bursts, POSITIONS};
+pub use latencies::{Sample, Sink};
+
+use crate::capture::{Capture, CaptureError, Format, Record};
+use crate::matching::{Fate, Matcher, Window};
+use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
+use crate::stats::{Histogram, Probability, Ranked};
+use crate::summary::{self, Summary};
+use latencies::Latencies;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use tap::{Tap, second};
+
+/// How to analyse.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How far apart the stamps of a packet may be.
+    pub window: Window,
+    /// Samples that leave within this of the first matched egress stamp do not count.
+    pub trim_ns: i64,
+    /// Fields that the device under test rewrites.
+    pub rewrites: Rewrites,
+    /// Bytes that make the signature, instead of the default ones.
+    pub selection: Option<Selection>,
+    /// Quantiles asked for beside those that are always given.
+    pub quantiles: Vec<Probability>,
+    /// Confidence of the intervals.
+    pub confidence: Probability,
+    /// How many of the worst packets to keep.
+    pub worst: usize,
+}
+
+impl Default for Options {
+    /// What the papers do: 5 s window, 1 s trim, the 5,000 worst packets; 95 % intervals.
+    fn default() -> Self {
+        Self {
+            window: Window::default(),
+            trim_ns: 1_000_000_000,
+            rewrites: Rewrites::default(),
+            selection: None,
+            quantiles: Vec::new(),
+            confidence: Probability::P95,
+            worst: 5_000,
+        }
+    }
+}
+
+/// Why an analysis did not come to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnalysisError {
+    /// One of the captures cannot be read.
+    #[error(transparent)]
+    Capture(#[from] CaptureError),
+    /// The sink could not take a sample.
+    #[error("samples cannot be kept: {0}")]
+    Sink(#[source] std::io::Error),
+    /// The progress callback asked to stop.
+    #[error("stopped on request")]
+    Stopped,
+}
+
+/// What happened at the taps in one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Second {
+    /// Seconds since the first ingress stamp.
+    pub second: i64,
+    /// Frames and L2 bytes that entered.
+    pub ingress_packets: u64,
+    /// Bytes on the wire, without FCS, that entered.
+    pub ingress_bytes: u64,
+    /// Frames that left.
+    pub egress_packets: u64,
+    /// Bytes on the wire, without FCS, that left.
+    pub egress_bytes: u64,
+    /// Packets that entered and were lost, trimmed ones included.
+    pub lost: u64,
+    /// Samples that entered.
+    pub samples: u64,
+    /// The largest latency of those samples, in ns.
+    pub max_latency_ns: Option<i64>,
+}
+
+/// One of the worst packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Worst {
+    /// The packet.
+    pub sample: Sample,
+    /// Its place among the samples in the order in which they left, from 0.
+    pub index: u64,
+}
+
+/// The result of an analysis.
+pub struct Analysis {
+    /// The result in numbers, as it is printed and stored.
+    pub summary: Summary,
+    /// Every latency and how often it occurred.
+    pub latencies: Ranked,
+    /// Inter-packet gaps at the ingress tap.
+    pub ingress_gaps: Histogram,
+    /// Inter-packet gaps at the egress tap.
+    pub egress_gaps: Histogram,
+    /// RFC 3393 delay variation of successive delivered packets.
+    pub delay_variation: Histogram,
+    /// The worst packets, worst first.
+    pub worst: Vec<Worst>,
+    /// What happened when, by second.
+    pub seconds: Vec<Second>,
+    /// Latencies by position in the burst, where the traffic came in bursts.
+    pub bursts: Option<Bursts>,
+}
+
+/// Batches between two calls of the progress callback: about a million frames.
+const PROGRESS_BATCHES: u32 = 8_192;
+
+/// Analyses two captures. Samples go to `sink` as they are matched; `progress` is told now and then how
+/// many bytes of both captures are done with and may ask to stop.
+///
+/// # Errors
+/// [`AnalysisError::Capture`] at the first damage of a capture that is not salvaged, otherwise what
+/// `sink` or `progress` caused.
+pub fn analyze<S: Sink>(
+    ingress: &mut Capture,
+    egress: &mut Capture,
+    options: &Options,
+    sink: &mut S,
+    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+) -> Result<Analysis, AnalysisError> {
+    let mut run = Run::start(ingress, egress, options)?;
+    let mut batches = 0_u32;
+    loop {
+        if run.ingress.peek().is_none() && !run.ingress.is_ended() {
+            run.ingress.refill(&run.signer)?;
+            batches += 1;
+        } else if run.egress.peek().is_none() && !run.egress.is_ended() {
+            run.egress.refill(&run.signer)?;
+            batches += 1;
+        } else {
+            if run.ingress.peek().is_none() && run.egress.peek().is_none() {
+                break;
+            }
+            run.merge(sink)?;
+            continue;
+        }
+        run.settle();
+        if batches.is_multiple_of(PROGRESS_BATCHES)
+            && progress(run.ingress.capture.offset() + run.egress.capture.offset()).is_break()
+        {
+            return Err(AnalysisError::Stopped);
+        }
+    }
+    Ok(run.finish(options))
+}
+
+/// An analysis under way.
+struct Run<'a> {
+    signer: Signer,
+    ingress: Tap<'a>,
+    egress: Tap<'a>,
+    matcher: Matcher,
+    position: Option<burst::Position>,
+    latencies: Latencies,
+    ingress_outcomes: summary::Ingress,
+    egress_outcomes: summary::Egress,
+    /// Fates decided before the first match told where the trim ends.
+    before_first: BTreeMap<Fate, u64>,
+    lost_by_second: BTreeMap<i64, u64>,
+    /// Unmatched egress packets of the first moments: how long after the first ingress stamp they left.
+    /// Whether their ingress packet may have come before the capture shows only at the end.
+    early_unmatched: Histogram,
+    trimmed_lost: u64,
+    origin_ns: i64,
+}
+
+impl<'a> Run<'a> {
+    fn start(
+        ingress: &'a mut Capture,
+        egress: &'a mut Capture,
+        options: &Options,
+    ) -> Result<Self, AnalysisError> {
+        let signer = match &options.selection {
+            Some(selection) => Signer::of_selection(selection.clone()),
+            None => Signer::new(options.rewrites),
+        };
+        let first = ingress.peek(&signer)?;
+        let second = egress.peek(&signer)?;
+        let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
+        let stamps: Vec<i64> =
+            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
+        let first_egress = second.iter().find(|record| record.stamped).map(|r| r.stamp_ns);
+        let origin_ns = stamps.first().copied().or(first_egress).unwrap_or(0);
+        let shift_ns = if ingress.wraps() && egress.wraps() && ingress.format() == Format::Mscap {
+            unwrap_shift(origin_ns, first_egress.unwrap_or(origin_ns))
+        } else {
+            0
+        };
+        let burst_gap_ns = burst::threshold_ns(&stamps);
+        let bursts = burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        Ok(Self {
+            signer,
+            ingress: Tap::new(ingress, 0, origin_ns),
+            egress: Tap::new(egress, shift_ns, origin_ns),
+            matcher: Matcher::new(options.window),
+            position: burst_gap_ns.map(burst::Position::new),
+            latencies: Latencies::new(options, origin_ns, bursts),
+            ingress_outcomes: summary::Ingress::default(),
+            egress_outcomes: summary::Egress::default(),
+            before_first: BTreeMap::new(),
+            lost_by_second: BTreeMap::new(),
+            early_unmatched: Histogram::new(),
+            trimmed_lost: 0,
+            origin_ns,
+        })
+    }
+
+    /// Feeds the matcher in the order of the stamps until a batch is used up that has a successor.
+    fn merge<S: Sink>(&mut self, sink: &mut S) -> Result<(), AnalysisError> {
+        loop {
+            let from_ingress = match (self.ingress.peek(), self.egress.peek()) {
+                (Some(entering), Some(leaving)) => entering.stamp_ns <= leaving.stamp_ns,
+                (Some(_), None) if self.egress.is_ended() => true,
+                (None, Some(_)) if self.ingress.is_ended() => false,
+                _ => return Ok(()),
+            };
+            let after_ns = self.latencies.trimmed_until_ns;
+            let pair = if from_ingress {
+                let Some(record) = self.ingress.take(&self.signer, after_ns)? else { return Ok(()) };
+                let tag = self.position.as_mut().map_or(0, |position| position.next(record.stamp_ns));
+                self.matcher.ingress(record.signature, record.stamp_ns, tag)
+            } else {
+                let Some(record) = self.egress.take(&self.signer, after_ns)? else { return Ok(()) };
+                self.matcher.egress(record.signature, record.stamp_ns)
+            };
+            if let Some(pair) = pair {
+                self.latencies.record(&pair, sink).map_err(AnalysisError::Sink)?;
+            }
+        }
+    }
+
+    /// Counts the packets whose fate is decided.
+    fn settle(&mut self) {
+        let now_ns = self.ingress.last_ns.max(self.egress.last_ns);
+        let mut decided: Vec<(Fate, i64)> = Vec::new();
+        decided.extend(self.matcher.decided(now_ns));
+        for (fate, stamp_ns) in decided {
+            self.count(fate, stamp_ns);
+        }
+    }
+
+    fn count(&mut self, fate: Fate, stamp_ns: i64) {
+        if fate == Fate::Lost {
+            *self.lost_by_second.entry(second(stamp_ns, self.origin_ns)).or_default() += 1;
+        }
+        if self.latencies.trimmed_until_ns == i64::MAX {
+            *self.before_first.entry(fate).or_default() += 1;
+            return;
+        }
+        let trimmed = stamp_ns <= self.latencies.trimmed_until_ns;
+        self.add(fate, stamp_ns, trimmed, 1);
+    }
+
+    fn add(&mut self, fate: Fate, stamp_ns: i64, trimmed: bool, count: u64) {
+        let (ingress, egress) = (&mut self.ingress_outcomes, &mut self.egress_outcomes);
+        let outcome = match fate {
+            Fate::Lost | Fate::Duplicate | Fate::BeyondWindow if trimmed => {
+                if fate != Fate::Duplicate {
+                    self.trimmed_lost += count;
+                }
+                &mut ingress.trimmed
+            }
+            Fate::Copy | Fate::Unmatched if trimmed => &mut egress.trimmed,
+            Fate::Lost => &mut ingress.lost,
+            Fate::Duplicate => &mut ingress.duplicate,
+            Fate::BeyondWindow => &mut ingress.beyond_window,
+            Fate::Copy => &mut egress.copy,
+            Fate::Unmatched => {
+                self.early_unmatched.record_n(stamp_ns.saturating_sub(self.ingress.first_ns), count);
+                &mut egress.unmatched
+            }
+        };
+        *outcome += count;
+    }
+}
+
+impl Run<'_> {
+    /// Decides what the end of the captures leaves open.
+    fn finish(mut self, options: &Options) -> Analysis {
+        self.settle();
+        self.latencies.flush_second();
+        let (open, fates) = std::mem::replace(&mut self.matcher, Matcher::new(options.window)).finish();
+        for (fate, stamp_ns) in fates {
+            self.count(fate, stamp_ns);
+        }
+        for stamp_ns in open {
+            self.judge_open(stamp_ns, options.window.window_ns);
+        }
+        // With a match, all of these were decided before its trim ended; without one there is no trim.
+        let matched = self.latencies.trimmed_until_ns != i64::MAX;
+        for (fate, count) in std::mem::take(&mut self.before_first) {
+            self.add(fate, i64::MAX, matched, count);
+        }
+        // An unmatched egress packet that left no later after the first ingress stamp than the slowest
+        // packet took may have entered before the ingress capture began.
+        let longest_ns = self.latencies.longest_ns;
+        let cut = self.early_unmatched.sorted().into_iter();
+        let cut: u64 = cut.filter(|(after_ns, _)| *after_ns <= longest_ns).map(|(_, n)| n).sum();
+        self.egress_outcomes.unmatched -= cut;
+        self.egress_outcomes.cut = cut;
+
+        let latencies = Ranked::new(&self.latencies.histogram);
+        self.ingress_outcomes.packets = self.ingress.packets;
+        self.ingress_outcomes.unstamped = self.ingress.unstamped;
+        self.ingress_outcomes.matched = latencies.count();
+        self.ingress_outcomes.trimmed += self.latencies.trimmed;
+        self.egress_outcomes.packets = self.egress.packets;
+        self.egress_outcomes.unstamped = self.egress.unstamped;
+        self.egress_outcomes.matched = latencies.count();
+        self.egress_outcomes.trimmed += self.latencies.trimmed;
+        let seconds = self.seconds();
+        let worst = std::mem::replace(&mut self.latencies.worst, crate::stats::Worst::new(0));
+        let worst: Vec<Worst> = worst
+            .into_sorted()
+            .into_iter()
+            .map(|(_, index, sample)| Worst { sample, index })
+            .collect();
+        let summary = report::summarize(&self, options, &latencies, &worst);
+        Analysis {
+            summary,
+            latencies,
+            ingress_gaps: self.ingress.gaps.into_histogram(),
+            egress_gaps: self.egress.gaps.into_histogram(),
+            delay_variation: self.latencies.delay_variation,
+            worst,
+            seconds,
+            bursts: self.latencies.bursts,
+        }
+    }
+
+    /// A packet still in flight at the end is lost, unless the egress capture ended before it could have
+    /// left: then nobody can tell.
+    fn judge_open(&mut self, stamp_ns: i64, window_ns: i64) {
+        let left_ns = self.egress.last_ns.saturating_sub(stamp_ns);
+        if left_ns >= window_ns || left_ns > self.latencies.longest_ns {
+            self.count(Fate::Lost, stamp_ns);
+        } else if stamp_ns <= self.latencies.trimmed_until_ns {
+            self.ingress_outcomes.trimmed += 1;
+        } else {
+            self.ingress_outcomes.cut += 1;
+        }
+    }
+
+    fn seconds(&mut self) -> Vec<Second> {
+        let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
+        for (&second, load) in self.ingress.loads() {
+            let row = seconds.entry(second).or_default();
+            (row.ingress_packets, row.ingress_bytes) = (load.packets, load.bytes);
+        }
+        for (&second, load) in self.egress.loads() {
+            let row = seconds.entry(second).or_default();
+            (row.egress_packets, row.egress_bytes) = (load.packets, load.bytes);
+        }
+        for (&second, &lost) in &self.lost_by_second {
+            seconds.entry(second).or_default().lost = lost;
+        }
+        for (&second, &(samples, max_latency_ns)) in &self.latencies.maxima {
+            let row = seconds.entry(second).or_default();
+            (row.samples, row.max_latency_ns) = (samples, Some(max_latency_ns));
+        }
+        seconds.into_iter().map(|(second, row)| Second { second, ..row }).collect()
+    }
+}
+
+/// Bytes after the L2 header that every one of these frames has, as far as the snap length cut any.
+fn common_bytes(records: &[Record]) -> usize {
+    records
+        .iter()
+        .filter(|record| record.cut)
+        .map(|record| usize::from(record.signable))
+        .min()
+        .unwrap_or(SIGNED_BYTES)
+}
+
+/// Multiples of 2^32 ns that bring the first egress stamp next to the first ingress stamp.
+fn unwrap_shift(ingress_ns: i64, egress_ns: i64) -> i64 {
+    const WRAP_NS: i64 = 1 << 32;
+    let apart = ingress_ns.saturating_sub(egress_ns);
+    apart.saturating_add(WRAP_NS / 2).div_euclid(WRAP_NS).saturating_mul(WRAP_NS)
+}

@@ -1,0 +1,212 @@
+//! From the state at the end of an analysis to its summary.
+
+use super::tap::Tap;
+use super::{Options, Run, Worst};
+use crate::stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
+use crate::summary::{self, Quantile, Spread, Summary, Warning};
+
+/// Quantiles up to this many nines are always given, with more where the samples support them.
+const FEWEST_NINES: u32 = 6;
+
+pub(super) fn summarize(
+    run: &Run<'_>,
+    options: &Options,
+    latencies: &Ranked,
+    worst: &[Worst],
+) -> Summary {
+    let probabilities = probabilities(latencies.count(), options);
+    let quantile = Quantiles { run, options, latencies, worst };
+    let undelivered = run.ingress_outcomes.lost + run.ingress_outcomes.beyond_window;
+    Summary {
+        schema: summary::SCHEMA,
+        ingress: run.ingress_outcomes,
+        egress: run.egress_outcomes,
+        samples: latencies.count(),
+        trim_ns: options.trim_ns,
+        window_ns: options.window.window_ns,
+        signature: signature(run, options),
+        taps: summary::Taps { ingress: tap(&run.ingress), egress: tap(&run.egress) },
+        latency_ns: summary::Latency {
+            min: latencies.at_rank(1),
+            max: latencies.at_rank(latencies.count()),
+            iqr: latencies.iqr(),
+            confidence: options.confidence,
+            quantiles: probabilities.iter().map(|&p| quantile.of(p, 0)).collect(),
+        },
+        delivery_adjusted_ns: probabilities.iter().map(|&p| quantile.of(p, undelivered)).collect(),
+        gap_ns: summary::Gaps {
+            ingress: spread(&Ranked::new(run.ingress.gaps.histogram())),
+            egress: spread(&Ranked::new(run.egress.gaps.histogram())),
+        },
+        delay_variation_ns: spread(&Ranked::new(&run.latencies.delay_variation)),
+        worst: summary::WorstPackets {
+            count: worst.len() as u64,
+            clusters: clusters(worst),
+            from_ns: worst.last().map(|packet| packet.sample.latency_ns()),
+        },
+        bursts: run.latencies.bursts.as_ref().map(|bursts| summary::Bursts {
+            gap_ns: bursts.gap_ns,
+            positions: bursts.positions.iter().enumerate().map(position).collect(),
+        }),
+        warnings: warnings(run),
+    }
+}
+
+fn signature(run: &Run<'_>, options: &Options) -> summary::Signature {
+    let rewrites = options.rewrites;
+    let masks = [("nat", rewrites.nat), ("tos", rewrites.tos), ("tunnel", rewrites.tunnel)];
+    summary::Signature {
+        selection: options.selection.as_ref().map(ToString::to_string),
+        bytes: run.signer.limit(),
+        masks: masks.iter().filter(|(_, masked)| *masked).map(|(name, _)| *name).collect(),
+    }
+}
+
+fn tap(tap: &Tap<'_>) -> summary::Tap {
+    let stamped = tap.first_ns <= tap.last_ns;
+    summary::Tap {
+        capture: tap.capture.name().to_owned(),
+        first_ns: stamped.then_some(tap.first_ns),
+        last_ns: stamped.then_some(tap.last_ns),
+        bytes: tap.bytes(),
+        cut_frames: tap.cut_frames,
+        short_signatures: tap.short_signatures,
+        out_of_order: tap.out_of_order,
+        misplaced: tap.gaps.misplaced(),
+        tap_drops: tap.capture.tap_drops(),
+        damage: tap.capture.damage().map(ToString::to_string),
+    }
+}
+
+/// 0.5, 0.9, 0.99 … as far as the samples support them and at least to [`FEWEST_NINES`], and what the
+/// user asked for.
+fn probabilities(samples: u64, options: &Options) -> Vec<Probability> {
+    let supported = |p: &Probability| samples >= samples_needed(*p, options.confidence);
+    let mut probabilities = vec![Probability::P50];
+    probabilities.extend((1..=FEWEST_NINES).filter_map(Probability::nines));
+    probabilities.extend((FEWEST_NINES + 1..).map_while(Probability::nines).take_while(supported));
+    probabilities.extend(&options.quantiles);
+    probabilities.sort_unstable();
+    probabilities.dedup();
+    probabilities
+}
+
+/// Takes quantiles with their intervals.
+struct Quantiles<'a> {
+    run: &'a Run<'a>,
+    options: &'a Options,
+    latencies: &'a Ranked,
+    worst: &'a [Worst],
+}
+
+impl Quantiles<'_> {
+    /// The quantile when `undelivered` packets lie above all samples.
+    fn of(&self, p: Probability, undelivered: u64) -> Quantile {
+        let count = self.latencies.count() + undelivered;
+        let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
+        // Quantiles among the lost packets have no threshold to look at; the highest one is the nearest.
+        let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
+        let effect = threshold_ns.map_or(1.0, |ns| self.run.latencies.blocks.design_effect(ns));
+        let interval = ranks(p, count, self.options.confidence, effect);
+        let at = |rank: u64| self.latencies.at_rank(rank);
+        Quantile {
+            p,
+            value,
+            low: interval.low.and_then(at),
+            high: interval.high.and_then(at),
+            supported: interval.high.is_some(),
+            samples_needed: samples_needed(p, self.options.confidence),
+            effective_samples: (count as f64 / effect) as u64,
+            clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
+        }
+    }
+
+    fn clusters_above(&self, value_ns: i64) -> Option<u64> {
+        let above = usize::try_from(self.latencies.count_above(value_ns)).ok()?;
+        self.worst.get(..above).map(clusters)
+    }
+}
+
+fn clusters(worst: &[Worst]) -> u64 {
+    let mut indices: Vec<u64> = worst.iter().map(|packet| packet.index).collect();
+    indices.sort_unstable();
+    runs(&indices)
+}
+
+fn spread(values: &Ranked) -> Spread {
+    Spread {
+        min: values.at_rank(1),
+        p50: values.quantile(Probability::P50),
+        p99: values.quantile(Probability::P99),
+        p999: values.quantile(Probability::P99_9),
+        max: values.at_rank(values.count()),
+        iqr: values.iqr(),
+    }
+}
+
+fn position((index, latencies): (usize, &Histogram)) -> summary::Position {
+    summary::Position {
+        position: index as u64 + 1,
+        samples: latencies.count(),
+        latency_ns: spread(&Ranked::new(latencies)),
+    }
+}
+
+fn warnings(run: &Run<'_>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, count: u64, text: String| {
+        if count > 0 {
+            warnings.push(Warning { code, count, text });
+        }
+    };
+    for (side, tap) in [("ingress", &run.ingress), ("egress", &run.egress)] {
+        if let Some(damage) = tap.capture.damage() {
+            warn("damaged", 1, format!("{damage}; {} packets before it were used", tap.packets));
+        }
+        warn("tap_drops", tap.capture.tap_drops().unwrap_or(0), format!(
+            "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+            tap.capture.tap_drops().unwrap_or(0),
+        ));
+        warn("unstamped", tap.unstamped, format!(
+            "{} {side} packets have no stamp and take no part",
+            tap.unstamped,
+        ));
+        warn("out_of_order", tap.out_of_order, format!(
+            "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+            tap.out_of_order,
+        ));
+        warn("misplaced", tap.gaps.misplaced(), format!(
+            "{} {side} packets are too far out of order for their gaps to be counted",
+            tap.gaps.misplaced(),
+        ));
+        warn("short_signature", tap.short_signatures, format!(
+            "{} {side} frames were cut so short that they may not match; record with a longer snap length",
+            tap.short_signatures,
+        ));
+    }
+    let (outcomes, samples) = (&run.ingress_outcomes, run.latencies.histogram.count());
+    warn("duplicate", outcomes.duplicate, format!(
+        "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
+         or shorten --window",
+        outcomes.duplicate,
+    ));
+    warn("trimmed_lost", run.trimmed_lost, format!(
+        "{} packets were lost within the trim and do not count; see them with --trim 0",
+        run.trimmed_lost,
+    ));
+    warn("not_positive", run.latencies.not_positive, format!(
+        "{} of {samples} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+        run.latencies.not_positive,
+    ));
+    let overlap = run.ingress.first_ns <= run.egress.last_ns && run.egress.first_ns <= run.ingress.last_ns;
+    if run.ingress.packets > 0 && run.egress.packets > 0 && samples == 0 {
+        let text = if overlap {
+            "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \
+             MAC addresses, VLAN tags, TTL and checksums (--mask), or is the signature wrong (--signature)?"
+        } else {
+            "the captures do not overlap in time, so nothing can match: are their clocks synchronised?"
+        };
+        warn("no_samples", run.ingress.packets, text.to_owned());
+    }
+    warnings
+}

@@ -1,0 +1,97 @@
+//! What can be wrong with a capture, told with its place and what was expected there.
+
+use std::io;
+
+/// A capture that cannot be read to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The source failed, or a compression stream is damaged.
+    #[error("{path}: reading failed after byte {offset}: {source}")]
+    Io {
+        /// The capture, as the user named it.
+        path: String,
+        /// Bytes of the (decompressed) capture read before the failure.
+        offset: u64,
+        /// What the source reported.
+        source: io::Error,
+    },
+    /// The file has no bytes at all.
+    #[error("{path}: the file is empty, expected a capture (pcap, pcapng or mscap)")]
+    Empty {
+        /// The capture, as the user named it.
+        path: String,
+    },
+    /// The first bytes are those of no known capture format.
+    #[error("{path}: byte 0: {found}, expected {expected}")]
+    Format {
+        /// The capture, as the user named it.
+        path: String,
+        /// What stands there.
+        found: String,
+        /// What the reader understands.
+        expected: String,
+    },
+    /// The capture is a valid one up to `offset`.
+    #[error("{path}: byte {offset}: {found}, expected {expected}")]
+    Damaged {
+        /// The capture, as the user named it.
+        path: String,
+        /// Where in the (decompressed) capture the damaged record starts.
+        offset: u64,
+        /// What stands there.
+        found: String,
+        /// What a sound capture holds there.
+        expected: String,
+        /// Whole records read before the damage.
+        records: u64,
+    },
+    /// A stamp lies so far before an earlier one that the clock must have been set back.
+    #[error(
+        "{path}: packet {packet}: its stamp is {back_ns} ns before an earlier one, expected stamps in order within 1 s"
+    )]
+    Disorder {
+        /// The capture, as the user named it.
+        path: String,
+        /// Which packet, from 1.
+        packet: u64,
+        /// How far back it lies.
+        back_ns: i64,
+    },
+}
+
+impl CaptureError {
+    /// What the user can do about it, where something can be done.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Damaged { records, .. } if *records > 0 => {
+                Some(format!("use --salvage to analyse the {records} packets before the damage"))
+            }
+            Self::Io { offset, .. } if *offset > 0 => {
+                Some("use --salvage to analyse what could be read".to_owned())
+            }
+            Self::Disorder { .. } => Some(
+                "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record it again"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    /// Whether `--salvage` may stop here and use what was read before.
+    pub(super) fn leaves_records(&self) -> bool {
+        matches!(self, Self::Damaged { records: 1.., .. } | Self::Io { offset: 1.., .. })
+    }
+}
+
+/// Damage as a decoder sees it: it knows neither the path nor the absolute offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Damage {
+    /// Bytes between the start of the window and the damaged record.
+    pub(super) at: usize,
+    /// What stands there.
+    pub(super) found: String,
+    /// What a sound capture holds there.
+    pub(super) expected: String,
+}

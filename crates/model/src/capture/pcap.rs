@@ -1,0 +1,196 @@
+//! Classic pcap: the fast path. One pass, one bounds check a record, no allocation.
+//!
+//! Format: draft-ietf-opsawg-pcap. The header gives byte order and resolution by its magic; records
+//! follow back to back without padding.
+
+use super::error::Damage;
+use super::{Progress, Record, StampSource};
+use crate::frame::Link;
+use crate::signature::Signer;
+
+/// Bytes of the file header.
+pub(super) const HEADER_LEN: usize = 24;
+
+/// Bytes of a record header.
+const RECORD_HEADER_LEN: usize = 16;
+
+/// No link carries longer frames (a jumbo frame is 9 KB, a coalesced one 64 KB; libpcap's own limit):
+/// a longer record is damage.
+const LONGEST_FRAME: usize = 256 * 1024;
+
+/// Bytes that an X552 NIC appends to each frame.
+const X552_TRAILER_LEN: usize = 8;
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+#[derive(Debug, Clone)]
+pub(super) struct Decoder {
+    swapped: bool,
+    /// Nanoseconds of one unit of the fraction field: 1000 or 1.
+    resolution_ns: u32,
+    longest: usize,
+    link: Link,
+    stamps: StampSource,
+}
+
+impl Decoder {
+    /// Reads the file header at the start of `window`.
+    pub(super) fn new(window: &[u8], stamps: StampSource) -> Result<Self, Damage> {
+        let damage = |found: String, expected: &str| Damage {
+            at: 0,
+            found,
+            expected: expected.to_owned(),
+        };
+        let Some(header) = window.first_chunk::<HEADER_LEN>() else {
+            return Err(damage(
+                format!("{} bytes", window.len()),
+                "at least 24 bytes of capture header (pcap, pcapng or mscap)",
+            ));
+        };
+        let word = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
+        let (swapped, resolution_ns) = match word(0) {
+            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
+            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
+            [a, b, c, d] => {
+                return Err(damage(
+                    format!("magic number {a:02x} {b:02x} {c:02x} {d:02x}"),
+                    "a pcap (a1b2c3d4 or a1b23c4d, either byte order), pcapng (0a0d0d0a), \
+                     zstd or gzip magic number, or the name ending .mscap",
+                ));
+            }
+        };
+        let read = |bytes: [u8; 4]| {
+            if swapped { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        // The upper bits carry the FCS length, not the link type.
+        let link_type = read(word(20)) & 0xffff;
+        let link = Link::from_link_type(link_type).ok_or_else(|| {
+            damage(format!("link type {link_type}"), Link::EXPECTED)
+        })?;
+        let longest = (read(word(16)) as usize).max(LONGEST_FRAME);
+        // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
+        let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
+        Ok(Self { swapped, resolution_ns, longest, link, stamps })
+    }
+
+    pub(super) fn decode(
+        &mut self,
+        window: &[u8],
+        signer: &Signer,
+        most: usize,
+        records: &mut Vec<Record>,
+    ) -> Progress {
+        if self.swapped {
+            self.decode_as::<true>(window, signer, most, records)
+        } else {
+            self.decode_as::<false>(window, signer, most, records)
+        }
+    }
+
+    fn decode_as<const SWAPPED: bool>(
+        &self,
+        window: &[u8],
+        signer: &Signer,
+        most: usize,
+        records: &mut Vec<Record>,
+    ) -> Progress {
+        let mut rest = window;
+        let mut damage = None;
+        for _ in 0..most {
+            let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else { break };
+            let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
+            let captured = captured as usize;
+            let fraction_ns = u64::from(fraction) * u64::from(self.resolution_ns);
+            if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
+                damage = Some(self.damage(window.len() - rest.len(), captured, fraction));
+                break;
+            }
+            if body.len() < captured {
+                break;
+            }
+            let mut record = Record {
+                stamp_ns: i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed(),
+                signature: crate::signature::Signature::default(),
+                length,
+                signable: 0,
+                cut: captured < length as usize,
+                stamped: true,
+            };
+            let mut signed = captured;
+            if self.stamps == StampSource::X552Trailer {
+                signed = take_trailer(&mut record, &body[..captured]);
+            }
+            (record.signature, record.signable) = signer.sign(self.link, body, signed);
+            records.push(record);
+            rest = &body[captured..];
+        }
+        Progress { consumed: window.len() - rest.len(), damage }
+    }
+
+    fn damage(&self, at: usize, captured: usize, fraction: u32) -> Damage {
+        let (found, expected) = if captured > self.longest {
+            (
+                format!("a record of {captured} bytes"),
+                format!("at most {} bytes", self.longest),
+            )
+        } else {
+            let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
+            (
+                format!("{fraction} {unit} in a stamp"),
+                format!("fewer than {}", NS_PER_S / i64::from(self.resolution_ns)),
+            )
+        };
+        Damage { at, found, expected }
+    }
+
+    /// Describes the partial record `rest` at the end of the capture.
+    pub(super) fn truncated(&self, rest: &[u8]) -> (String, String) {
+        match rest.split_first_chunk::<RECORD_HEADER_LEN>() {
+            None => (
+                format!("the capture ends {} bytes into a record header", rest.len()),
+                format!("{RECORD_HEADER_LEN} bytes"),
+            ),
+            Some((header, body)) => {
+                let [_, _, captured, _] =
+                    if self.swapped { words::<true>(header) } else { words::<false>(header) };
+                (
+                    format!("the capture ends {} bytes into a frame", body.len()),
+                    format!("{captured} bytes"),
+                )
+            }
+        }
+    }
+}
+
+/// Takes the stamp from the trailer of `frame` and returns the length of the frame without it.
+pub(super) fn take_trailer(record: &mut Record, frame: &[u8]) -> usize {
+    record.stamped = false;
+    // A cut frame has lost its trailer: whatever bytes stand at its end are payload.
+    if record.cut {
+        return frame.len();
+    }
+    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>() else {
+        return frame.len();
+    };
+    let [nanoseconds, seconds] = [&trailer[..4], &trailer[4..]].map(|bytes| {
+        bytes.iter().rev().fold(0_i64, |value, &byte| value << 8 | i64::from(byte))
+    });
+    record.length = rest.len() as u32;
+    // The NIC leaves some frames without a stamp; their last bytes are payload.
+    if nanoseconds < NS_PER_S {
+        record.stamped = true;
+        record.stamp_ns = seconds * NS_PER_S + nanoseconds;
+    }
+    rest.len()
+}
+
+#[inline]
+fn words<const SWAPPED: bool>(header: &[u8; RECORD_HEADER_LEN]) -> [u32; 4] {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(header.as_chunks::<4>().0) {
+        *word = if SWAPPED { u32::from_be_bytes(*bytes) } else { u32::from_le_bytes(*bytes) };
+    }
+    words
+}

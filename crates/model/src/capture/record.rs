@@ -1,0 +1,21 @@
+//! One captured frame, reduced to what matching needs.
+
+use crate::signature::Signature;
+
+/// A frame of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When the frame passed the tap, in nanoseconds of the capture's clock. `i64` spans 292 years
+    /// around the epoch. Meaningless when not [`stamped`](Self::stamped).
+    pub stamp_ns: i64,
+    /// What identifies the frame on both sides.
+    pub signature: Signature,
+    /// Bytes on the wire from the L2 header on, without FCS, whatever the snap length cut.
+    pub length: u32,
+    /// Bytes after the L2 header that were there to be signed.
+    pub signable: u16,
+    /// The capture holds fewer bytes of the frame than the wire carried.
+    pub cut: bool,
+    /// The frame has a stamp.
+    pub stamped: bool,
+}

@@ -1,0 +1,18 @@
+//! The pure data path of tailtrim, in the order in which the data flows:
+//!
+//! 1. [`capture`] reads the records of an ingress and an egress capture,
+//! 2. [`frame`] finds the layers of a frame and [`signature`] takes the bytes that identify it,
+//! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
+//! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
+//! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
+//!
+//! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
+//! are passed in, so that everything can be tested anywhere.
+
+pub mod analysis;
+pub mod capture;
+pub mod frame;
+pub mod matching;
+pub mod signature;
+pub mod stats;
+pub mod summary;

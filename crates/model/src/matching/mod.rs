@@ -1,0 +1,292 @@
+//! Matching: ingress to egress by signature, in one pass, holding only packets in flight.
+//!
+//! Feed the packets of both captures in the order of their stamps (ingress first when equal) to
+//! [`Matcher::ingress`] and [`Matcher::egress`]. Every packet ends in exactly one outcome. The rules:
+//!
+//! * An egress packet *matches* the ingress packet of the same signature that is in flight, when it comes
+//!   less than `window_ns` after it (or less than `early_ns` before it: taps whose clocks disagree yield
+//!   negative latencies, and these are reported, not hidden).
+//! * Two ingress packets of the same signature in flight at once cannot be told apart: both are
+//!   *duplicates*, and so is every further one until `window_ns` have passed without another. What leaves
+//!   with that signature meanwhile is *unmatched*. A signature that comes again after its packet has left
+//!   is a new packet.
+//! * An egress packet whose ingress packet was matched before is a *copy*, as long as that one is among
+//!   the last [`MEMORY`] ingress packets and entered less than `window_ns` ago; a later one is unmatched.
+//! * An ingress packet that leaves after `window_ns` but before twice that is *beyond the window* (the
+//!   egress packet is unmatched); one that does not is *lost*, and so is one whose signature enters again
+//!   after `window_ns`.
+//!
+//! The papers' SQL drops every ingress signature that occurs twice anywhere in the capture, and yields a
+//! row for each copy. On captures without either the results are the same.
+
+mod pending;
+mod ring;
+
+use crate::signature::Signature;
+use pending::Pending;
+use ring::{Entry, Ring, State};
+
+pub use ring::MEMORY;
+
+/// How far apart the stamps of a packet may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// A packet matches when it leaves less than this after it entered.
+    pub window_ns: i64,
+    /// A packet matches when its egress stamp is less than this before its ingress stamp.
+    pub early_ns: i64,
+}
+
+impl Default for Window {
+    /// 5 s as in the papers, and 1 s of clock disagreement.
+    fn default() -> Self {
+        Self { window_ns: 5_000_000_000, early_ns: 1_000_000_000 }
+    }
+}
+
+/// An ingress packet and the egress packet that it became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// When the packet entered the device under test.
+    pub ingress_ns: i64,
+    /// When it left.
+    pub egress_ns: i64,
+    /// What identified it.
+    pub signature: Signature,
+    /// The tag that [`Matcher::ingress`] was given with it.
+    pub tag: u16,
+}
+
+/// What became of a packet that was not matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// Ingress: never left within twice the window.
+    Lost,
+    /// Ingress: its signature was in flight more than once.
+    Duplicate,
+    /// Ingress: left after the window.
+    BeyondWindow,
+    /// Egress: a further egress packet of a matched one.
+    Copy,
+    /// Egress: nothing that entered explains it.
+    Unmatched,
+}
+
+/// Stamps may run back by this much within a capture; what expires is kept this much longer.
+pub const DISORDER_NS: i64 = 1_000_000_000;
+
+/// The streaming matcher.
+#[derive(Debug)]
+pub struct Matcher {
+    window: Window,
+    ring: Ring,
+    /// Unmatched ingress packets that fell out of the ring.
+    late: Pending<Late>,
+    /// Egress packets whose ingress packet may still come.
+    early: Pending<()>,
+    fates: Vec<(Fate, i64)>,
+    now_ns: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Late {
+    ambiguous: bool,
+    tag: u16,
+}
+
+impl Matcher {
+    /// A matcher that holds nothing yet.
+    #[must_use]
+    pub fn new(window: Window) -> Self {
+        Self::with_memory(window, MEMORY)
+    }
+
+    /// A matcher that remembers the last `memory` ingress packets (rounded up to a power of two) instead
+    /// of [`MEMORY`].
+    #[must_use]
+    pub fn with_memory(window: Window, memory: usize) -> Self {
+        Self {
+            window,
+            ring: Ring::new(memory),
+            late: Pending::default(),
+            early: Pending::default(),
+            fates: Vec::new(),
+            now_ns: i64::MIN,
+        }
+    }
+
+    /// A packet entered the device under test. Returns the pair when its egress packet came before.
+    #[inline]
+    pub fn ingress(&mut self, signature: Signature, stamp_ns: i64, tag: u16) -> Option<Pair> {
+        if let Some(evicted) = self.ring.evict() {
+            self.spill(evicted);
+        }
+        let mut state = State::Open;
+        if let Some(earlier) = self.ring.find(signature) {
+            if matches!(earlier.state, State::Open | State::Ambiguous) {
+                let earlier_ns = earlier.stamp_ns;
+                let was_open = earlier.state == State::Open;
+                if stamp_ns.saturating_sub(earlier_ns) < self.window.window_ns {
+                    state = State::Ambiguous;
+                    earlier.state = State::Ambiguous;
+                } else {
+                    earlier.state = State::Beyond;
+                }
+                if was_open {
+                    let fate = if state == State::Open { Fate::Lost } else { Fate::Duplicate };
+                    self.fates.push((fate, earlier_ns));
+                }
+            }
+        } else if !self.late.is_empty() {
+            state = self.enter_beside_late(signature, stamp_ns);
+        }
+        let mut pair = None;
+        if state == State::Ambiguous {
+            self.fates.push((Fate::Duplicate, stamp_ns));
+        } else if !self.early.is_empty() {
+            pair = self.match_early(signature, stamp_ns, tag);
+            if pair.is_some() {
+                state = State::Matched;
+            }
+        }
+        self.ring.push(Entry { signature, stamp_ns, next: 0, tag, state });
+        pair
+    }
+
+    /// A packet left the device under test. Returns the pair when the packet is matched.
+    #[inline]
+    pub fn egress(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
+        let Window { window_ns, early_ns } = self.window;
+        let Some(entry) = self.ring.find(signature) else {
+            return self.egress_slow(signature, stamp_ns);
+        };
+        let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
+        match entry.state {
+            State::Open if -early_ns < latency_ns && latency_ns < window_ns => {
+                entry.state = State::Matched;
+                return Some(Pair {
+                    ingress_ns: entry.stamp_ns,
+                    egress_ns: stamp_ns,
+                    signature,
+                    tag: entry.tag,
+                });
+            }
+            State::Open if window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) => {
+                entry.state = State::Beyond;
+                let ingress_ns = entry.stamp_ns;
+                self.fates.push((Fate::BeyondWindow, ingress_ns));
+                self.fates.push((Fate::Unmatched, stamp_ns));
+            }
+            State::Matched if latency_ns < window_ns => self.fates.push((Fate::Copy, stamp_ns)),
+            State::Ambiguous if latency_ns < window_ns => {
+                self.fates.push((Fate::Unmatched, stamp_ns));
+            }
+            State::Open | State::Matched | State::Ambiguous | State::Beyond => {
+                self.wait_for_ingress(signature, stamp_ns);
+            }
+        }
+        None
+    }
+
+    /// Moves the time on to `now_ns` (the largest stamp so far) and gives out, with their stamps, the
+    /// packets whose fate was decided since the last call.
+    pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
+        self.now_ns = self.now_ns.max(now_ns);
+        let horizon =
+            self.now_ns.saturating_sub(self.window.window_ns.saturating_mul(2).saturating_add(DISORDER_NS));
+        let fates = &mut self.fates;
+        self.late.expire(horizon, |stamp_ns, late| {
+            if !late.ambiguous {
+                fates.push((Fate::Lost, stamp_ns));
+            }
+        });
+        let horizon =
+            self.now_ns.saturating_sub(self.window.early_ns.saturating_add(DISORDER_NS));
+        self.early.expire(horizon, |stamp_ns, ()| fates.push((Fate::Unmatched, stamp_ns)));
+        self.fates.drain(..)
+    }
+
+    /// Ends the matching. Gives out the stamps of the ingress packets still in flight, in no particular
+    /// order, and the remaining decided fates.
+    #[must_use]
+    pub fn finish(mut self) -> (Vec<i64>, Vec<(Fate, i64)>) {
+        let mut open: Vec<i64> = self.ring.open().collect();
+        self.late.expire(i64::MAX, |stamp_ns, late| {
+            if !late.ambiguous {
+                open.push(stamp_ns);
+            }
+        });
+        let fates = &mut self.fates;
+        self.early.expire(i64::MAX, |stamp_ns, ()| fates.push((Fate::Unmatched, stamp_ns)));
+        (open, self.fates)
+    }
+
+    /// Keeps an unmatched packet that falls out of the ring.
+    #[cold]
+    fn spill(&mut self, entry: Entry) {
+        // Whatever waited under this signature was decided when this packet entered.
+        let late = Late { ambiguous: entry.state == State::Ambiguous, tag: entry.tag };
+        self.late.insert(entry.signature, entry.stamp_ns, late);
+    }
+
+    #[cold]
+    fn enter_beside_late(&mut self, signature: Signature, stamp_ns: i64) -> State {
+        let Some((earlier_ns, late)) = self.late.get_mut(signature) else { return State::Open };
+        let was_open = !late.ambiguous;
+        let (state, fate) = if stamp_ns.saturating_sub(earlier_ns) < self.window.window_ns {
+            late.ambiguous = true;
+            (State::Ambiguous, Fate::Duplicate)
+        } else {
+            self.late.remove(signature);
+            (State::Open, Fate::Lost)
+        };
+        if was_open {
+            self.fates.push((fate, earlier_ns));
+        }
+        state
+    }
+
+    #[cold]
+    fn match_early(&mut self, signature: Signature, ingress_ns: i64, tag: u16) -> Option<Pair> {
+        let (egress_ns, ()) = self.early.get_mut(signature)?;
+        let latency_ns = egress_ns.saturating_sub(ingress_ns);
+        if latency_ns <= -self.window.early_ns || latency_ns >= self.window.window_ns {
+            return None;
+        }
+        self.early.remove(signature);
+        Some(Pair { ingress_ns, egress_ns, signature, tag })
+    }
+
+    #[cold]
+    fn egress_slow(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
+        let Window { window_ns, early_ns } = self.window;
+        let Some((ingress_ns, late)) = self.late.get_mut(signature) else {
+            self.wait_for_ingress(signature, stamp_ns);
+            return None;
+        };
+        let (ambiguous, tag) = (late.ambiguous, late.tag);
+        let latency_ns = stamp_ns.saturating_sub(ingress_ns);
+        if ambiguous && latency_ns < window_ns {
+            self.fates.push((Fate::Unmatched, stamp_ns));
+        } else if !ambiguous && -early_ns < latency_ns && latency_ns < window_ns {
+            self.late.remove(signature);
+            return Some(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag });
+        } else if !ambiguous && window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) {
+            self.late.remove(signature);
+            self.fates.push((Fate::BeyondWindow, ingress_ns));
+            self.fates.push((Fate::Unmatched, stamp_ns));
+        } else {
+            self.wait_for_ingress(signature, stamp_ns);
+        }
+        None
+    }
+
+    #[cold]
+    fn wait_for_ingress(&mut self, signature: Signature, stamp_ns: i64) {
+        if self.early.get_mut(signature).is_some() {
+            self.fates.push((Fate::Unmatched, stamp_ns));
+        } else {
+            self.early.insert(signature, stamp_ns, ());
+        }
+    }
+}
