@@ -69,7 +69,8 @@ fn summary(request: &Analyze) -> Result<Summary, AnalysisError> {
         confidence: request.confidence,
         ..Options::default()
     };
+    let progress = |_, _| ControlFlow::Continue(());
     let analysis =
-        analyze(&mut ingress, &mut egress, &options, &mut (), |_| ControlFlow::Continue(()))?;
+        analyze(&mut ingress.capture, &mut egress.capture, &options, &mut (), progress)?;
     Ok(analysis.summary)
 }

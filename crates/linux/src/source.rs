@@ -5,6 +5,8 @@ use crate::sys::map;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tailtrim_model::capture::{Capture, CaptureError, Input, StampSource, Streamed, Whole};
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -22,27 +24,54 @@ pub struct Reading {
     pub salvage: bool,
 }
 
+/// A capture and how much of it there is.
+pub struct Source {
+    /// The capture.
+    pub capture: Capture,
+    /// Its size, to tell progress.
+    pub extent: Extent,
+}
+
+/// How much of a file has been read.
+#[derive(Debug, Clone)]
+pub enum Extent {
+    /// A mapped file of so many bytes.
+    Mapped(u64),
+    /// A compressed file of so many bytes, of which so many were read.
+    Compressed(u64, Arc<AtomicU64>),
+    /// A pipe.
+    Unknown,
+}
+
+impl Extent {
+    /// The share that is done (0 to 1) when `offset` bytes of the decompressed capture are; `None` for
+    /// pipes.
+    #[must_use]
+    pub fn done(&self, offset: u64) -> Option<f64> {
+        match self {
+            Self::Mapped(size) => Some(offset as f64 / *size as f64),
+            Self::Compressed(size, read) => Some(read.load(Relaxed) as f64 / *size as f64),
+            Self::Unknown => None,
+        }
+    }
+}
+
 /// Opens the capture `path`, `-` for standard input. Names ending in `.mscap` (also `.mscap.zst`,
 /// `.mscap.gz`) are `MoonSniff` records, which have no magic number.
 ///
 /// # Errors
 /// [`CaptureError::Io`] when it cannot be opened, otherwise those of [`Capture::open`].
-pub fn open(path: &Path, reading: Reading) -> Result<Capture, CaptureError> {
+pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
     let name = path.display().to_string();
-    let io = |source| CaptureError::Io { path: name.clone(), offset: 0, source };
-    let input: Box<dyn Input> = if name == "-" {
-        compressed_or_plain(BufReader::with_capacity(READ, io::stdin())).map_err(io)?
+    let io = |source| CaptureError::Open { path: name.clone(), source };
+    let (input, extent) = if name == "-" {
+        (compressed_or_plain(BufReader::with_capacity(READ, io::stdin())).map_err(io)?, Extent::Unknown)
     } else {
         file(path).map_err(io)?
     };
-    Capture::open(name.clone(), input, reading.stamps, is_moonsniff(&name), reading.salvage)
-}
-
-/// Bytes of the capture file, compressed as it is; `None` for pipes. To be set against
-/// [`Capture::offset`] only where the file is not compressed.
-#[must_use]
-pub fn size(path: &Path) -> Option<u64> {
-    path.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len())
+    let moonsniff = is_moonsniff(&name);
+    let capture = Capture::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
+    Ok(Source { capture, extent })
 }
 
 fn is_moonsniff(name: &str) -> bool {
@@ -50,7 +79,7 @@ fn is_moonsniff(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mscap"))
 }
 
-fn file(path: &Path) -> io::Result<Box<dyn Input>> {
+fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -60,10 +89,31 @@ fn file(path: &Path) -> io::Result<Box<dyn Input>> {
     if metadata.is_file() && metadata.len() > 0 {
         let map = map::sequential(&file)?;
         if !is_compressed(&map) {
-            return Ok(Box::new(Whole::new(map)));
+            return Ok((Box::new(Whole::new(map)), Extent::Mapped(metadata.len())));
         }
     }
-    compressed_or_plain(BufReader::with_capacity(READ, file))
+    let read = Arc::new(AtomicU64::new(0));
+    let extent = if metadata.is_file() {
+        Extent::Compressed(metadata.len(), Arc::clone(&read))
+    } else {
+        Extent::Unknown
+    };
+    let input = compressed_or_plain(BufReader::with_capacity(READ, Counted { file, read }))?;
+    Ok((input, extent))
+}
+
+/// A file that tells how much of it was read.
+struct Counted {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read.fetch_add(count as u64, Relaxed);
+        Ok(count)
+    }
 }
 
 fn is_compressed(head: &[u8]) -> bool {

@@ -122,7 +122,7 @@ pub struct Analysis {
 const PROGRESS_BATCHES: u32 = 8_192;
 
 /// Analyses two captures. Samples go to `sink` as they are matched; `progress` is told now and then how
-/// many bytes of both captures are done with and may ask to stop.
+/// many bytes of each capture are done with and may ask to stop.
 ///
 /// # Errors
 /// [`AnalysisError::Capture`] at the first damage of a capture that is not salvaged, otherwise what
@@ -132,7 +132,7 @@ pub fn analyze<S: Sink>(
     egress: &mut Capture,
     options: &Options,
     sink: &mut S,
-    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
     let mut run = Run::start(ingress, egress, options)?;
     let mut batches = 0_u32;
@@ -152,7 +152,7 @@ pub fn analyze<S: Sink>(
         }
         run.settle();
         if batches.is_multiple_of(PROGRESS_BATCHES)
-            && progress(run.ingress.capture.offset() + run.egress.capture.offset()).is_break()
+            && progress(run.ingress.capture.offset(), run.egress.capture.offset()).is_break()
         {
             return Err(AnalysisError::Stopped);
         }

@@ -6,6 +6,14 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
+    /// The capture cannot be opened.
+    #[error("{path}: cannot be opened: {source}")]
+    Open {
+        /// The capture, as the user named it.
+        path: String,
+        /// What the operating system reported.
+        source: io::Error,
+    },
     /// The source failed, or a compression stream is damaged.
     #[error("{path}: reading failed after byte {offset}: {source}")]
     Io {

@@ -1,0 +1,186 @@
+//! Simulations of the whole way from samples to intervals: a 95 % interval must contain the true
+//! quantile in 95 % of the runs, whether the tail is independent or clustered.
+
+use super::{BlockCounts, Histogram, Probability, Ranked, ranks};
+
+/// The coverage found has itself a binomial error of 0.8 %.
+const RUNS: u32 = 800;
+/// Latency of all packets that no stall delays, in nanoseconds.
+const BODY_NS: i64 = 1000;
+/// Mean length of a stall in nanoseconds.
+const STALL_NS: f64 = 20_000.0;
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// An independent sequence for every seed; neighbouring seeds alone would give shifted ones.
+    fn seeded(seed: u64) -> Self {
+        Self(Self(seed).next())
+    }
+
+    /// Exponentially distributed with mean 1.
+    fn exponential(&mut self) -> f64 {
+        let uniform = ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+        -uniform.ln()
+    }
+}
+
+/// Stalls of exponential length begin at any packet with a fixed probability. The packet waits for
+/// the whole stall, the following ones each `gap_ns` less, so that a stall puts a geometric number
+/// of consecutive packets above any threshold. A packet in several stalls waits for the longest.
+struct Stalls {
+    rate: f64,
+    /// How much less each packet behind it waits; infinite for independent samples.
+    gap_ns: f64,
+}
+
+impl Stalls {
+    /// Stalls that raise 8 q of the packets, in clusters of `cluster` on average.
+    fn new(q: f64, cluster: f64) -> Self {
+        let gap_ns = -(1.0 - 1.0 / cluster).ln() * STALL_NS;
+        Self {
+            rate: 8.0 * q / cluster,
+            gap_ns,
+        }
+    }
+
+    /// The exact probability that a packet is delayed by more than `delay_ns`: of the stalls that
+    /// began 0, 1, 2, … packets ago at least one is still so long.
+    fn exceedance(&self, delay_ns: f64) -> f64 {
+        let mut begun = self.rate * (-delay_ns / STALL_NS).exp();
+        let mut log_none = 0.0;
+        while begun > 1e-18 {
+            log_none += (-begun).ln_1p();
+            begun *= (-self.gap_ns / STALL_NS).exp();
+        }
+        -f64::exp_m1(log_none)
+    }
+
+    /// The latency in nanoseconds that a packet exceeds with probability `q`.
+    fn quantile(&self, q: f64) -> f64 {
+        let (mut low, mut high) = (0.0, 100.0 * STALL_NS);
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if self.exceedance(middle) > q {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        BODY_NS as f64 + low
+    }
+
+    fn packets_to_next(&self, random: &mut Random) -> u64 {
+        (random.exponential() / -(-self.rate).ln_1p()) as u64
+    }
+
+    fn sample(&self, n: u64, random: &mut Random) -> (Ranked, BlockCounts) {
+        let (mut histogram, mut blocks) = (Histogram::new(), BlockCounts::new());
+        let (mut packet, mut delay_ns) = (0, 0.0_f64);
+        let mut next = self.packets_to_next(random);
+        while packet < n {
+            if delay_ns <= 0.0 && packet < next {
+                let quiet = next.min(n) - packet;
+                histogram.record_n(BODY_NS, quiet);
+                blocks.record_n(BODY_NS, quiet);
+                packet += quiet;
+                continue;
+            }
+            if packet == next {
+                delay_ns = delay_ns.max(random.exponential() * STALL_NS);
+                next = packet + 1 + self.packets_to_next(random);
+            }
+            let latency_ns = BODY_NS + delay_ns.round() as i64;
+            histogram.record(latency_ns);
+            blocks.record(latency_ns);
+            delay_ns -= self.gap_ns;
+            packet += 1;
+        }
+        (Ranked::new(&histogram), blocks)
+    }
+}
+
+/// The fractions of runs whose interval contains the true quantile: with the design effect, and
+/// as if the samples were independent.
+fn coverage(p: Probability, n: u64, cluster: f64) -> (f64, f64) {
+    let stalls = Stalls::new(p.complement_f64(), cluster);
+    let truth_ns = stalls.quantile(p.complement_f64());
+    let (mut honest, mut naive) = (0, 0);
+    for run in 0..RUNS {
+        let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
+        let effect = blocks.design_effect(ranked.quantile(p).unwrap());
+        let contains = |effect| {
+            let interval = ranks(p, n, Probability::P95, effect);
+            let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);
+            // Half a nanosecond of rounding either way.
+            value_ns(interval.low).is_none_or(|low| low - 0.5 <= truth_ns)
+                && value_ns(interval.high).is_none_or(|high| truth_ns <= high + 0.5)
+        };
+        honest += u32::from(contains(effect));
+        naive += u32::from(contains(1.0));
+    }
+    let fraction = |count| f64::from(count) / f64::from(RUNS);
+    println!(
+        "p{} of {n} in clusters of {cluster}: {:.3}, without design effect {:.3}",
+        p.percent_text(),
+        fraction(honest),
+        fraction(naive)
+    );
+    (fraction(honest), fraction(naive))
+}
+
+/// Returns the coverage that intervals for independent samples would have had.
+fn assert_honest(p: Probability, n: u64, cluster: f64) -> f64 {
+    let (honest, naive) = coverage(p, n, cluster);
+    assert!((0.93..=0.97).contains(&honest), "{honest}");
+    naive
+}
+
+#[test]
+fn independent_p99() {
+    assert_honest(Probability::P99, 100_000, 1.0);
+}
+
+#[test]
+fn independent_p99_9() {
+    assert_honest(Probability::P99_9, 1_000_000, 1.0);
+}
+
+#[test]
+fn independent_p99_99() {
+    assert_honest(Probability::P99_99, 4_000_000, 1.0);
+}
+
+#[test]
+fn clustered_p99() {
+    let naive = assert_honest(Probability::P99, 100_000, 8.0);
+    assert!(
+        naive < 0.6,
+        "the clusters of this test should have fooled plain order statistics"
+    );
+}
+
+#[test]
+fn clustered_p99_9() {
+    assert_honest(Probability::P99_9, 1_000_000, 8.0);
+}
+
+#[test]
+fn clustered_p99_99() {
+    assert_honest(Probability::P99_99, 4_000_000, 8.0);
+}
+
+#[test]
+fn some_ten_long_clusters() {
+    // The fewest that still yield a bound on both sides in most runs.
+    assert_honest(Probability::P99, 30_000, 30.0);
+}

@@ -1,0 +1,318 @@
+//! The exact histogram of latencies.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Values in `0..DENSE` are counted in an array: 131 µs covers the body of every published trace,
+/// and 1 MB of counters of which a trace touches a few pages stays in the L1 and L2 caches.
+const DENSE: usize = 1 << 17;
+
+/// Hashes one integer by a multiplication and one fold.
+///
+/// `SipHash` protects against keys chosen to collide; here colliding latencies could only slow the
+/// count of rare values down, never change it, so the 20 ns per value are not spent.
+#[derive(Default)]
+struct IntegerHasher(u64);
+
+impl Hasher for IntegerHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        // The product is best mixed in its high half, hashbrown takes the bucket from the low
+        // bits: the fold serves both. 2^64 / golden ratio spreads consecutive values evenly.
+        let product = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ (product >> 32);
+    }
+
+    fn write_i64(&mut self, value: i64) {
+        self.write_u64(value.cast_unsigned());
+    }
+}
+
+/// Exact counts of integer values in nanoseconds, negative ones (clock error) included.
+///
+/// Merging and recording commute: the result does not depend on the order of packets or shards.
+/// An empty histogram allocates nothing; the first value in `0..131072` allocates 1 MB. Its serde
+/// form is the ascending list of `[value_ns, count]` pairs.
+#[derive(Clone, Default)]
+pub struct Histogram {
+    /// Counters of `0..DENSE`; empty until one of them is needed.
+    dense: Vec<u64>,
+    /// Counters of all other values, none of them zero.
+    sparse: HashMap<i64, u64, BuildHasherDefault<IntegerHasher>>,
+    count: u64,
+}
+
+impl Histogram {
+    /// An empty histogram.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A histogram of `(value_ns, count)` pairs in any order; equal values add up.
+    #[must_use]
+    pub fn from_pairs(pairs: impl IntoIterator<Item = (i64, u64)>) -> Self {
+        let mut histogram = Self::new();
+        for (value_ns, n) in pairs {
+            histogram.record_n(value_ns, n);
+        }
+        histogram
+    }
+
+    /// Counts one value in nanoseconds.
+    #[inline]
+    pub fn record(&mut self, value_ns: i64) {
+        if let Some(slot) = dense_index(value_ns).and_then(|i| self.dense.get_mut(i)) {
+            *slot += 1;
+            self.count += 1;
+        } else {
+            self.record_rare(value_ns);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_rare(&mut self, value_ns: i64) {
+        self.record_n(value_ns, 1);
+    }
+
+    /// Counts `n` equal values in nanoseconds. Counts saturate at `u64::MAX`, which no trace
+    /// reaches but a damaged file of pairs may ask for.
+    pub fn record_n(&mut self, value_ns: i64, n: u64) {
+        if n == 0 {
+            return;
+        }
+        let slot = match dense_index(value_ns) {
+            Some(index) => {
+                if self.dense.is_empty() {
+                    self.dense = vec![0; DENSE];
+                }
+                &mut self.dense[index]
+            }
+            None => self.sparse.entry(value_ns).or_insert(0),
+        };
+        *slot = slot.saturating_add(n);
+        self.count = self.count.saturating_add(n);
+    }
+
+    /// Takes one value back, for a pair of packets that turns out not to be one. Returns whether
+    /// the value was there; if not, nothing changes.
+    pub fn remove(&mut self, value_ns: i64) -> bool {
+        let slot = match dense_index(value_ns) {
+            Some(index) => self.dense.get_mut(index),
+            None => self.sparse.get_mut(&value_ns),
+        };
+        let Some(slot) = slot.filter(|slot| **slot > 0) else {
+            return false;
+        };
+        *slot -= 1;
+        if *slot == 0 && dense_index(value_ns).is_none() {
+            self.sparse.remove(&value_ns);
+        }
+        self.count -= 1;
+        true
+    }
+
+    /// How many values were recorded.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether no value was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many different values were recorded. Scans the counters (some 50 µs).
+    #[must_use]
+    pub fn distinct(&self) -> usize {
+        self.dense_pairs().count() + self.sparse.len()
+    }
+
+    /// The smallest value in nanoseconds, if there is one. Scans the counters.
+    #[must_use]
+    pub fn min(&self) -> Option<i64> {
+        let dense = self.dense_pairs().next().map(|(value_ns, _)| value_ns);
+        self.sparse.keys().copied().chain(dense).min()
+    }
+
+    /// The largest value in nanoseconds, if there is one. Scans the counters.
+    #[must_use]
+    pub fn max(&self) -> Option<i64> {
+        let dense = self.dense_pairs().next_back().map(|(value_ns, _)| value_ns);
+        self.sparse.keys().copied().chain(dense).max()
+    }
+
+    /// All `(value_ns, count)` pairs with a count above zero, ascending by value.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<(i64, u64)> {
+        let sparse = self.sparse.iter().map(|(&value_ns, &n)| (value_ns, n));
+        let mut pairs: Vec<(i64, u64)> = self.dense_pairs().chain(sparse).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// Adds all counts of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        for (value_ns, n) in other.dense_pairs() {
+            self.record_n(value_ns, n);
+        }
+        for (&value_ns, &n) in &other.sparse {
+            self.record_n(value_ns, n);
+        }
+    }
+
+    fn dense_pairs(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
+        let slots = self.dense.iter().enumerate();
+        slots
+            .filter(|(_, n)| **n > 0)
+            .map(|(index, &n)| (index as i64, n))
+    }
+}
+
+/// The array index of a value, if it lies in the dense window.
+#[inline]
+fn dense_index(value_ns: i64) -> Option<usize> {
+    usize::try_from(value_ns).ok().filter(|i| *i < DENSE)
+}
+
+impl PartialEq for Histogram {
+    /// Equal counts of equal values, however they came to be stored.
+    fn eq(&self, other: &Self) -> bool {
+        self.count == other.count && self.sorted() == other.sorted()
+    }
+}
+
+impl Eq for Histogram {}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.sorted()).finish()
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.sorted().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Self::from_pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Values on both sides of every border: zero, the end of the window, the ends of `i64`.
+    fn value() -> impl Strategy<Value = i64> {
+        let window = DENSE as i64;
+        prop_oneof![
+            4 => 0..50_i64,
+            2 => -20..20_i64,
+            2 => window - 5..window + 5,
+            1 => any::<i64>(),
+            1 => Just(i64::MIN),
+            1 => Just(i64::MAX),
+        ]
+    }
+
+    fn histogram_of(values: &[i64]) -> Histogram {
+        let mut histogram = Histogram::new();
+        values.iter().for_each(|&v| histogram.record(v));
+        histogram
+    }
+
+    fn pairs_of(sorted: &[i64]) -> Vec<(i64, u64)> {
+        let runs = sorted.chunk_by(|a, b| a == b);
+        runs.map(|run| (run[0], run.len() as u64)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_sorted_list(mut values in prop::collection::vec(value(), 0..200)) {
+            let histogram = histogram_of(&values);
+            values.sort_unstable();
+            prop_assert_eq!(histogram.count(), values.len() as u64);
+            prop_assert_eq!(histogram.is_empty(), values.is_empty());
+            prop_assert_eq!(histogram.min(), values.first().copied());
+            prop_assert_eq!(histogram.max(), values.last().copied());
+            prop_assert_eq!(histogram.sorted(), pairs_of(&values));
+            prop_assert_eq!(histogram.distinct(), pairs_of(&values).len());
+        }
+
+        #[test]
+        fn merging_is_recording_both(
+            a in prop::collection::vec(value(), 0..80),
+            b in prop::collection::vec(value(), 0..80),
+        ) {
+            let mut merged = histogram_of(&a);
+            merged.merge(&histogram_of(&b));
+            let both = histogram_of(&[b, a].concat());
+            prop_assert_eq!(&merged, &both);
+            prop_assert_eq!(merged.count(), both.count());
+            prop_assert_eq!(Histogram::from_pairs(both.sorted()), both);
+        }
+
+        #[test]
+        fn removing_takes_exactly_one(
+            mut values in prop::collection::vec(value(), 0..80),
+            wanted in prop::collection::vec(value(), 0..80),
+        ) {
+            let mut histogram = histogram_of(&values);
+            for v in wanted {
+                let at = values.iter().position(|&w| w == v);
+                prop_assert_eq!(histogram.remove(v), at.is_some());
+                at.map(|i| values.swap_remove(i));
+            }
+            prop_assert_eq!(&histogram, &histogram_of(&values));
+            prop_assert_eq!(histogram.count(), values.len() as u64);
+        }
+    }
+
+    #[test]
+    fn counts_saturate_instead_of_wrapping() {
+        let histogram = Histogram::from_pairs([(1, u64::MAX), (1, 5), (-3, 7), (9, 0)]);
+        assert_eq!(histogram.sorted(), [(-3, 7), (1, u64::MAX)]);
+        assert_eq!(histogram.count(), u64::MAX);
+    }
+
+    #[test]
+    fn the_hasher_spreads_regular_values() {
+        // Stamps of 10 or 12.5 ns resolution, and powers of two, must not share buckets.
+        let hasher = BuildHasherDefault::<IntegerHasher>::default();
+        for step in [1, 10, 25, 1 << 12, 1 << 20, 1 << 32] {
+            let mut buckets: Vec<u64> = (0..1024_i64)
+                .map(|i| hasher.hash_one(131_072 + i * step) & 1023)
+                .collect();
+            buckets.sort_unstable();
+            buckets.dedup();
+            assert!(
+                buckets.len() > 400,
+                "step {step}: {} buckets",
+                buckets.len()
+            );
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The worst packets, one by one.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// How many items [`Worst::default`] keeps: the scatter plots of the published artifacts show 5000.
+const DEFAULT_CAPACITY: usize = 5000;
+
+/// Keeps the items with the largest latencies.
+///
+/// Among equal latencies the earlier offered stay, so that the outcome does not depend on how the
+/// heap happens to be laid out.
+#[derive(Clone, Debug)]
+pub struct Worst<T> {
+    /// The item to be given up first is on top.
+    heap: BinaryHeap<Entry<T>>,
+    capacity: usize,
+    /// Latencies below this cannot enter. A copy of what the heap's top implies, so that the
+    /// common case is one comparison without a memory access to the heap.
+    floor_ns: i64,
+    offered: u64,
+}
+
+impl<T> Default for Worst<T> {
+    /// Keeps 5000 items.
+    fn default() -> Self {
+        Self::new(DEFAULT_CAPACITY)
+    }
+}
+
+impl<T> Worst<T> {
+    /// Keeps up to `capacity` items; with a capacity of 0 it only counts the offers.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            capacity,
+            floor_ns: i64::MIN,
+            offered: 0,
+        }
+    }
+
+    /// Offers an item with its latency in nanoseconds. `make` is called only if the item enters,
+    /// which becomes rare after the first `capacity` offers.
+    #[inline]
+    pub fn offer(&mut self, latency_ns: i64, make: impl FnOnce() -> T) {
+        let sequence = self.offered;
+        self.offered += 1;
+        if latency_ns >= self.floor_ns {
+            self.enter(latency_ns, sequence, make);
+        }
+    }
+
+    #[cold]
+    fn enter(&mut self, latency_ns: i64, sequence: u64, make: impl FnOnce() -> T) {
+        if self.heap.len() < self.capacity {
+            let item = make();
+            self.heap.push(Entry {
+                latency_ns,
+                sequence,
+                item,
+            });
+        } else if let Some(mut top) = self.heap.peek_mut()
+            && top.latency_ns < latency_ns
+        {
+            let item = make();
+            *top = Entry {
+                latency_ns,
+                sequence,
+                item,
+            };
+        }
+        if self.heap.len() >= self.capacity {
+            let least = self.heap.peek().map_or(i64::MAX, |top| top.latency_ns);
+            self.floor_ns = least.saturating_add(1);
+        }
+    }
+
+    /// How many items were offered.
+    #[must_use]
+    pub fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// How many items are kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether no item is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    /// The kept items as (latency in nanoseconds, 0-based number of the offer, item), the largest
+    /// latency first and among equal latencies the earliest offer first.
+    #[must_use]
+    pub fn into_sorted(self) -> Vec<(i64, u64, T)> {
+        let entries = self.heap.into_sorted_vec().into_iter();
+        entries
+            .map(|e| (e.latency_ns, e.sequence, e.item))
+            .collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry<T> {
+    latency_ns: i64,
+    sequence: u64,
+    item: T,
+}
+
+impl<T> Ord for Entry<T> {
+    /// The greatest entry is the first to be given up: the smallest latency, of those the latest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let latency = other.latency_ns.cmp(&self.latency_ns);
+        latency.then(self.sequence.cmp(&other.sequence))
+    }
+}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keeps_what_sorting_everything_would(
+            latencies in prop::collection::vec(prop_oneof![
+                8 => -5..20_i64,
+                1 => Just(i64::MIN),
+                1 => Just(i64::MAX),
+            ], 0..200),
+            capacity in 0..30_usize,
+        ) {
+            let mut worst = Worst::new(capacity);
+            let mut made = 0;
+            for &latency in &latencies {
+                worst.offer(latency, || { made += 1; latency });
+            }
+            let mut all: Vec<(i64, u64, i64)> =
+                latencies.iter().zip(0..).map(|(&l, i)| (l, i, l)).collect();
+            all.sort_by_key(|&(latency, sequence, _)| (std::cmp::Reverse(latency), sequence));
+            all.truncate(capacity);
+            prop_assert_eq!(worst.offered(), latencies.len() as u64);
+            prop_assert_eq!(worst.len(), all.len());
+            prop_assert_eq!(worst.is_empty(), all.is_empty());
+            prop_assert!(made >= all.len() && (capacity > 0 || made == 0));
+            prop_assert_eq!(worst.into_sorted(), all);
+        }
+    }
+
+    #[test]
+    fn makes_no_item_that_does_not_enter() {
+        let mut worst = Worst::new(2);
+        for latency in [7, 9, 7, 7, 3] {
+            worst.offer(latency, || latency);
+        }
+        worst.offer(7, || unreachable!("7 ns does not beat what is kept"));
+        assert_eq!(worst.into_sorted(), [(9, 1, 9), (7, 0, 7)]);
+        assert_eq!(Worst::<()>::default().into_sorted(), []);
+    }
+}

@@ -1,0 +1,135 @@
+//! `analyze` and its result.
+
+use crate::errors::{OutputError, raise};
+use crate::rundir::{SampleSink, write_tables};
+use crate::tables;
+use arrow_schema::ArrowError;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3_arrow::PyRecordBatch;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use tailtrim_linux::source::{self, Reading};
+use tailtrim_model::analysis::{self, Analysis, AnalysisError, Options, Sample};
+use tailtrim_model::capture::StampSource;
+use tailtrim_model::matching::Window;
+use tailtrim_model::signature::Rewrites;
+
+/// The result of [`analyze`]: tables as Arrow record batches, the rest as JSON.
+#[pyclass(frozen, name = "NativeAnalysis", module = "tailtrim._native")]
+pub(crate) struct NativeAnalysis {
+    analysis: Analysis,
+    samples: Option<Vec<Sample>>,
+}
+
+#[pymethods]
+impl NativeAnalysis {
+    /// The summary as the text that `--json` prints.
+    fn summary_json(&self) -> PyResult<String> {
+        serde_json::to_string_pretty(&self.analysis.summary)
+            .map_err(|error| OutputError::new_err(error.to_string()))
+    }
+
+    /// The table of this name as an Arrow record batch.
+    fn table(&self, name: &str) -> PyResult<PyRecordBatch> {
+        let batch = if name == "sample" {
+            self.samples.as_deref().map(tables::samples).transpose().map_err(failed)?
+        } else {
+            let tables = tables::all(&self.analysis).map_err(failed)?;
+            tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
+        };
+        batch.map(PyRecordBatch::from).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
+    }
+
+    /// Writes every table but the samples into a directory.
+    fn write_tables(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
+        py.detach(|| write_tables(&directory, &self.analysis))
+            .map_err(|error| output_failed(&directory, &error))
+    }
+}
+
+fn failed(error: ArrowError) -> PyErr {
+    OutputError::new_err(error.to_string())
+}
+
+fn output_failed(directory: &std::path::Path, error: &io::Error) -> PyErr {
+    OutputError::new_err(format!("{}: cannot be written: {error}", directory.display()))
+}
+
+/// Matches two captures. `progress` is called now and then with the share done (0 to 1) or `None` where
+/// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
+/// kept in memory with `keep_samples`.
+#[pyfunction]
+#[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
+    x552_trailer, salvage, directory, keep_samples, progress))]
+#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
+pub(crate) fn analyze(
+    py: Python<'_>,
+    ingress: PathBuf,
+    egress: PathBuf,
+    signature: Option<String>,
+    masks: Vec<String>,
+    trim_ns: i64,
+    window_ns: i64,
+    quantiles: Vec<String>,
+    confidence: String,
+    x552_trailer: bool,
+    salvage: bool,
+    directory: Option<PathBuf>,
+    keep_samples: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<NativeAnalysis> {
+    let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+    let masked = |name: &str| masks.iter().any(|mask| mask == name);
+    let options = Options {
+        window: Window { window_ns, ..Window::default() },
+        trim_ns,
+        rewrites: Rewrites { nat: masked("nat"), tos: masked("tos"), tunnel: masked("tunnel") },
+        selection: signature.map(|text| text.parse()).transpose().map_err(|error| invalid(&error))?,
+        quantiles: quantiles
+            .iter()
+            .map(|text| text.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| invalid(&error))?,
+        confidence: confidence.parse().map_err(|error| invalid(&error))?,
+        ..Options::default()
+    };
+    let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
+    let reading = Reading { stamps, salvage };
+    let mut sink = SampleSink::new(keep_samples, directory.as_deref())
+        .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
+    let mut raised = None;
+    let result = py.detach(|| {
+        let mut ingress = source::open(&ingress, reading)?;
+        let mut egress = source::open(&egress, reading)?;
+        let extents = (ingress.extent.clone(), egress.extent.clone());
+        analysis::analyze(
+            &mut ingress.capture,
+            &mut egress.capture,
+            &options,
+            &mut sink,
+            |ingress_offset, egress_offset| {
+                let done = (extents.0.done(ingress_offset), extents.1.done(egress_offset));
+                let share = done.0.zip(done.1).map(|(ingress, egress)| ingress.midpoint(egress));
+                let told = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.as_ref().map_or(Ok(()), |call| call.call1(py, (share,)).map(|_| ()))
+                });
+                match told {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        raised = Some(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            },
+        )
+        .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
+    });
+    match (result, raised) {
+        (_, Some(error)) => Err(error),
+        (Ok(analysis), None) => Ok(NativeAnalysis { analysis, samples: sink.kept }),
+        (Err(error), None) => Err(raise(py, &error)),
+    }
+}

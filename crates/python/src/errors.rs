@@ -1,0 +1,39 @@
+//! Rust errors as Python exceptions. What to do about an error is attached as a note (PEP 678).
+
+use pyo3::exceptions::PyException;
+use pyo3::{PyErr, Python, create_exception};
+use tailtrim_model::analysis::AnalysisError;
+
+create_exception!(tailtrim, TailtrimError, PyException, "Anything that tailtrim reports as an error.");
+create_exception!(
+    tailtrim,
+    CaptureError,
+    TailtrimError,
+    "A capture that cannot be read; says where and what was expected there."
+);
+create_exception!(tailtrim, OutputError, TailtrimError, "A result that cannot be written.");
+
+/// The exception for `error`.
+pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
+    let (exception, hint) = match error {
+        AnalysisError::Capture(capture) => (CaptureError::new_err(error.to_string()), capture.hint()),
+        AnalysisError::Sink(_) => (OutputError::new_err(error.to_string()), None),
+        _ => (TailtrimError::new_err(error.to_string()), None),
+    };
+    match hint.map(|hint| exception.value(py).add_note(&hint)) {
+        Some(Err(failure)) => failure,
+        None | Some(Ok(())) => exception,
+    }
+}
+
+/// Attaches a note, as `BaseException.add_note` does.
+trait AddNote {
+    fn add_note(&self, note: &str) -> Result<(), PyErr>;
+}
+
+impl AddNote for pyo3::Bound<'_, pyo3::exceptions::PyBaseException> {
+    fn add_note(&self, note: &str) -> Result<(), PyErr> {
+        use pyo3::types::PyAnyMethods;
+        self.call_method1("add_note", (note,)).map(|_| ())
+    }
+}

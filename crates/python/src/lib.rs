@@ -1,0 +1,21 @@
+//! `tailtrim._native`: the model behind Python. Captures in, Arrow tables and a JSON summary out; the
+//! public face of it is `python/tailtrim`.
+
+mod analysis;
+mod errors;
+mod rundir;
+mod tables;
+
+use pyo3::pymodule;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::analysis::{NativeAnalysis, analyze};
+    #[pymodule_export]
+    use crate::errors::{CaptureError, OutputError, TailtrimError};
+
+    /// Version of the crate, equal to that of the package.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

@@ -1,0 +1,100 @@
+//! The tables of a run directory as Parquet files.
+
+use crate::tables;
+use arrow_schema::SchemaRef;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use tailtrim_model::analysis::{Analysis, Sample, Sink};
+
+/// Samples held before they are handed to the writer.
+const BATCH: usize = 64 * 1024;
+
+/// Rows of a row group: what the writer may hold in memory.
+const ROW_GROUP: usize = 1 << 20;
+
+fn create(directory: &Path, table: &str, schema: SchemaRef) -> io::Result<ArrowWriter<File>> {
+    let file = File::create(directory.join(format!("{table}.parquet")))?;
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(ROW_GROUP));
+    // Stamps grow: their differences are small, and a dictionary of them would be larger than they are.
+    for column in ["ingress_ns", "egress_ns"] {
+        let path = ColumnPath::from(column);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    Ok(ArrowWriter::try_new(file, schema, Some(properties.build()))?)
+}
+
+/// Writes every table but the samples into `directory`.
+pub(crate) fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
+    for (name, batch) in tables::all(analysis).map_err(io::Error::other)? {
+        let mut writer = create(directory, name, batch.schema())?;
+        writer.write(&batch)?;
+        writer.close()?;
+    }
+    Ok(())
+}
+
+/// Where the samples of an analysis go: to memory, to a file, to both or nowhere.
+pub(crate) struct SampleSink {
+    pub(crate) kept: Option<Vec<Sample>>,
+    file: Option<SampleFile>,
+}
+
+struct SampleFile {
+    writer: ArrowWriter<File>,
+    buffer: Vec<Sample>,
+}
+
+impl SampleSink {
+    pub(crate) fn new(keep: bool, directory: Option<&Path>) -> io::Result<Self> {
+        let file = match directory {
+            None => None,
+            Some(directory) => {
+                let writer = create(directory, "sample", tables::sample_schema())?;
+                Some(SampleFile { writer, buffer: Vec::with_capacity(BATCH) })
+            }
+        };
+        Ok(Self { kept: keep.then(Vec::new), file })
+    }
+
+    /// Writes what is left and ends the file.
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        if let Some(mut file) = self.file.take() {
+            file.flush()?;
+            file.writer.close()?;
+        }
+        Ok(())
+    }
+}
+
+impl SampleFile {
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.write(&tables::samples(&self.buffer).map_err(io::Error::other)?)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Sink for SampleSink {
+    #[inline]
+    fn sample(&mut self, sample: &Sample) -> io::Result<()> {
+        if let Some(kept) = &mut self.kept {
+            kept.push(*sample);
+        }
+        if let Some(file) = &mut self.file {
+            file.buffer.push(*sample);
+            if file.buffer.len() == BATCH {
+                file.flush()?;
+            }
+        }
+        Ok(())
+    }
+}

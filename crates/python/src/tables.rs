@@ -1,0 +1,116 @@
+//! The tables of `schema/` as Arrow record batches. Counts are signed 64-bit integers, which every engine
+//! has.
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use std::sync::Arc;
+use tailtrim_model::analysis::{Analysis, Bursts, Sample, Second, Worst};
+use tailtrim_model::stats::Histogram;
+
+/// Columns of [`samples`].
+pub(crate) fn sample_schema() -> Arc<Schema> {
+    let column = |name| Field::new(name, DataType::Int64, false);
+    Arc::new(Schema::new(["ingress_ns", "egress_ns", "latency_ns"].map(column).to_vec()))
+}
+
+/// `sample`: one row a matched packet, in the order in which they left.
+pub(crate) fn samples(samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
+    let column = |value: fn(&Sample) -> i64| -> ArrayRef {
+        Arc::new(Int64Array::from_iter_values(samples.iter().map(value)))
+    };
+    RecordBatch::try_new(
+        sample_schema(),
+        vec![column(|s| s.ingress_ns), column(|s| s.egress_ns), column(Sample::latency_ns)],
+    )
+}
+
+/// `histogram`: one row a distinct value.
+pub(crate) fn histogram(name: &str, entries: &[(i64, u64)]) -> Result<RecordBatch, ArrowError> {
+    RecordBatch::try_from_iter([
+        (name, integers(entries.iter().map(|(value, _)| *value))),
+        ("count", counts(entries.iter().map(|(_, count)| *count))),
+    ])
+}
+
+/// `worst`: one row a packet, worst first.
+pub(crate) fn worst(packets: &[Worst]) -> Result<RecordBatch, ArrowError> {
+    let column = |value: fn(&Worst) -> i64| integers(packets.iter().map(value));
+    RecordBatch::try_from_iter([
+        ("latency_ns", column(|w| w.sample.latency_ns())),
+        ("ingress_ns", column(|w| w.sample.ingress_ns)),
+        ("egress_ns", column(|w| w.sample.egress_ns)),
+        ("signature_high", column(|w| w.sample.signature.high)),
+        ("signature_low", column(|w| w.sample.signature.low)),
+        ("sample_index", counts(packets.iter().map(|w| w.index))),
+    ])
+}
+
+/// `gap`: one row a tap and distinct gap.
+pub(crate) fn gaps(ingress: &Histogram, egress: &Histogram) -> Result<RecordBatch, ArrowError> {
+    let (ingress, egress) = (ingress.sorted(), egress.sorted());
+    let taps = std::iter::repeat_n("ingress", ingress.len())
+        .chain(std::iter::repeat_n("egress", egress.len()))
+        .collect::<Vec<_>>();
+    let rows = || ingress.iter().chain(&egress);
+    RecordBatch::try_from_iter([
+        ("tap", Arc::new(StringArray::from(taps)) as ArrayRef),
+        ("gap_ns", integers(rows().map(|(gap_ns, _)| *gap_ns))),
+        ("count", counts(rows().map(|(_, count)| *count))),
+    ])
+}
+
+/// `second`: one row a second of the run.
+pub(crate) fn seconds(seconds: &[Second]) -> Result<RecordBatch, ArrowError> {
+    let column = |value: fn(&Second) -> u64| counts(seconds.iter().map(value));
+    let maxima: ArrayRef =
+        Arc::new(seconds.iter().map(|row| row.max_latency_ns).collect::<Int64Array>());
+    RecordBatch::try_from_iter_with_nullable([
+        ("second", integers(seconds.iter().map(|row| row.second)), false),
+        ("ingress_packets", column(|row| row.ingress_packets), false),
+        ("ingress_bytes", column(|row| row.ingress_bytes), false),
+        ("egress_packets", column(|row| row.egress_packets), false),
+        ("egress_bytes", column(|row| row.egress_bytes), false),
+        ("lost", column(|row| row.lost), false),
+        ("samples", column(|row| row.samples), false),
+        ("max_latency_ns", maxima, true),
+    ])
+}
+
+/// `burst`: one row a position in the burst (from 1) and distinct latency.
+pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError> {
+    let rows: Vec<(i64, i64, u64)> = bursts
+        .iter()
+        .flat_map(|bursts| bursts.positions.iter().zip(1..))
+        .flat_map(|(histogram, position)| {
+            histogram.sorted().into_iter().map(move |(ns, count)| (position, ns, count))
+        })
+        .collect();
+    RecordBatch::try_from_iter([
+        ("position", integers(rows.iter().map(|row| row.0))),
+        ("latency_ns", integers(rows.iter().map(|row| row.1))),
+        ("count", counts(rows.iter().map(|row| row.2))),
+    ])
+}
+
+/// All tables of an analysis but the samples, by the name of their file in the run directory.
+pub(crate) fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, ArrowError> {
+    Ok(vec![
+        ("histogram", histogram("latency_ns", analysis.latencies.entries())?),
+        ("worst", worst(&analysis.worst)?),
+        ("gap", gaps(&analysis.ingress_gaps, &analysis.egress_gaps)?),
+        (
+            "delay_variation",
+            histogram("delay_variation_ns", &analysis.delay_variation.sorted())?,
+        ),
+        ("second", seconds(&analysis.seconds)?),
+        ("burst", bursts(analysis.bursts.as_ref())?),
+    ])
+}
+
+fn integers(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(Int64Array::from_iter_values(values))
+}
+
+fn counts(values: impl Iterator<Item = u64>) -> ArrayRef {
+    integers(values.map(|count| count.cast_signed()))
+}

@@ -1,0 +1,31 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+VERSION: str
+
+class TailtrimError(Exception): ...
+class CaptureError(TailtrimError): ...
+class OutputError(TailtrimError): ...
+
+class NativeAnalysis:
+    def summary_json(self) -> str: ...
+    def table(self, name: str) -> Any: ...
+    def write_tables(self, directory: Path) -> None: ...
+
+def analyze(
+    ingress: Path,
+    egress: Path,
+    *,
+    signature: str | None,
+    masks: list[str],
+    trim_ns: int,
+    window_ns: int,
+    quantiles: list[str],
+    confidence: str,
+    x552_trailer: bool,
+    salvage: bool,
+    directory: Path | None,
+    keep_samples: bool,
+    progress: Callable[[float | None], object] | None,
+) -> NativeAnalysis: ...

@@ -1,0 +1,169 @@
+"""The run directory: what an analysis leaves behind so that others can look again.
+
+::
+
+    summary.json            the numbers, as ``--json`` prints them
+    provenance.json         command, versions, inputs with their hashes
+    sample.parquet          one row a matched packet
+    histogram.parquet       latency → count, exact
+    worst.parquet           the worst packets, worst first
+    gap.parquet             inter-packet gaps at both taps → count
+    delay_variation.parquet RFC 3393 delay variation → count
+    second.parquet          packets, bytes, losses and the maximum of each second
+    burst.parquet           position in the burst, latency → count
+
+The columns of the tables are in ``schema/``. A directory is written beside its final place and
+moved there when it is complete: what exists is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim._native import VERSION
+from tailtrim.errors import OutputError, RunDirectoryError
+from tailtrim.summary import Summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow
+
+PROVENANCE = "tailtrim.provenance/1"
+
+TABLES = ("sample", "histogram", "worst", "gap", "delay_variation", "second", "burst")
+
+
+class RunDirectory:
+    """A run directory that exists.
+
+    Args:
+        path: where it is.
+
+    Raises:
+        RunDirectoryError: when there is none, or not a whole one.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the directory and read its summary."""
+        self.path = Path(path)
+        summary = self.path / "summary.json"
+        try:
+            text = summary.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"{self.path}: this is no run directory, expected one with a summary.json"
+            raise RunDirectoryError(message) from error
+        self.summary = Summary.from_json(text, source=str(summary))
+
+    @property
+    def name(self) -> str:
+        """The directory's own name, which stands for the run in tables and figures."""
+        return self.path.resolve().name
+
+    def table(self, name: str) -> pyarrow.Table:
+        """Read a table, see ``schema/``.
+
+        Raises:
+            RunDirectoryError: when the directory lacks the table or its file is damaged.
+
+        """
+        import pyarrow.parquet  # noqa: PLC0415 - takes longer to import than most commands run
+
+        path = self.path / f"{name}.parquet"
+        try:
+            return pyarrow.parquet.read_table(path)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
+
+    def provenance(self) -> dict[str, Any]:
+        """Command, versions and inputs of the run; empty where the directory has none."""
+        try:
+            text = (self.path / "provenance.json").read_text(encoding="utf-8")
+            provenance = json.loads(text)
+        except (OSError, ValueError):
+            return {}
+        return provenance if isinstance(provenance, dict) else {}
+
+
+class Draft:
+    """A run directory being written: complete or not there at all.
+
+    Used as a context manager; :meth:`commit` moves the draft to its place, leaving without a
+    commit removes it.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        """Make a draft beside ``place``."""
+        self.place = Path(place)
+        if self.place.exists() and not self._replaceable():
+            message = f"{self.place}: exists and is no run directory, so it is not replaced"
+            raise OutputError(message)
+        try:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            self.path = Path(
+                tempfile.mkdtemp(prefix=f".{self.place.name}.", dir=self.place.parent)
+            )
+            # mkdtemp is private; a run directory is as open as any other.
+            umask = os.umask(0)
+            os.umask(umask)
+            self.path.chmod(0o777 & ~umask)
+        except OSError as error:
+            raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+    def __enter__(self) -> Draft:
+        """Return the draft itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was not committed."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _replaceable(self) -> bool:
+        if not self.place.is_dir():
+            return False
+        return (self.place / "summary.json").exists() or not any(self.place.iterdir())
+
+    def commit(self, summary: str, provenance: dict[str, Any]) -> None:
+        """Write summary and provenance and move the directory to its place."""
+        try:
+            (self.path / "summary.json").write_text(summary + "\n", encoding="utf-8")
+            text = json.dumps(provenance, indent=2) + "\n"
+            (self.path / "provenance.json").write_text(text, encoding="utf-8")
+            if self.place.exists():
+                shutil.rmtree(self.place)
+            self.path.rename(self.place)
+        except OSError as error:
+            raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+
+def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:
+    """Say how a run came about: the command, versions, inputs."""
+    return {
+        "schema": PROVENANCE,
+        "command": sys.argv,
+        "versions": {"tailtrim": VERSION, "python": sys.version.split()[0]},
+        "inputs": [
+            {
+                "path": str(path),
+                "bytes": path.stat().st_size if path.is_file() else None,
+                "sha256": digest,
+            }
+            for path, digest in zip(inputs, hashes, strict=True)
+        ],
+    }
+
+
+def sha256(path: Path) -> str | None:
+    """Hash a file; ``None`` for pipes, which can be read only once."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
