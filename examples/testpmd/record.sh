@@ -9,8 +9,8 @@
 #              router       Linux IPv4 forwarding: rewrites both MAC addresses, decrements TTL
 #              wire         nothing but a redirect in the kernel: the floor of this testbed
 #   -n FRAMES  how many frames to send, 1 to 500000 (default 40000)
-#   -g GAP     pause between two frames in microseconds, 1 to 100000 (default 65: trafgen and the kernel's timer add 20 to
-#              50 to each, which gives some 10,000 frames/s)
+#   -g GAP     pause between two frames in microseconds, 1 to 100000 (default 65: trafgen and the kernel's timer add 20
+#              to 50 to each, which gives some 10,000 frames/s)
 #
 # Runs as root and needs two CPUs: the sender and the captures use CPU 0, testpmd polls on CPU 1. Three network
 # namespaces, named after this process, are joined by veth pairs:
@@ -20,7 +20,7 @@
 #
 # The timestamper forwards in the kernel. A packet socket sees a received frame, and stamps it, before tc ingress
 # redirects it: the ingress stamp is taken before the frame leaves for the DuT, the egress stamp when the frame has come
-# back. Both stamps are of the same clock. Everything made here, files in DIRECTORY excepted, is gone when the script ends.
+# back. Both stamps are of the same clock. When the script ends, everything that it made is gone, but the two files.
 
 set -eu
 
@@ -62,12 +62,15 @@ work=$(mktemp -d)
 
 cleanup() {
     trap '' INT TERM HUP
+    { # every process started here that may still run is in one of the namespaces
+        for ns in $lg $ts $dn; do
+            for pid in $(ip netns pids "$ns"); do kill -KILL "$pid"; done
+        done
+        wait
+    } 2>/dev/null || true
     for ns in $lg $ts $dn; do
-        [ -e "/run/netns/$ns" ] || continue
-        for pid in $(ip netns pids "$ns"); do kill -KILL "$pid" 2>/dev/null || true; done
-        ip netns del "$ns" || true
+        [ ! -e "/run/netns/$ns" ] || ip netns del "$ns" || true
     done
-    wait 2>/dev/null || true
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -171,12 +174,13 @@ awk -v n="$frames" 'BEGIN {
               "  0x45,0, c16(86), c16(0), 0x40,0, 64,17, csumip(14,33), 10,0,1,2, 10,0,2,2," \
               "  c16(4000), c16(4001), c16(66), c16(0), c32(" i "), fill(0,54) }"
 }' >"$work/frames.cfg"
-ip netns exec "$lg" timeout $((frames * (gap + 100) / 1000000 + 60)) trafgen --in "$work/frames.cfg" --out tx --num "$frames" \
-    --gap "${gap}us" --prio-high --cpus 1 --no-sock-mem --notouch-irq --no-cpu-stats >"$work/trafgen.log" 2>&1 &
+ip netns exec "$lg" timeout $((frames * (gap + 100) / 1000000 + 60)) trafgen --in "$work/frames.cfg" --out tx \
+    --num "$frames" --gap "${gap}us" --prio-high --cpus 1 --no-sock-mem --notouch-irq --no-cpu-stats \
+    >"$work/trafgen.log" 2>&1 &
 sender_pid=$!
 wait "$sender_pid" || { cat "$work/trafgen.log" >&2; die "trafgen failed"; }
 
-sleep 3 & # the captures hand over their last block after a second
+ip netns exec "$ts" sleep 3 & # the captures hand over their last block after a second
 wait $!
 kill -TERM "$ingress_pid" "$egress_pid"
 ended "$ingress_pid" 10

@@ -29,7 +29,8 @@ impl Signature {
     /// The signature of a packet whose identifier is known, as in `.mscap` files.
     #[must_use]
     pub fn of_identifier(identifier: u64) -> Self {
-        Self { high: 0, low: identifier.cast_signed() }
+        // Spread over all bits, as a hash is; odd, so that no two become equal.
+        Self { high: 0, low: identifier.wrapping_mul(0x9e37_79b9_7f4a_7c15).cast_signed() }
     }
 
     #[inline]
@@ -104,49 +105,84 @@ impl fmt::Display for Selection {
 
 type Block = [u8; SIGNED_BYTES];
 
+/// Bytes of an Ethernet header without tags.
+const ETHERNET: usize = 14;
+
+/// What frames that differ only in addresses and payload have in common: most frames of a capture are of
+/// the shape of the one before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    key: (u64, u64),
+    mask: &'a Block,
+    signable: u16,
+}
+
+impl Default for Shape<'_> {
+    /// The shape of no frame: ethertype 0.
+    fn default() -> Self {
+        Self { key: (0, 0), mask: &[0; SIGNED_BYTES], signable: 0 }
+    }
+}
+
+impl Shape<'_> {
+    /// What decides the shape: ethertype, IP version and header length, total length, fragment offset,
+    /// protocol and captured length.
+    #[inline]
+    fn key(head: &[u8; ETHERNET + SIGNED_BYTES], captured: usize) -> (u64, u64) {
+        const FIRST: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0, 0xff, 0xff, 0, 0]);
+        const SECOND: u32 = u32::from_ne_bytes([0x1f, 0xff, 0, 0xff]);
+        let mut first = [0; 8];
+        first.copy_from_slice(&head[12..20]);
+        let mut second = [0; 4];
+        second.copy_from_slice(&head[20..24]);
+        let first = u64::from_ne_bytes(first) & FIRST;
+        let second = u32::from_ne_bytes(second) & SECOND;
+        (first, u64::from(second) << 32 | captured as u64 & 0xffff_ffff)
+    }
+}
+
 /// Takes signatures.
 #[derive(Debug, Clone)]
 pub struct Signer {
     rewrites: Rewrites,
     selection: Option<Selection>,
     limit: usize,
-    /// Masks of an IPv4 packet without options, by what it carries.
-    udp: Block,
-    tcp: Block,
-    other: Block,
-    /// `shorter[n]` keeps the first n bytes.
-    shorter: Box<[Block; SIGNED_BYTES + 1]>,
+    /// Frames of the most common shape may be signed without looking for their layers.
+    plain: bool,
+    /// What takes part of an IPv4 packet without options, by what it carries ([`UDP`], [`TCP`],
+    /// [`OTHER`]) and how many of its bytes there are.
+    masks: Box<[[Block; SIGNED_BYTES + 1]; 3]>,
 }
+
+const OTHER: usize = 0;
+const UDP: usize = 1;
+const TCP: usize = 2;
 
 impl Signer {
     /// The default signature, with more fields masked where the device under test rewrites them.
     #[must_use]
     pub fn new(rewrites: Rewrites) -> Self {
-        let mask = |transport| {
-            let mut block = [0xff; SIGNED_BYTES];
+        let mut masks = Box::new([[[0; SIGNED_BYTES]; SIGNED_BYTES + 1]; 3]);
+        for (kind, masks) in masks.iter_mut().enumerate() {
+            let transport = match kind {
+                UDP => Some(Transport::Udp),
+                TCP => Some(Transport::Tcp),
+                _ => None,
+            };
             let layers = Layers { v6: false, end: usize::MAX, protocol: 0, payload: 20, transport };
-            clear(&mut block, &layers, rewrites);
-            block
-        };
-        let mut shorter = Box::new([[0; SIGNED_BYTES]; SIGNED_BYTES + 1]);
-        for (length, block) in shorter.iter_mut().enumerate() {
-            block[..length].fill(0xff);
+            for (length, block) in masks.iter_mut().enumerate() {
+                block[..length].fill(0xff);
+                clear(block, &layers, rewrites);
+            }
         }
-        Self {
-            rewrites,
-            selection: None,
-            limit: SIGNED_BYTES,
-            udp: mask(Some(Transport::Udp)),
-            tcp: mask(Some(Transport::Tcp)),
-            other: mask(None),
-            shorter,
-        }
+        let plain = !rewrites.tunnel;
+        Self { rewrites, selection: None, limit: SIGNED_BYTES, plain, masks }
     }
 
     /// A signature of exactly the bytes of `selection`, nothing masked.
     #[must_use]
     pub fn of_selection(selection: Selection) -> Self {
-        Self { selection: Some(selection), ..Self::new(Rewrites::default()) }
+        Self { selection: Some(selection), plain: false, ..Self::new(Rewrites::default()) }
     }
 
     /// Lets at most `bytes` after the L2 header take part, so that both captures sign the same bytes
@@ -166,37 +202,76 @@ impl Signer {
     /// counted from the end of the L2 header (from the start of the frame for a selection).
     ///
     /// The frame is the first `captured` bytes of `bytes`; what stands behind it is read, for speed, but
-    /// takes no part.
+    /// takes no part. `last` is that of the frame before, or [`Shape::default`].
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
+    #[must_use]
+    pub(crate) fn sign<'a>(
+        &'a self,
+        link: Link,
+        bytes: &[u8],
+        captured: usize,
+        last: &mut Shape<'a>,
+    ) -> (Signature, u16) {
+        // 78 bytes can be read behind the start of all but the last frame of a capture.
+        let Some(head) = bytes.first_chunk::<{ ETHERNET + SIGNED_BYTES }>() else {
+            return self.sign_any(link, &bytes[..captured.min(bytes.len())]);
+        };
+        let key = Shape::key(head, captured);
+        if key != last.key {
+            match self.shape(link, head, captured, key) {
+                Some(shape) => *last = shape,
+                None => return self.sign_any(link, &bytes[..captured]),
+            }
+        }
+        // By words: the hash wants them in general registers, and would have to take bytes out of vector
+        // registers again.
+        let mut block = [0; SIGNED_BYTES];
+        let words = block.as_chunks_mut::<8>().0.iter_mut();
+        let (frame, _) = head[ETHERNET..].as_chunks::<8>();
+        for ((word, frame), mask) in words.zip(frame).zip(last.mask.as_chunks::<8>().0) {
+            *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
+        }
+        (Signature::of_bytes(&block), last.signable)
+    }
+
+    /// The shape of a frame that is Ethernet with IPv4 without options, as nearly all are.
+    #[cold]
+    fn shape(
+        &self,
+        link: Link,
+        head: &[u8; ETHERNET + SIGNED_BYTES],
+        captured: usize,
+        key: (u64, u64),
+    ) -> Option<Shape<'_>> {
+        if !self.plain
+            || link != Link::Ethernet
+            || [head[12], head[13], head[14]] != [0x08, 0x00, 0x45]
+            || captured < ETHERNET + 20
+        {
+            return None;
+        }
+        let total = usize::from(u16::from_be_bytes([head[16], head[17]]));
+        let end = if total < 20 { usize::MAX } else { total };
+        let there = captured - ETHERNET;
+        let later_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x1fff != 0;
+        let kind = match head[23] {
+            17 if !later_fragment => UDP,
+            6 if !later_fragment => TCP,
+            _ => OTHER,
+        };
+        Some(Shape {
+            key,
+            mask: &self.masks[kind][there.min(end).min(self.limit)],
+            signable: there.min(usize::from(u16::MAX)) as u16,
+        })
+    }
+
+    /// Whether the user chose the bytes.
     #[inline]
     #[must_use]
-    pub(crate) fn sign(&self, link: Link, bytes: &[u8], captured: usize) -> (Signature, u16) {
-        const ETHERNET_IPV4: usize = 14;
-        // Nearly all frames are Ethernet with IPv4 without options; 78 bytes can be read behind all but
-        // the last frame of a capture.
-        if let Some(head) = bytes.first_chunk::<{ ETHERNET_IPV4 + SIGNED_BYTES }>()
-            && link == Link::Ethernet
-            && [head[12], head[13], head[14]] == [0x08, 0x00, 0x45]
-            && captured >= ETHERNET_IPV4 + 20
-            && self.selection.is_none()
-            && !self.rewrites.tunnel
-        {
-            let total = usize::from(u16::from_be_bytes([head[16], head[17]]));
-            let end = if total < 20 { usize::MAX } else { total };
-            let there = captured - ETHERNET_IPV4;
-            let later_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x1fff != 0;
-            let mask = match head[23] {
-                17 if !later_fragment => &self.udp,
-                6 if !later_fragment => &self.tcp,
-                _ => &self.other,
-            };
-            let shorter = &self.shorter[there.min(end).min(self.limit)];
-            let mut block = [0; SIGNED_BYTES];
-            for index in 0..SIGNED_BYTES {
-                block[index] = head[ETHERNET_IPV4 + index] & mask[index] & shorter[index];
-            }
-            return (Signature::of_bytes(&block), there.min(usize::from(u16::MAX)) as u16);
-        }
-        self.sign_any(link, &bytes[..captured])
+    pub(crate) fn has_selection(&self) -> bool {
+        self.selection.is_some()
     }
 
     /// Whether a frame of `signable` bytes, `cut` by the snap length, was signed over fewer bytes than
@@ -210,8 +285,10 @@ impl Signer {
         }
     }
 
-    #[cold]
-    fn sign_any(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
+    /// The same for a frame of any shape.
+    #[inline(never)]
+    #[must_use]
+    pub(crate) fn sign_any(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
         let size = |bytes: usize| bytes.min(usize::from(u16::MAX)) as u16;
         if let Some(Selection(ranges)) = &self.selection {
             let mut chosen = Vec::with_capacity(SIGNED_BYTES);

@@ -1,5 +1,6 @@
 //! Inter-packet gaps at a tap, right also where the capture is slightly out of order.
 
+use crate::capture::Record;
 use crate::stats::Histogram;
 
 /// Stamps kept to put a disordered one in its place.
@@ -36,6 +37,27 @@ impl Gaps {
         }
         self.recent[self.head % RECENT] = stamp_ns;
         self.head += 1;
+    }
+
+    /// Counts the gaps before frames whose stamps ascend, from no earlier than the last one.
+    pub(super) fn record_ordered(&mut self, records: &[Record], after_ns: i64) {
+        let Some((first, later)) = records.split_first() else { return };
+        if first.stamp_ns <= after_ns || self.head == 0 {
+            for record in records {
+                self.record(record.stamp_ns, after_ns);
+            }
+            return;
+        }
+        let mut previous_ns = first.stamp_ns;
+        self.record(previous_ns, after_ns);
+        for record in later {
+            self.histogram.record(record.stamp_ns - previous_ns);
+            previous_ns = record.stamp_ns;
+        }
+        for record in &later[later.len().saturating_sub(RECENT)..] {
+            self.recent[self.head % RECENT] = record.stamp_ns;
+            self.head += 1;
+        }
     }
 
     /// Splits the gap that was counted without knowing of this frame.

@@ -77,7 +77,7 @@ impl Latencies {
             longest_ns: 0,
             not_positive: 0,
             histogram: Histogram::new(),
-            delay_variation: Histogram::new(),
+            delay_variation: Histogram::around_zero(),
             previous_ns: None,
             blocks: BlockCounts::new(),
             worst: Worst::new(options.worst),

@@ -10,7 +10,7 @@ pub use burst::{Bursts, POSITIONS};
 pub use latencies::{Sample, Sink};
 
 use crate::capture::{Capture, CaptureError, Format, Record};
-use crate::matching::{Fate, Matcher, Window};
+use crate::matching::{Fate, Matcher, Pair, Window};
 use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
 use crate::stats::{Histogram, Probability, Ranked};
 use crate::summary::{self, Summary};
@@ -137,20 +137,22 @@ pub fn analyze<S: Sink>(
     let mut run = Run::start(ingress, egress, options)?;
     let mut batches = 0_u32;
     loop {
-        if run.ingress.peek().is_none() && !run.ingress.is_ended() {
-            run.ingress.refill(&run.signer)?;
-            batches += 1;
-        } else if run.egress.peek().is_none() && !run.egress.is_ended() {
-            run.egress.refill(&run.signer)?;
-            batches += 1;
+        let after_ns = run.latencies.trimmed_until_ns;
+        let tap = if run.ingress.ahead().is_empty() && !run.ingress.is_ended() {
+            &mut run.ingress
+        } else if run.egress.ahead().is_empty() && !run.egress.is_ended() {
+            &mut run.egress
         } else {
-            if run.ingress.peek().is_none() && run.egress.peek().is_none() {
+            if run.ingress.ahead().is_empty() && run.egress.ahead().is_empty() {
                 break;
             }
-            run.merge(sink)?;
+            run.merge();
+            run.record(sink).map_err(AnalysisError::Sink)?;
+            run.settle();
             continue;
-        }
-        run.settle();
+        };
+        tap.refill(&run.signer, after_ns)?;
+        batches += 1;
         if batches.is_multiple_of(PROGRESS_BATCHES)
             && progress(run.ingress.capture.offset(), run.egress.capture.offset()).is_break()
         {
@@ -166,6 +168,7 @@ struct Run<'a> {
     ingress: Tap<'a>,
     egress: Tap<'a>,
     matcher: Matcher,
+    pairs: Vec<Pair>,
     position: Option<burst::Position>,
     latencies: Latencies,
     ingress_outcomes: summary::Ingress,
@@ -209,6 +212,7 @@ impl<'a> Run<'a> {
             ingress: Tap::new(ingress, 0, origin_ns),
             egress: Tap::new(egress, shift_ns, origin_ns),
             matcher: Matcher::new(options.window),
+            pairs: Vec::new(),
             position: burst_gap_ns.map(burst::Position::new),
             latencies: Latencies::new(options, origin_ns, bursts),
             ingress_outcomes: summary::Ingress::default(),
@@ -221,33 +225,66 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Feeds the matcher in the order of the stamps until a batch is used up that has a successor.
-    fn merge<S: Sink>(&mut self, sink: &mut S) -> Result<(), AnalysisError> {
-        loop {
-            let from_ingress = match (self.ingress.peek(), self.egress.peek()) {
-                (Some(entering), Some(leaving)) => entering.stamp_ns <= leaving.stamp_ns,
-                (Some(_), None) if self.egress.is_ended() => true,
-                (None, Some(_)) if self.ingress.is_ended() => false,
-                _ => return Ok(()),
-            };
-            let after_ns = self.latencies.trimmed_until_ns;
-            let pair = if from_ingress {
-                let Some(record) = self.ingress.take(&self.signer, after_ns)? else { return Ok(()) };
-                let tag = self.position.as_mut().map_or(0, |position| position.next(record.stamp_ns));
-                self.matcher.ingress(record.signature, record.stamp_ns, tag)
-            } else {
-                let Some(record) = self.egress.take(&self.signer, after_ns)? else { return Ok(()) };
-                self.matcher.egress(record.signature, record.stamp_ns)
-            };
-            if let Some(pair) = pair {
-                self.latencies.record(&pair, sink).map_err(AnalysisError::Sink)?;
+    /// Feeds the matcher in the order of the stamps until a batch is used up that may have a successor.
+    fn merge(&mut self) {
+        let (entering, leaving) = (self.ingress.ahead(), self.egress.ahead());
+        let (mut entered, mut left) = (0, 0);
+        let mut tag = |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
+        // Which capture is next cannot be predicted, and a wrong guess of the CPU costs as much as
+        // matching a packet. So the ingress packets go first as far as the order makes no difference.
+        if let (Some(last_in), Some(last_out)) = (entering.last(), leaving.last()) {
+            let until_ns = last_in.stamp_ns.min(last_out.stamp_ns);
+            if self.ingress.is_ordered() && self.egress.is_ordered() {
+                let ahead = entering.partition_point(|record| record.stamp_ns <= until_ns);
+                entered = self.matcher.ingress_ahead(
+                    entering[..ahead].iter().map(|record| (record.signature, record.stamp_ns)),
+                    &mut tag,
+                );
+                if entered == ahead {
+                    let before_ns = if entered == entering.len() { last_in.stamp_ns } else { i64::MAX };
+                    left = leaving.partition_point(|record| record.stamp_ns < before_ns);
+                    let leaving = leaving[..left].iter();
+                    self.matcher.egress_all(
+                        leaving.map(|record| (record.signature, record.stamp_ns)),
+                        &mut self.pairs,
+                    );
+                }
             }
         }
+        loop {
+            let from_ingress = match (entering.get(entered), leaving.get(left)) {
+                (Some(next), Some(other)) => next.stamp_ns <= other.stamp_ns,
+                (Some(_), None) if self.egress.is_ended() => true,
+                (None, Some(_)) if self.ingress.is_ended() => false,
+                _ => break,
+            };
+            let pair = if from_ingress {
+                let record = &entering[entered];
+                entered += 1;
+                self.matcher.ingress(record.signature, record.stamp_ns, tag(record.stamp_ns))
+            } else {
+                let record = &leaving[left];
+                left += 1;
+                self.matcher.egress(record.signature, record.stamp_ns)
+            };
+            self.pairs.extend(pair);
+        }
+        self.ingress.next += entered;
+        self.egress.next += left;
+    }
+
+    /// Counts the pairs that the last merge found.
+    fn record<S: Sink>(&mut self, sink: &mut S) -> std::io::Result<()> {
+        for pair in &self.pairs {
+            self.latencies.record(pair, sink)?;
+        }
+        self.pairs.clear();
+        Ok(())
     }
 
     /// Counts the packets whose fate is decided.
     fn settle(&mut self) {
-        let now_ns = self.ingress.last_ns.max(self.egress.last_ns);
+        let now_ns = self.ingress.merged_until_ns().min(self.egress.merged_until_ns());
         let mut decided: Vec<(Fate, i64)> = Vec::new();
         decided.extend(self.matcher.decided(now_ns));
         for (fate, stamp_ns) in decided {

@@ -20,8 +20,10 @@ pub(super) struct Load {
 pub(super) struct Tap<'a> {
     pub(super) capture: &'a mut Capture,
     batch: Vec<Record>,
-    next: usize,
+    /// The first record of the batch that is not merged yet.
+    pub(super) next: usize,
     ended: bool,
+    ordered: bool,
     /// Added to each stamp.
     shift_ns: i64,
     pub(super) packets: u64,
@@ -47,6 +49,7 @@ impl<'a> Tap<'a> {
             batch: Vec::new(),
             next: 0,
             ended: false,
+            ordered: true,
             shift_ns,
             packets: 0,
             unstamped: 0,
@@ -64,76 +67,116 @@ impl<'a> Tap<'a> {
         }
     }
 
-    /// The next stamped frame, without taking it.
+    /// The stamped frames that were read and not merged yet; the caller moves `next` on.
     #[inline]
-    pub(super) fn peek(&self) -> Option<&Record> {
-        self.batch.get(self.next)
+    pub(super) fn ahead(&self) -> &[Record] {
+        self.batch.get(self.next..).unwrap_or_default()
     }
 
-    /// Whether frames may follow that were not read yet.
+    /// No frame stamped before this is still to be merged, but for disorder.
+    #[inline]
+    pub(super) fn merged_until_ns(&self) -> i64 {
+        match self.ahead().first() {
+            Some(record) => record.stamp_ns,
+            None if self.ended => i64::MAX,
+            None => self.last_ns,
+        }
+    }
+
+    /// Whether no frames follow but those [`ahead`](Self::ahead).
     #[inline]
     pub(super) fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// Reads the next batch and puts its stamps into order of time and the run's clock.
-    pub(super) fn refill(&mut self, signer: &Signer) -> Result<(), CaptureError> {
+    /// Whether the stamps of the batch ascend.
+    #[inline]
+    pub(super) fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
+    /// Accounts for the batch, which must be merged, and reads the next one. Gaps count once they begin
+    /// after `after_ns`.
+    ///
+    /// The account comes this late because matching the batch may tell where the trim ends.
+    pub(super) fn refill(&mut self, signer: &Signer, after_ns: i64) -> Result<(), CaptureError> {
+        self.account(after_ns);
         self.next = 0;
         if !self.capture.read(signer, &mut self.batch)? {
             self.ended = true;
             return Ok(());
         }
-        let read = self.batch.len();
-        self.packets += read as u64;
-        self.batch.retain(|record| record.stamped);
-        self.unstamped += (read - self.batch.len()) as u64;
-        if self.shift_ns != 0 {
-            for record in &mut self.batch {
-                record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
-            }
+        self.packets += self.batch.len() as u64;
+        let mut last_ns = self.last_ns;
+        let mut odd = self.shift_ns != 0 || signer.has_selection();
+        for record in &self.batch {
+            odd |= (record.stamp_ns < last_ns) | record.cut | !record.stamped;
+            last_ns = record.stamp_ns;
         }
+        let out_of_order = self.out_of_order;
+        if odd {
+            last_ns = self.sort_out(signer)?;
+        }
+        self.ordered = self.out_of_order == out_of_order;
+        self.last_ns = last_ns;
         Ok(())
     }
 
-    /// Takes the next frame. Gaps count once they begin after `after_ns`.
-    #[inline]
-    pub(super) fn take(
-        &mut self,
-        signer: &Signer,
-        after_ns: i64,
-    ) -> Result<Option<Record>, CaptureError> {
-        let Some(&record) = self.batch.get(self.next) else { return Ok(None) };
-        self.next += 1;
-        let stamp_ns = record.stamp_ns;
-        if stamp_ns < self.last_ns {
-            self.disorder(stamp_ns)?;
-        } else {
-            self.last_ns = stamp_ns;
+    /// Counts what is odd about the batch, and keeps what can be matched.
+    #[cold]
+    fn sort_out(&mut self, signer: &Signer) -> Result<i64, CaptureError> {
+        let before = self.packets - self.batch.len() as u64;
+        let mut last_ns = self.last_ns;
+        for (record, packet) in self.batch.iter_mut().zip(before + 1..) {
+            self.cut_frames += u64::from(record.cut);
+            self.short_signatures += u64::from(signer.is_short(record.cut, record.signable));
+            if !record.stamped {
+                self.unstamped += 1;
+                continue;
+            }
+            record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
+            let back_ns = last_ns.saturating_sub(record.stamp_ns);
+            if last_ns != i64::MIN && back_ns >= DISORDER_NS {
+                let path = self.capture.name().to_owned();
+                return Err(CaptureError::Disorder { path, packet, back_ns });
+            }
+            self.out_of_order += u64::from(record.stamp_ns < last_ns);
+            last_ns = last_ns.max(record.stamp_ns);
         }
-        self.first_ns = self.first_ns.min(stamp_ns);
-        self.cut_frames += u64::from(record.cut);
-        self.short_signatures += u64::from(signer.is_short(record.cut, record.signable));
-        self.gaps.record(stamp_ns, after_ns);
-        if stamp_ns >= self.load_end_ns || stamp_ns < self.load_end_ns - SECOND_NS {
-            self.change_second(stamp_ns);
-        }
-        self.load.packets += 1;
-        self.load.bytes += u64::from(record.length);
-        Ok(Some(record))
+        self.batch.retain(|record| record.stamped);
+        Ok(last_ns)
     }
 
-    #[cold]
-    fn disorder(&mut self, stamp_ns: i64) -> Result<(), CaptureError> {
-        self.out_of_order += 1;
-        let back_ns = self.last_ns.saturating_sub(stamp_ns);
-        if back_ns < DISORDER_NS {
-            return Ok(());
+    fn account(&mut self, after_ns: i64) {
+        let batch = std::mem::take(&mut self.batch);
+        if self.ordered {
+            self.first_ns = self.first_ns.min(batch.first().map_or(i64::MAX, |first| first.stamp_ns));
+            self.gaps.record_ordered(&batch, after_ns);
+        } else {
+            for record in &batch {
+                self.first_ns = self.first_ns.min(record.stamp_ns);
+                self.gaps.record(record.stamp_ns, after_ns);
+            }
         }
-        Err(CaptureError::Disorder {
-            path: self.capture.name().to_owned(),
-            packet: self.packets - (self.batch.len() - self.next) as u64,
-            back_ns,
-        })
+        let mut rest = batch.as_slice();
+        while let Some(first) = rest.first() {
+            if !self.is_this_second(first.stamp_ns) {
+                self.change_second(first.stamp_ns);
+            }
+            let same = rest.iter().take_while(|record| self.is_this_second(record.stamp_ns)).count();
+            // At least one, or a stamp at the far end of time would be looked at for ever.
+            let (now, later) = rest.split_at(same.max(1));
+            self.load.packets += now.len() as u64;
+            self.load.bytes += now.iter().map(|record| u64::from(record.length)).sum::<u64>();
+            rest = later;
+        }
+        self.batch = batch;
+        self.batch.clear();
+    }
+
+    #[inline]
+    fn is_this_second(&self, stamp_ns: i64) -> bool {
+        self.load_end_ns.saturating_sub(SECOND_NS) <= stamp_ns && stamp_ns < self.load_end_ns
     }
 
     #[cold]

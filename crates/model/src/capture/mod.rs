@@ -71,6 +71,8 @@ pub struct Capture {
     records: u64,
     salvage: bool,
     damage: Option<CaptureError>,
+    /// What the source reported while peeking.
+    failure: Option<std::io::Error>,
     ended: bool,
 }
 
@@ -114,7 +116,17 @@ impl Capture {
         };
         input.consume(header_len);
         let offset = header_len as u64;
-        Ok(Self { name, input, decoder, offset, records: 0, salvage, damage: None, ended: false })
+        Ok(Self {
+            name,
+            input,
+            decoder,
+            offset,
+            records: 0,
+            salvage,
+            damage: None,
+            failure: None,
+            ended: false,
+        })
     }
 
     /// The capture, as the user named it.
@@ -166,14 +178,27 @@ impl Capture {
     /// Decodes the first records without consuming them.
     ///
     /// # Errors
-    /// Those of the source; damage is left for [`read`](Self::read) to report.
+    /// That of a source that gives nothing; any other failure and damage are left for
+    /// [`read`](Self::read) to report.
     pub fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {
-        while self.input.window().len() < PEEK_BYTES && self.extend()? {}
+        while self.failure.is_none() && self.input.window().len() < PEEK_BYTES {
+            match self.input.extend() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => self.failure = Some(failure),
+            }
+        }
+        if self.input.window().is_empty() && self.failure.is_some() {
+            self.extend()?;
+        }
         let window = self.input.window();
         let window = &window[..window.len().min(PEEK_BYTES)];
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
         decoder.decode(window, signer, usize::MAX, &mut records);
+        if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
+            decoder.learn_width(&ahead);
+        }
         Ok(records)
     }
 
@@ -184,6 +209,7 @@ impl Capture {
     pub fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
         batch.clear();
         while !self.ended {
+            let window_at = self.offset;
             let progress = self.decoder.decode(self.input.window(), signer, BATCH, batch);
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
@@ -191,7 +217,7 @@ impl Capture {
             if let Some(damage) = progress.damage {
                 // Records before the damage go out first; the decoder meets the damage again.
                 if batch.is_empty() {
-                    self.finish(self.damaged(damage))?;
+                    self.finish(self.damaged(window_at, damage))?;
                 }
             } else if batch.is_empty() {
                 let more = self.extend().or_else(|failure| self.finish(failure).map(|()| false))?;
@@ -200,7 +226,7 @@ impl Capture {
                     let left = self.input.window().len();
                     if left > 0 {
                         let damage = self.decoder.truncated(self.input.window());
-                        self.finish(self.damaged(damage))?;
+                        self.finish(self.damaged(self.offset, damage))?;
                     }
                 }
             }
@@ -212,17 +238,19 @@ impl Capture {
     }
 
     fn extend(&mut self) -> Result<bool, CaptureError> {
-        self.input.extend().map_err(|source| CaptureError::Io {
+        let more = self.failure.take().map_or_else(|| self.input.extend(), Err);
+        more.map_err(|source| CaptureError::Io {
             path: self.name.clone(),
             offset: self.offset,
             source,
         })
     }
 
-    fn damaged(&self, damage: Damage) -> CaptureError {
+    /// Places damage found in the window that starts at `window_at`.
+    fn damaged(&self, window_at: u64, damage: Damage) -> CaptureError {
         CaptureError::Damaged {
             path: self.name.clone(),
-            offset: self.offset + damage.at as u64,
+            offset: window_at + damage.at as u64,
             found: damage.found,
             expected: damage.expected,
             records: self.records,

@@ -27,6 +27,11 @@ impl Decoder {
         !self.full_width
     }
 
+    /// Takes over what a decoder that ran ahead found out about the width of the stamps.
+    pub(super) fn learn_width(&mut self, ahead: &Self) {
+        self.full_width |= ahead.full_width;
+    }
+
     pub(super) fn decode(
         &mut self,
         window: &[u8],
@@ -58,7 +63,8 @@ impl Decoder {
         if raw >= WRAP_NS {
             self.full_width = true;
         }
-        if self.full_width {
+        // What is no time says nothing about the wraps.
+        if self.full_width || raw < 0 {
             return raw;
         }
         if raw - self.last_raw < -WRAP_NS / 2 {

@@ -6,7 +6,7 @@
 use super::error::Damage;
 use super::{Progress, Record, StampSource};
 use crate::frame::Link;
-use crate::signature::Signer;
+use crate::signature::{Shape, Signer};
 
 /// Bytes of the file header.
 pub(super) const HEADER_LEN: usize = 24;
@@ -98,6 +98,8 @@ impl Decoder {
     ) -> Progress {
         let mut rest = window;
         let mut damage = None;
+        let mut shape = Shape::default();
+        records.reserve(most.min(window.len() / RECORD_HEADER_LEN));
         for _ in 0..most {
             let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else { break };
             let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
@@ -110,20 +112,23 @@ impl Decoder {
             if body.len() < captured {
                 break;
             }
-            let mut record = Record {
-                stamp_ns: i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed(),
-                signature: crate::signature::Signature::default(),
-                length,
-                signable: 0,
-                cut: captured < length as usize,
-                stamped: true,
-            };
-            let mut signed = captured;
-            if self.stamps == StampSource::X552Trailer {
-                signed = take_trailer(&mut record, &body[..captured]);
+            let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
+            let cut = captured < length as usize;
+            if self.stamps == StampSource::Header {
+                let (signature, signable) = signer.sign(self.link, body, captured, &mut shape);
+                records.push(Record { stamp_ns, signature, length, signable, cut, stamped: true });
+            } else {
+                let (stamp, frame) = take_trailer(&body[..captured], cut);
+                let (signature, signable) = signer.sign_any(self.link, frame);
+                records.push(Record {
+                    stamp_ns: stamp.unwrap_or_default(),
+                    signature,
+                    length: length.saturating_sub((captured - frame.len()) as u32),
+                    signable,
+                    cut,
+                    stamped: stamp.is_some(),
+                });
             }
-            (record.signature, record.signable) = signer.sign(self.link, body, signed);
-            records.push(record);
             rest = &body[captured..];
         }
         Progress { consumed: window.len() - rest.len(), damage }
@@ -164,26 +169,19 @@ impl Decoder {
     }
 }
 
-/// Takes the stamp from the trailer of `frame` and returns the length of the frame without it.
-pub(super) fn take_trailer(record: &mut Record, frame: &[u8]) -> usize {
-    record.stamped = false;
+/// The stamp in the trailer of `frame`, and the frame without the trailer.
+pub(super) fn take_trailer(frame: &[u8], cut: bool) -> (Option<i64>, &[u8]) {
     // A cut frame has lost its trailer: whatever bytes stand at its end are payload.
-    if record.cut {
-        return frame.len();
-    }
-    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>() else {
-        return frame.len();
+    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>().filter(|_| !cut) else {
+        return (None, frame);
     };
-    let [nanoseconds, seconds] = [&trailer[..4], &trailer[4..]].map(|bytes| {
+    let (nanoseconds, seconds) = trailer.split_at(4);
+    let [nanoseconds, seconds] = [nanoseconds, seconds].map(|bytes| {
         bytes.iter().rev().fold(0_i64, |value, &byte| value << 8 | i64::from(byte))
     });
-    record.length = rest.len() as u32;
     // The NIC leaves some frames without a stamp; their last bytes are payload.
-    if nanoseconds < NS_PER_S {
-        record.stamped = true;
-        record.stamp_ns = seconds * NS_PER_S + nanoseconds;
-    }
-    rest.len()
+    let stamp_ns = (nanoseconds < NS_PER_S).then_some(seconds * NS_PER_S + nanoseconds);
+    (stamp_ns, rest)
 }
 
 #[inline]

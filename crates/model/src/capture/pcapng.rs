@@ -32,6 +32,8 @@ struct Interface {
     /// Units of a stamp per second.
     resolution: u64,
     offset_s: i64,
+    /// Frames that the capturing host says it dropped so far.
+    drops: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -39,6 +41,7 @@ pub(super) struct Decoder {
     stamps: StampSource,
     big_endian: bool,
     interfaces: Vec<Interface>,
+    /// Frames dropped in the sections before.
     drops: u64,
 }
 
@@ -49,7 +52,7 @@ impl Decoder {
 
     /// Frames that the capturing host says it dropped (interface statistics blocks).
     pub(super) fn drops(&self) -> u64 {
-        self.drops
+        self.interfaces.iter().map(|interface| interface.drops).fold(self.drops, u64::saturating_add)
     }
 
     pub(super) fn decode(
@@ -94,6 +97,7 @@ impl Decoder {
                 _ => return Err(("a section of unknown byte order".into(), "1a2b3c4d".into())),
             };
             // Interfaces are numbered anew in each section.
+            self.drops = self.drops();
             self.interfaces.clear();
         }
         let word = |at: usize| {
@@ -132,13 +136,16 @@ impl Decoder {
         };
         let record = match block {
             Block::InterfaceDescription(description) => {
-                self.interfaces.push(Interface::new(&description)?);
+                self.interfaces.push(Interface::new(&description, self.big_endian)?);
                 None
             }
             Block::EnhancedPacket(packet) => Some(self.enhanced(&packet, signer)?),
             Block::SimplePacket(packet) => Some(self.simple(&packet, signer)?),
             Block::InterfaceStatistics(statistics) => {
-                self.drops += dropped(&statistics, self.big_endian);
+                // The counters run from the start of the capture: the last statement holds.
+                if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
+                    interface.drops = dropped(&statistics, self.big_endian);
+                }
                 None
             }
             _ => None,
@@ -175,20 +182,20 @@ impl Decoder {
         let stamp_ns = interface.stamp_ns(ticks).ok_or_else(|| {
             (format!("a stamp of {ticks} units"), "a time within 292 years of 1970".to_owned())
         })?;
-        let mut record = Record {
-            stamp_ns,
-            signature: crate::signature::Signature::default(),
-            length: packet.origlen,
-            signable: 0,
-            cut: packet.caplen < packet.origlen,
-            stamped: true,
+        let cut = packet.caplen < packet.origlen;
+        let (stamp_ns, whole) = match self.stamps {
+            StampSource::Header => (Some(stamp_ns), frame),
+            StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
         };
-        let signed = match self.stamps {
-            StampSource::Header => frame.len(),
-            StampSource::X552Trailer => super::pcap::take_trailer(&mut record, frame),
-        };
-        (record.signature, record.signable) = signer.sign(link, frame, signed);
-        Ok(record)
+        let (signature, signable) = signer.sign_any(link, whole);
+        Ok(Record {
+            stamp_ns: stamp_ns.unwrap_or_default(),
+            signature,
+            length: packet.origlen.saturating_sub((frame.len() - whole.len()) as u32),
+            signable,
+            cut,
+            stamped: stamp_ns.is_some(),
+        })
     }
 
     /// A simple packet block has no stamp; the packet is counted as such.
@@ -199,7 +206,7 @@ impl Decoder {
     ) -> Result<Record, (String, String)> {
         let (_, link) = self.interface(0)?;
         let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
-        let (signature, signable) = signer.sign(link, frame, frame.len());
+        let (signature, signable) = signer.sign_any(link, frame);
         Ok(Record {
             stamp_ns: 0,
             signature,
@@ -212,8 +219,17 @@ impl Decoder {
 }
 
 impl Interface {
-    fn new(description: &InterfaceDescriptionBlock<'_>) -> Result<Self, (String, String)> {
-        let resolution = description.ts_resolution().filter(|&units| units > 0).ok_or_else(|| {
+    fn new(
+        description: &InterfaceDescriptionBlock<'_>,
+        big_endian: bool,
+    ) -> Result<Self, (String, String)> {
+        // pcap-parser 0.17 refuses powers of 2 and reads each offset as little endian.
+        let exponent = u32::from(description.if_tsresol & 0x7f);
+        let resolution = match description.if_tsresol >> 7 {
+            0 => 10_u64.checked_pow(exponent),
+            _ => 1_u64.checked_shl(exponent),
+        };
+        let resolution = resolution.ok_or_else(|| {
             (
                 format!("a stamp resolution of {:#04x}", description.if_tsresol),
                 "a power of 10 or 2 that fits 64 bits".to_owned(),
@@ -221,7 +237,12 @@ impl Interface {
         })?;
         let link_type = description.linktype.0;
         let link = u32::try_from(link_type).ok().and_then(Link::from_link_type);
-        Ok(Self { link, link_type, resolution, offset_s: description.ts_offset() })
+        let offset = description.options.iter().rfind(|o| o.code == OptionCode::IfTsoffset);
+        let offset = offset.and_then(|option| option.value.first_chunk::<8>().copied());
+        let offset_s = offset.map_or(0, |bytes| {
+            if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
+        });
+        Ok(Self { link, link_type, resolution, offset_s, drops: 0 })
     }
 
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {

@@ -10,8 +10,9 @@
 //!   *duplicates*, and so is every further one until `window_ns` have passed without another. What leaves
 //!   with that signature meanwhile is *unmatched*. A signature that comes again after its packet has left
 //!   is a new packet.
-//! * An egress packet whose ingress packet was matched before is a *copy*, as long as that one is among
-//!   the last [`MEMORY`] ingress packets and entered less than `window_ns` ago; a later one is unmatched.
+//! * An egress packet whose ingress packet was matched before is a *copy*, when it left after that one
+//!   entered, less than `window_ns` after, and that one is among the last [`MEMORY`] ingress packets;
+//!   otherwise it is unmatched.
 //! * An ingress packet that leaves after `window_ns` but before twice that is *beyond the window* (the
 //!   egress packet is unmatched); one that does not is *lost*, and so is one whose signature enters again
 //!   after `window_ns`.
@@ -26,7 +27,8 @@ use crate::signature::Signature;
 use pending::Pending;
 use ring::{Entry, Ring, State};
 
-pub use ring::MEMORY;
+/// Ingress packets that are remembered whatever became of them.
+pub const MEMORY: usize = 16_000;
 
 /// How far apart the stamps of a packet may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,11 +77,19 @@ pub enum Fate {
 /// Stamps may run back by this much within a capture; what expires is kept this much longer.
 pub const DISORDER_NS: i64 = 1_000_000_000;
 
-/// The streaming matcher.
+/// How many packets may be entered ahead of an egress packet.
+pub const LOOKAHEAD: usize = 256;
+
+/// Packets that the ring holds by default.
+const RING: usize = 1 << 14;
+
+/// The streaming matcher. It keeps `N` packets, a power of two, at hand, and those in flight beyond that
+/// in a slower place.
 #[derive(Debug)]
-pub struct Matcher {
+pub struct Matcher<const N: usize = RING> {
     window: Window,
-    ring: Ring,
+    memory: usize,
+    ring: Ring<N>,
     /// Unmatched ingress packets that fell out of the ring.
     late: Pending<Late>,
     /// Egress packets whose ingress packet may still come.
@@ -100,14 +110,17 @@ impl Matcher {
     pub fn new(window: Window) -> Self {
         Self::with_memory(window, MEMORY)
     }
+}
 
-    /// A matcher that remembers the last `memory` ingress packets (rounded up to a power of two) instead
+impl<const N: usize> Matcher<N> {
+    /// A matcher that remembers the last `memory` ingress packets, at most `N` - [`LOOKAHEAD`], instead
     /// of [`MEMORY`].
     #[must_use]
     pub fn with_memory(window: Window, memory: usize) -> Self {
         Self {
             window,
-            ring: Ring::new(memory),
+            memory: memory.min(N - LOOKAHEAD),
+            ring: Ring::new(),
             late: Pending::default(),
             early: Pending::default(),
             fates: Vec::new(),
@@ -122,7 +135,8 @@ impl Matcher {
             self.spill(evicted);
         }
         let mut state = State::Open;
-        if let Some(earlier) = self.ring.find(signature) {
+        if let Some(position) = self.ring.find(signature) {
+            let earlier = self.ring.entry(position);
             if matches!(earlier.state, State::Open | State::Ambiguous) {
                 let earlier_ns = earlier.stamp_ns;
                 let was_open = earlier.state == State::Open;
@@ -149,22 +163,46 @@ impl Matcher {
                 state = State::Matched;
             }
         }
-        self.ring.push(Entry { signature, stamp_ns, next: 0, tag, state });
+        self.ring.push(signature, stamp_ns, tag, state);
         pair
     }
 
-    /// A packet left the device under test. Returns the pair when the packet is matched.
+    /// Packets left the device under test, in this order. The pairs are added to `pairs`.
     #[inline]
+    pub fn egress_all(
+        &mut self,
+        packets: impl Iterator<Item = (Signature, i64)>,
+        pairs: &mut Vec<Pair>,
+    ) {
+        for (signature, stamp_ns) in packets {
+            self.leave(signature, stamp_ns, |pair| pairs.push(pair));
+        }
+    }
+
+    /// A packet left the device under test. Returns the pair when the packet is matched.
     pub fn egress(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
+        let mut found = None;
+        self.leave(signature, stamp_ns, |pair| found = Some(pair));
+        found
+    }
+
+    /// Hands the pair on instead of returning it: through memory that costs as much as finding it.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see above")]
+    fn leave(&mut self, signature: Signature, stamp_ns: i64, found: impl FnOnce(Pair)) {
         let Window { window_ns, early_ns } = self.window;
-        let Some(entry) = self.ring.find(signature) else {
-            return self.egress_slow(signature, stamp_ns);
+        let Some(position) = self.ring.find_next(signature) else {
+            if let Some(pair) = self.leave_late(signature, stamp_ns) {
+                found(pair);
+            }
+            return;
         };
+        let entry = self.ring.entry(position);
         let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
         match entry.state {
             State::Open if -early_ns < latency_ns && latency_ns < window_ns => {
                 entry.state = State::Matched;
-                return Some(Pair {
+                found(Pair {
                     ingress_ns: entry.stamp_ns,
                     egress_ns: stamp_ns,
                     signature,
@@ -177,7 +215,15 @@ impl Matcher {
                 self.fates.push((Fate::BeyondWindow, ingress_ns));
                 self.fates.push((Fate::Unmatched, stamp_ns));
             }
-            State::Matched if latency_ns < window_ns => self.fates.push((Fate::Copy, stamp_ns)),
+            State::Matched if latency_ns < window_ns => {
+                if self.ring.age_at(position, stamp_ns) > self.memory {
+                    // Forgotten: the same as if the ring did not hold it any more.
+                    self.wait_for_ingress(signature, stamp_ns);
+                } else {
+                    let fate = if latency_ns >= 0 { Fate::Copy } else { Fate::Unmatched };
+                    self.fates.push((fate, stamp_ns));
+                }
+            }
             State::Ambiguous if latency_ns < window_ns => {
                 self.fates.push((Fate::Unmatched, stamp_ns));
             }
@@ -185,10 +231,41 @@ impl Matcher {
                 self.wait_for_ingress(signature, stamp_ns);
             }
         }
-        None
     }
 
-    /// Moves the time on to `now_ns` (the largest stamp so far) and gives out, with their stamps, the
+    /// Enters packets ahead of the egress packets stamped before them, as long as that makes no
+    /// difference: until one whose signature is remembered. Returns how many were entered; the rest must
+    /// go to [`ingress`](Self::ingress) in the order of the stamps.
+    ///
+    /// At most [`LOOKAHEAD`] packets may be entered ahead of an egress packet.
+    #[inline]
+    pub fn ingress_ahead(
+        &mut self,
+        packets: impl Iterator<Item = (Signature, i64)>,
+        mut tag: impl FnMut(i64) -> u16,
+    ) -> usize {
+        let mut entered = 0;
+        let mut waiting = !self.late.is_empty() || !self.early.is_empty();
+        for (signature, stamp_ns) in packets {
+            if waiting && (self.late.holds(signature) || self.early.holds(signature)) {
+                break;
+            }
+            if let Some(evicted) = self.ring.evict() {
+                self.spill(evicted);
+                waiting = true;
+                if evicted.signature == signature {
+                    break;
+                }
+            }
+            if !self.ring.push_new(signature, stamp_ns, || tag(stamp_ns)) {
+                break;
+            }
+            entered += 1;
+        }
+        entered
+    }
+
+    /// Moves the time on to `now_ns` (no stamp yet to come is more than [`DISORDER_NS`] before it) and gives out, with their stamps, the
     /// packets whose fate was decided since the last call.
     pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
@@ -211,13 +288,8 @@ impl Matcher {
     #[must_use]
     pub fn finish(mut self) -> (Vec<i64>, Vec<(Fate, i64)>) {
         let mut open: Vec<i64> = self.ring.open().collect();
-        self.late.expire(i64::MAX, |stamp_ns, late| {
-            if !late.ambiguous {
-                open.push(stamp_ns);
-            }
-        });
-        let fates = &mut self.fates;
-        self.early.expire(i64::MAX, |stamp_ns, ()| fates.push((Fate::Unmatched, stamp_ns)));
+        open.extend(self.late.drain().filter(|(_, late)| !late.ambiguous).map(|(stamp_ns, _)| stamp_ns));
+        self.fates.extend(self.early.drain().map(|(stamp_ns, ())| (Fate::Unmatched, stamp_ns)));
         (open, self.fates)
     }
 
@@ -258,7 +330,7 @@ impl Matcher {
     }
 
     #[cold]
-    fn egress_slow(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
+    fn leave_late(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
         let Window { window_ns, early_ns } = self.window;
         let Some((ingress_ns, late)) = self.late.get_mut(signature) else {
             self.wait_for_ingress(signature, stamp_ns);
@@ -283,10 +355,14 @@ impl Matcher {
 
     #[cold]
     fn wait_for_ingress(&mut self, signature: Signature, stamp_ns: i64) {
-        if self.early.get_mut(signature).is_some() {
-            self.fates.push((Fate::Unmatched, stamp_ns));
-        } else {
-            self.early.insert(signature, stamp_ns, ());
+        if let Some((earlier_ns, ())) = self.early.get_mut(signature) {
+            if stamp_ns.saturating_sub(earlier_ns) < self.window.early_ns {
+                self.fates.push((Fate::Unmatched, stamp_ns));
+                return;
+            }
+            // The earlier one may wait no longer: what enters from now on is too far behind it.
+            self.fates.push((Fate::Unmatched, earlier_ns));
         }
+        self.early.insert(signature, stamp_ns, ());
     }
 }

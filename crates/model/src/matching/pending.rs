@@ -20,9 +20,8 @@ impl Hasher for LowerHalf {
     }
 
     fn write_u64(&mut self, value: u64) {
-        // Called for `high`, then `low`. The table takes its buckets from the lowest bits and its tags
-        // from the highest, so packet identifiers (small numbers) need the multiplication.
-        self.0 = (self.0.rotate_left(32) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Called for `high`, then `low`, which stays.
+        self.0 = value;
     }
 
     fn write_i64(&mut self, value: i64) {
@@ -61,6 +60,11 @@ impl<T> Pending<T> {
         self.entries.is_empty()
     }
 
+    #[inline]
+    pub(super) fn holds(&self, signature: Signature) -> bool {
+        !self.entries.is_empty() && self.entries.contains_key(&signature)
+    }
+
     /// Inserts, in place of what stood there before.
     pub(super) fn insert(&mut self, signature: Signature, stamp_ns: i64, value: T) {
         self.serial += 1;
@@ -81,6 +85,12 @@ impl<T> Pending<T> {
 
     pub(super) fn remove(&mut self, signature: Signature) {
         self.entries.remove(&signature);
+    }
+
+    /// Removes everything, in no particular order.
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (i64, T)> + '_ {
+        self.order.clear();
+        self.entries.drain().map(|(_, waiting)| (waiting.stamp_ns, waiting.value))
     }
 
     /// Removes, oldest first, what was stamped before `horizon_ns`. Stops at the first that was not: what

@@ -2,16 +2,14 @@
 //!
 //! A ring of entries in arrival order and a table of chain heads, as in LZ77 compressors: an entry links
 //! to the previous one of its slot, and a chain ends where it reaches an entry that the ring has
-//! overwritten. Entering a packet is two stores, finding one is usually two loads, and the whole (768 KB)
+//! overwritten. Beside each head stands a filter of the signatures in its chain, so that the usual case,
+//! a signature that is new, costs one load and no branch that cannot be predicted. The whole (768 KB)
 //! stays in the second-level cache, which a hash map that grows and deletes does not.
 
 use crate::signature::Signature;
 
-/// Ingress packets that are remembered whatever became of them, by default.
-pub const MEMORY: usize = 1 << 14;
-
-/// Four slots an entry: a chain then rarely holds a packet of another signature.
-const SLOTS_PER_ENTRY: usize = 4;
+/// Slots of the table for each entry of the ring: a chain then rarely holds another signature.
+const SLOTS_PER_ENTRY: usize = 2;
 
 /// What became of a remembered ingress packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +35,30 @@ pub(super) struct Entry {
     pub(super) state: State,
 }
 
+/// The start of a chain.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    position: u32,
+    /// One bit for each signature of the chain, out of 32.
+    filter: u32,
+}
+
+/// The last `N` ingress packets, `N` a power of two: in the type, so that masking an index is all the
+/// bounds check there is.
 #[derive(Debug)]
-pub(super) struct Ring {
-    entries: Box<[Entry]>,
-    heads: Box<[u32]>,
+pub(super) struct Ring<const N: usize> {
+    entries: Box<[Entry; N]>,
+    heads: Box<[[Head; SLOTS_PER_ENTRY]; N]>,
     /// Position of the next entry; positions wrap at 2^32.
     head: u32,
     filled: usize,
+    /// Behind the packet found last: most devices keep the order, so this one is asked for next.
+    expected: u32,
 }
 
-impl Ring {
-    /// Remembers `memory` packets, rounded up to a power of two.
-    pub(super) fn new(memory: usize) -> Self {
-        let memory = memory.next_power_of_two();
+impl<const N: usize> Ring<N> {
+    pub(super) fn new() -> Self {
+        const { assert!(N.is_power_of_two()) };
         let empty = Entry {
             signature: Signature::default(),
             stamp_ns: 0,
@@ -57,23 +66,59 @@ impl Ring {
             tag: 0,
             state: State::Matched,
         };
+        let head = [Head { position: 0, filter: 0 }; SLOTS_PER_ENTRY];
         Self {
-            entries: vec![empty; memory].into(),
-            heads: vec![0; memory * SLOTS_PER_ENTRY].into(),
+            entries: boxed(empty),
+            heads: boxed(head),
             // Starting one turn in makes position 0, which the empty heads name, an overwritten one.
-            head: memory as u32 + 1,
+            head: N as u32 + 1,
             filled: 0,
+            expected: 0,
         }
     }
 
     #[inline]
-    fn slot(&self, signature: Signature) -> usize {
-        signature.low as usize & (self.heads.len() - 1)
+    fn slot(signature: Signature) -> (usize, usize) {
+        let bits = signature.low.cast_unsigned() as usize;
+        ((bits / SLOTS_PER_ENTRY) & (N - 1), bits % SLOTS_PER_ENTRY)
     }
 
     #[inline]
-    fn index(&self, position: u32) -> usize {
-        position as usize & (self.entries.len() - 1)
+    fn head(&self, signature: Signature) -> Head {
+        let (row, column) = Self::slot(signature);
+        self.heads[row][column]
+    }
+
+    /// The bit of a signature in the filter of its chain.
+    #[inline]
+    fn filter(signature: Signature) -> u32 {
+        1 << (signature.low.cast_unsigned() >> 59)
+    }
+
+    /// Whether an entry of this age is there.
+    #[inline]
+    fn is_live(&self, age: u32) -> bool {
+        age.wrapping_sub(1) < N as u32
+    }
+
+    /// Whether a packet of this signature may be in the chain: `false` is certain.
+    #[inline]
+    fn may_hold(&self, head: Head, signature: Signature) -> bool {
+        // Not `&&`: whether a slot is in use cannot be predicted, whether both hold can.
+        self.is_live(self.age(head.position)) & (head.filter & Self::filter(signature) != 0)
+    }
+
+    /// The how manieth last packet the one at `position` was at `until_ns`: 1 for the last one. Packets
+    /// stamped later may have been entered ahead of time.
+    pub(super) fn age_at(&self, position: u32, until_ns: i64) -> usize {
+        let age = self.age(position);
+        let stamp_ns = |age| self.entries[Self::index(self.head.wrapping_sub(age))].stamp_ns;
+        (age as usize) - (1..age).take_while(|&age| stamp_ns(age) > until_ns).count()
+    }
+
+    #[inline]
+    fn index(position: u32) -> usize {
+        position as usize & (N - 1)
     }
 
     /// How many packets ago `position` was entered, 1 for the last one.
@@ -82,18 +127,44 @@ impl Ring {
         self.head.wrapping_sub(position)
     }
 
-    /// The latest packet of this signature.
+    /// The latest packet of this signature, which left: tries the one behind the last that left before
+    /// it asks the table. That one is the latest of its signature when it is in flight, since a second
+    /// one of the same signature makes both ambiguous.
     #[inline]
-    pub(super) fn find(&mut self, signature: Signature) -> Option<&mut Entry> {
-        let mut position = self.heads[self.slot(signature)];
+    pub(super) fn find_next(&mut self, signature: Signature) -> Option<u32> {
+        let entry = &self.entries[Self::index(self.expected)];
+        let position = if entry.signature == signature && entry.state == State::Open {
+            self.expected
+        } else {
+            self.find(signature)?
+        };
+        self.expected = position.wrapping_add(1);
+        Some(position)
+    }
+
+    /// The entry at a position that was found.
+    #[inline]
+    pub(super) fn entry(&mut self, position: u32) -> &mut Entry {
+        let index = Self::index(position);
+        &mut self.entries[index]
+    }
+
+    /// Where the latest packet of this signature is.
+    #[inline]
+    pub(super) fn find(&self, signature: Signature) -> Option<u32> {
+        let head = self.head(signature);
+        if self.may_hold(head, signature) { self.follow(head.position, signature) } else { None }
+    }
+
+    /// Looks for the signature along a chain.
+    fn follow(&self, mut position: u32, signature: Signature) -> Option<u32> {
         let mut age = self.age(position);
         // An age beyond the ring is an overwritten entry. The ages along a chain grow, or the link is a
         // left-over from before the positions wrapped.
-        while age.wrapping_sub(1) < self.entries.len() as u32 {
-            let index = self.index(position);
-            let entry = &self.entries[index];
+        while self.is_live(age) {
+            let entry = &self.entries[Self::index(position)];
             if entry.signature == signature {
-                return Some(&mut self.entries[index]);
+                return Some(position);
             }
             position = entry.next;
             let next_age = self.age(position);
@@ -108,10 +179,10 @@ impl Ring {
     /// Takes out the packet that the next [`push`](Self::push) overwrites, when it was not matched.
     #[inline]
     pub(super) fn evict(&mut self) -> Option<Entry> {
-        if self.filled < self.entries.len() {
+        if self.filled < N {
             return None;
         }
-        let index = self.index(self.head);
+        let index = Self::index(self.head);
         let entry = &mut self.entries[index];
         if matches!(entry.state, State::Matched | State::Beyond) {
             return None;
@@ -123,15 +194,38 @@ impl Ring {
         Some(evicted)
     }
 
+    /// Enters a packet unless one of its signature is there, and says whether it did.
     #[inline]
-    pub(super) fn push(&mut self, entry: Entry) {
-        let slot = self.slot(entry.signature);
-        let next = self.heads[slot];
-        let index = self.index(self.head);
-        self.entries[index] = Entry { next, ..entry };
-        self.heads[slot] = self.head;
+    pub(super) fn push_new(
+        &mut self,
+        signature: Signature,
+        stamp_ns: i64,
+        tag: impl FnOnce() -> u16,
+    ) -> bool {
+        let head = self.head(signature);
+        if self.may_hold(head, signature) && self.follow(head.position, signature).is_some() {
+            return false;
+        }
+        self.push(signature, stamp_ns, tag(), State::Open);
+        true
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, signature: Signature, stamp_ns: i64, tag: u16, state: State) {
+        let Head { position: next, filter } = self.head(signature);
+        // A chain whose last entry is gone starts anew.
+        let filter = if self.is_live(self.age(next)) { filter } else { 0 };
+        let filter = filter | Self::filter(signature);
+        let entry = &mut self.entries[Self::index(self.head)];
+        entry.signature = signature;
+        entry.stamp_ns = stamp_ns;
+        entry.next = next;
+        entry.tag = tag;
+        entry.state = state;
+        let (row, column) = Self::slot(signature);
+        self.heads[row][column] = Head { position: self.head, filter };
         self.head = self.head.wrapping_add(1);
-        self.filled = (self.filled + 1).min(self.entries.len());
+        self.filled = (self.filled + 1).min(N);
     }
 
     /// Stamps of the packets in flight.
@@ -140,5 +234,13 @@ impl Ring {
             .iter()
             .filter(|entry| entry.state == State::Open)
             .map(|entry| entry.stamp_ns)
+    }
+}
+
+/// An array on the heap that never was on the stack.
+fn boxed<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the vector has N elements"),
     }
 }

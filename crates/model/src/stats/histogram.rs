@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Values in `0..DENSE` are counted in an array: 131 µs covers the body of every published trace,
-/// and 1 MB of counters of which a trace touches a few pages stays in the L1 and L2 caches.
+/// So many values are counted in an array: 131 µs covers the body of every published trace, and
+/// 1 MB of counters of which a trace touches a few pages stays in the L1 and L2 caches.
 const DENSE: usize = 1 << 17;
 
 /// Hashes one integer by a multiplication and one fold.
@@ -47,8 +47,9 @@ impl Hasher for IntegerHasher {
 /// form is the ascending list of `[value_ns, count]` pairs.
 #[derive(Clone, Default)]
 pub struct Histogram {
-    /// Counters of `0..DENSE`; empty until one of them is needed.
+    /// Counters of `start_ns..start_ns + DENSE`; empty until one of them is needed.
     dense: Vec<u64>,
+    start_ns: i64,
     /// Counters of all other values, none of them zero.
     sparse: HashMap<i64, u64, BuildHasherDefault<IntegerHasher>>,
     count: u64,
@@ -59,6 +60,22 @@ impl Histogram {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty histogram that counts values around zero as fast as [`new`](Self::new) counts
+    /// small positive ones. Equal to it in every other respect.
+    #[must_use]
+    pub fn around_zero() -> Self {
+        Self {
+            start_ns: -(DENSE as i64 / 2),
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    fn dense_index(&self, value_ns: i64) -> Option<usize> {
+        let index = value_ns.wrapping_sub(self.start_ns);
+        usize::try_from(index).ok().filter(|index| *index < DENSE)
     }
 
     /// A histogram of `(value_ns, count)` pairs in any order; equal values add up.
@@ -74,7 +91,8 @@ impl Histogram {
     /// Counts one value in nanoseconds.
     #[inline]
     pub fn record(&mut self, value_ns: i64) {
-        if let Some(slot) = dense_index(value_ns).and_then(|i| self.dense.get_mut(i)) {
+        let index = value_ns.wrapping_sub(self.start_ns).cast_unsigned() as usize;
+        if let Some(slot) = self.dense.get_mut(index) {
             *slot += 1;
             self.count += 1;
         } else {
@@ -94,7 +112,7 @@ impl Histogram {
         if n == 0 {
             return;
         }
-        let slot = match dense_index(value_ns) {
+        let slot = match self.dense_index(value_ns) {
             Some(index) => {
                 if self.dense.is_empty() {
                     self.dense = vec![0; DENSE];
@@ -110,7 +128,7 @@ impl Histogram {
     /// Takes one value back, for a pair of packets that turns out not to be one. Returns whether
     /// the value was there; if not, nothing changes.
     pub fn remove(&mut self, value_ns: i64) -> bool {
-        let slot = match dense_index(value_ns) {
+        let slot = match self.dense_index(value_ns) {
             Some(index) => self.dense.get_mut(index),
             None => self.sparse.get_mut(&value_ns),
         };
@@ -118,7 +136,7 @@ impl Histogram {
             return false;
         };
         *slot -= 1;
-        if *slot == 0 && dense_index(value_ns).is_none() {
+        if *slot == 0 && self.dense_index(value_ns).is_none() {
             self.sparse.remove(&value_ns);
         }
         self.count -= 1;
@@ -180,14 +198,8 @@ impl Histogram {
         let slots = self.dense.iter().enumerate();
         slots
             .filter(|(_, n)| **n > 0)
-            .map(|(index, &n)| (index as i64, n))
+            .map(|(index, &n)| (self.start_ns + index as i64, n))
     }
-}
-
-/// The array index of a value, if it lies in the dense window.
-#[inline]
-fn dense_index(value_ns: i64) -> Option<usize> {
-    usize::try_from(value_ns).ok().filter(|i| *i < DENSE)
 }
 
 impl PartialEq for Histogram {

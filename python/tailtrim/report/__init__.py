@@ -1,0 +1,65 @@
+"""The result for people: a page, figures for papers, a table for terminals.
+
+>>> import tailtrim, tailtrim.report
+>>> runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
+... # doctest: +SKIP
+>>> tailtrim.report.write(runs, Path("report"))  # doctest: +SKIP
+[PosixPath('report/report.html'), PosixPath('report/figures/hdr.svg'), …]
+
+:mod:`tailtrim.report.text` prints the same numbers in a terminal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.report.errors import ReportError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tailtrim.rundir import RunDirectory
+
+__all__ = ["ReportError", "names_of", "write"]
+
+
+def write(
+    runs: Sequence[RunDirectory],
+    out: str | os.PathLike[str],
+    *,
+    names: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write the report of one or more runs.
+
+    ``out`` gets ``report.html``, one page that needs nothing else, and ``figures/`` with each
+    figure as SVG and PDF. Files of an earlier report are replaced, others stay. The same runs and
+    names give the same bytes. Nothing is written before everything is drawn.
+
+    Args:
+        runs: the runs in the order in which they are to appear.
+        out: the directory, made when missing.
+        names: what to call each run; by default :func:`names_of`.
+
+    Returns:
+        The files written, the page first.
+
+    Raises:
+        ReportError: there is no run, or there are not as many names as runs.
+        RunDirectoryError: a run directory lacks a table, or it is damaged.
+        OutputError: ``out`` cannot be written.
+
+    """
+    from tailtrim.report import writing  # noqa: PLC0415 - brings matplotlib, which takes long
+
+    return writing.write(runs, out, names_of(runs) if names is None else names)
+
+
+def names_of(runs: Sequence[RunDirectory]) -> list[str]:
+    """Return the directories' own names, or their paths where names are not enough."""
+    names = [run.name for run in runs]
+    return [
+        name if names.count(name) == 1 else str(run.path)
+        for run, name in zip(runs, names, strict=True)
+    ]

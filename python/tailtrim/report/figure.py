@@ -1,0 +1,120 @@
+"""What a figure shows, apart from who draws it.
+
+The static figures (:mod:`.figures`) and the interactive ones (:mod:`.page`) are drawn from the
+same values of this module, so that they cannot differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+    Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+Scale = Literal["linear", "log", "nines"]
+
+# A linear axis flattens what is smaller than this against the largest value.
+_LINEAR_RATIO = 50
+
+# Share of a linear axis that is left free beside the data: arrows and markers need some.
+_ROOM = 0.08
+
+_MICROSECOND = 1_000
+_MILLISECOND = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis: ``nines`` is 1/(1 - p), logarithmic, labelled with the percentile."""
+
+    label: str
+    scale: Scale
+    low: float
+    high: float
+    unit_ns: int = 1
+
+    @classmethod
+    def of_times(
+        cls, label: str, low_ns: float, high_ns: float, *, from_zero: bool = False
+    ) -> Axis:
+        """Choose unit, scale and limits for times from ``low_ns`` to ``high_ns``.
+
+        A linear axis starts at zero unless that would waste half of it; ``from_zero`` makes it
+        start there in any case.
+        """
+        unit_ns, unit = (
+            (_MICROSECOND, "µs") if high_ns < 10 * _MILLISECOND else (_MILLISECOND, "ms")
+        )
+        low, high = low_ns / unit_ns, high_ns / unit_ns
+        label = f"{label} ({unit})"
+        if low > 0 and high / low > _LINEAR_RATIO:
+            return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns)
+        foot = low if low < 0 or (low > high / 2 and not from_zero) else 0.0
+        room = _ROOM * (high - foot) or 1.0
+        return cls(label, "linear", foot - room if foot else 0.0, high + room, unit_ns)
+
+    @classmethod
+    def of_counts(cls, label: str, most: int, *, scale: Scale = "linear") -> Axis:
+        """Return an axis for counts up to ``most``; on a logarithmic one zero is at its foot."""
+        most = max(most, 1)
+        if scale == "log":
+            return cls(label, scale, 0.5, 1.7 * most)
+        return cls(label, scale, 0.0, 1.1 * most)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line or cloud of points of a run; ``part`` tells lines of one run apart.
+
+    ``steps`` hold a value until the next point.
+    """
+
+    run: int
+    x: Floats
+    y: Floats
+    draw: Literal["steps", "points", "line"] = "steps"
+    part: Literal["", "p50", "p99", "max", "ingress", "egress"] = ""
+    faded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value and its confidence interval; ``None`` where the samples give no bound."""
+
+    run: int
+    x: float
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One pair of axes."""
+
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+    intervals: tuple[Interval, ...] = ()
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure: ``key`` names its files; panels are one above the other and share their x."""
+
+    key: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+
+
+def _nice_below(value: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that is not above ``value``."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return max((step * power for step in (1, 2, 5) if step * power <= value), default=power)

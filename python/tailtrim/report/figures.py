@@ -1,0 +1,210 @@
+"""Figures for papers: SVG and PDF by matplotlib, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from tailtrim.report.palette import LIGHT, MARKERS, dash
+from tailtrim.report.units import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis as Ticked
+
+    from tailtrim.report.figure import Axis, Figure, Interval, Line
+
+# Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
+# which publishers ask for. The salt makes ids in SVG a function of the content.
+_STYLE = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": True,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
+    "lines.solid_capstyle": "butt",
+    "path.simplify": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tailtrim",
+    "pdf.fonttype": 42,
+    "pdf.compression": 9,
+}
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+_WIDTH_IN = 6.0
+_HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
+# A decade or two have room for labels at 1, 2 and 5.
+_FEW_DECADES = 2.6
+_MANY_POINTS = 2_000
+
+
+def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
+    """Draw a figure; return the files' contents by their suffix."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # A name in a script that the font lacks shows boxes in a PDF; the SVG keeps the text.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        canvas = _draw(figure, names)
+        contents = {}
+        for suffix, metadata in _METADATA.items():
+            file = io.BytesIO()
+            canvas.savefig(file, format=suffix, metadata=metadata)
+            contents[suffix] = file.getvalue()
+    return contents
+
+
+def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
+    rows = len(figure.panels)
+    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows]), layout="constrained")
+    grid: Sequence[Axes] = canvas.subplots(rows, sharex=True, squeeze=False)[:, 0]
+    for axes, panel in zip(grid, figure.panels, strict=True):
+        axes.set_axisbelow(True)
+        axes.grid(visible=True)
+        for line in panel.lines:
+            _line(axes, line, panel.y)
+        for interval in panel.intervals:
+            _interval(axes, interval, panel.y)
+        _scale(axes.yaxis, panel.y)
+        axes.set_ylim(panel.y.low, panel.y.high)
+        axes.set_ylabel(panel.y.label)
+        if panel.title:
+            axes.set_title(panel.title, loc="left", fontsize=8.5, pad=3)
+    x = figure.panels[-1].x
+    _scale(grid[-1].xaxis, x)
+    grid[-1].set_xlim(x.low, x.high)
+    grid[-1].set_xlabel(x.label)
+    _legend(canvas, figure, names)
+    return canvas
+
+
+def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
+    colour, marker = LIGHT[line.run % len(LIGHT)], MARKERS[line.run % len(MARKERS)]
+    y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
+    if line.draw == "points":
+        size = 1.6 if line.x.size > _MANY_POINTS else 2.6
+        axes.plot(line.x, y, marker, color=colour, markersize=size, markeredgewidth=0, alpha=0.75)
+        return
+    pattern = dash(line.run, line.part)
+    axes.plot(
+        line.x,
+        y,
+        color=colour,
+        alpha=0.45 if line.faded else 1,
+        linewidth=1.1,
+        dashes=pattern or (None, None),
+        drawstyle="steps-post" if line.draw == "steps" else "default",
+        marker=marker if line.draw == "line" else "",
+        markersize=3,
+        markeredgewidth=0,
+    )
+
+
+def _interval(axes: Axes, interval: Interval, y_axis: Axis) -> None:
+    colour = LIGHT[interval.run % len(LIGHT)]
+    marker = MARKERS[interval.run % len(MARKERS)]
+    low = y_axis.low if interval.low is None else interval.low
+    bounded = interval.high is not None
+    axes.errorbar(
+        interval.x,
+        interval.value,
+        yerr=[
+            [max(interval.value - low, 0)],
+            [max((interval.high or interval.value) - interval.value, 0)],
+        ],
+        fmt=marker,
+        color=colour,
+        markersize=3.6,
+        markerfacecolor=colour if bounded else "white",
+        markeredgewidth=0.8,
+        elinewidth=0.9,
+        capsize=2.2,
+        zorder=4,
+    )
+    if not bounded:
+        axes.annotate(
+            "",
+            (interval.x, interval.value),
+            xytext=(0, 15),
+            textcoords="offset points",
+            arrowprops={"arrowstyle": "<-", "color": colour, "linewidth": 0.8, "shrinkB": 1},
+            annotation_clip=False,
+        )
+
+
+def _scale(axis: Ticked, model: Axis) -> None:
+    if model.scale == "linear":
+        axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        return
+    axis._set_axes_scale("log")  # noqa: SLF001 - what set_xscale and set_yscale both call
+    decades = np.log10(model.high / model.low)
+    if model.scale == "nines":
+        axis.set_major_locator(FixedLocator([10.0**n for n in range(int(decades) + 1)]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: nines(value)))
+    else:
+        subs = (1.0, 2.0, 5.0) if decades < _FEW_DECADES else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=20))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=20))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def number(value: float) -> str:
+    """Return a tick's number, thousands apart."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"  # noqa: PLR2004
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def nines(value: float) -> str:
+    """Return the percentile at ``1/(1 - p)``, which is a power of ten.
+
+    >>> nines(1000.0)
+    '99.9 %'
+
+    """
+    digits = round(np.log10(value))
+    return f"{percent('0.' + '9' * digits) if digits else '0'} %"
+
+
+def _legend(canvas: Canvas, figure: Figure, names: Sequence[str]) -> None:
+    lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
+    marked = any(panel.intervals for panel in figure.panels)
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=LIGHT[run % len(LIGHT)],
+            linewidth=0 if line.draw == "points" else 1.1,
+            dashes=dash(run, line.part) or (None, None),
+            marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
+            markersize=4,
+            markeredgewidth=0,
+        )
+        for run, line in sorted(lines.items())
+    ]
+    labels = [names[run] for run in sorted(lines)]
+    legend = canvas.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.8)
+    for text in legend.get_texts():
+        text.set_parse_math(False)

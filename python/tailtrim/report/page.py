@@ -1,0 +1,206 @@
+"""The page: everything in one file, nothing fetched, nothing trusted.
+
+Names, paths, command lines and warnings come from others: the template escapes them, the data are
+JSON without ``<``, and the page's content security policy admits only the scripts and styles that
+it carries, by their hashes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+
+from tailtrim.report import units, wording
+from tailtrim.report.palette import DARK, LIGHT, MARKERS, dash
+from tailtrim.report.rows import Rows
+from tailtrim.summary import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tailtrim.report.figure import Axis, Figure, Floats, Line, Panel
+    from tailtrim.report.run import Run
+    from tailtrim.summary import Summary
+
+# More digits than a screen has pixels.
+_DIGITS = 7
+
+
+def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
+    """Return the page of some runs as UTF-8."""
+    environment = jinja2.Environment(
+        autoescape=True,
+        finalize=_plain,
+        loader=jinja2.PackageLoader("tailtrim.report"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(
+        bytes=_bytes,
+        command=_command,
+        seconds=_seconds,
+        thousands=units.count,
+        us=units.microseconds,
+    )
+    scripts = [_asset("vendor/uPlot.iife.min.js"), _asset("templates/report.js")]
+    styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
+    names = [run.name for run in runs]
+    page = environment.get_template("report.html.j2").render(
+        policy=_policy(scripts, styles),
+        scripts=scripts,
+        styles=styles,
+        runs=[_Shown.of(run) for run in runs],
+        confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
+        table=Rows.of([run.summary for run in runs], names),
+        figures=figures,
+        data=_json({"names": names, "looks": _looks(runs), "figures": list(map(_figure, figures))}),
+        looks=_looks(runs),
+        wording=wording,
+        units=units,
+    )
+    return page.encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What the page says of a run beside its summary."""
+
+    name: str
+    path: Path
+    summary: Summary
+    latency: Spread
+    provenance: dict[str, Any]
+    inputs: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, run: Run) -> _Shown:
+        latency = run.summary.latency_ns
+        values = {quantile.p: quantile.value for quantile in latency.quantiles}
+        spread = Spread(
+            latency.min,
+            *(values.get(p) for p in ("0.5", "0.99", "0.999")),
+            latency.max,
+            latency.iqr,
+        )
+        provenance = run.directory.provenance()
+        inputs = provenance.get("inputs")
+        known = inputs if isinstance(inputs, list) else []
+        return cls(
+            run.name,
+            run.directory.path,
+            run.summary,
+            spread,
+            provenance,
+            [
+                {key: entry.get(key) for key in ("path", "bytes", "sha256")}
+                for entry in known
+                if isinstance(entry, dict)
+            ],
+        )
+
+
+def _asset(name: str) -> Markup:
+    return Markup(resources.files("tailtrim.report").joinpath(name).read_text("utf-8"))  # noqa: S704 - our own
+
+
+def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    return (
+        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)};"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashes(texts: Sequence[str]) -> str:
+    digests = (hashlib.sha256(text.encode()).digest() for text in texts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+def _plain(value: Any) -> Any:
+    """Show what is no text where it stands, and keep what is not printable off the page."""
+    return units.printable(value) if type(value) is str else value
+
+
+def _json(value: Any) -> Markup:
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - nothing in it can end the script element
+
+
+def _looks(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    return [
+        {
+            "light": LIGHT[run.index % len(LIGHT)],
+            "dark": DARK[run.index % len(DARK)],
+            "marker": MARKERS[run.index % len(MARKERS)],
+            "dash": dash(run.index, ""),
+        }
+        for run in runs
+    ]
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {"key": figure.key, "panels": [_panel(panel) for panel in figure.panels]}
+
+
+def _panel(panel: Panel) -> dict[str, Any]:
+    return {
+        "title": panel.title,
+        "x": _axis(panel.x),
+        "y": _axis(panel.y),
+        "lines": [_line(line) for line in panel.lines],
+        "intervals": [
+            [interval.run, *map(_number, (interval.x, interval.value, interval.low, interval.high))]
+            for interval in panel.intervals
+        ],
+    }
+
+
+def _axis(axis: Axis) -> dict[str, Any]:
+    return {"label": axis.label, "scale": axis.scale, "low": axis.low, "high": axis.high}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "run": line.run,
+        "draw": line.draw,
+        "part": line.part,
+        "dash": dash(line.run, line.part),
+        "faded": line.faded,
+        "x": _numbers(line.x),
+        "y": _numbers(line.y),
+    }
+
+
+def _numbers(values: Floats) -> list[float | int | None]:
+    return [_number(value) for value in values.tolist()]
+
+
+def _number(value: float | None) -> float | int | None:
+    """Return a short number for JSON; what is not finite is no value."""
+    if value is None or value in (float("inf"), float("-inf")) or value != value:  # noqa: PLR0124
+        return None
+    short = float(f"{value:.{_DIGITS}g}")
+    return int(short) if short.is_integer() else short
+
+
+def _seconds(ns: int) -> str:
+    return f"{units.fixed(ns, units.SECOND, 9).rstrip('0').rstrip('.')} s"
+
+
+def _bytes(number: Any) -> str:
+    return f"{units.count(number)} bytes" if isinstance(number, int) else "size unknown"
+
+
+def _command(words: Any) -> str:
+    return shlex.join(map(str, words)) if isinstance(words, list) else str(words)

@@ -1,0 +1,74 @@
+"""A run as figures need it: its tables as arrays."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailtrim.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from tailtrim.report.figure import Integers
+    from tailtrim.rundir import RunDirectory
+    from tailtrim.summary import Summary
+
+
+class Run:
+    """A run directory, its name and its place among those of a report."""
+
+    def __init__(self, index: int, name: str, directory: RunDirectory) -> None:
+        """Take a directory; tables are read when they are needed."""
+        self.index = index
+        self.name = name
+        self.directory = directory
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of the run."""
+        return self.directory.summary
+
+    @cached_property
+    def histogram(self) -> tuple[Integers, Integers]:
+        """Latencies in ns, ascending, and how often each occurred."""
+        return self._arrays(self.directory.table("histogram"), "latency_ns", "count")
+
+    @cached_property
+    def bursts(self) -> bool:
+        """Whether the traffic came in bursts."""
+        return self.summary.bursts is not None
+
+    def worst(self) -> tuple[Integers, Integers]:
+        """Ingress stamps in ns and latencies in ns of the worst packets."""
+        return self._arrays(self.directory.table("worst"), "ingress_ns", "latency_ns")
+
+    def gaps(self) -> dict[str, tuple[Integers, Integers]]:
+        """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""
+        table = self.directory.table("gap")
+        gaps, counts = self._arrays(table, "gap_ns", "count")
+        taps = np.asarray(table["tap"].to_pylist(), dtype=object)
+        return {
+            tap: (gaps[chosen], counts[chosen])
+            for tap in ("ingress", "egress")
+            for chosen in (taps == tap,)
+        }
+
+    def seconds(self) -> dict[str, Integers]:
+        """Return per-second columns; a missing maximum is -1 with ``has_max`` 0."""
+        table = self.directory.table("second")
+        names = ("second", "ingress_packets", "egress_packets", "lost", "samples")
+        columns = dict(zip(names, self._arrays(table, *names), strict=True))
+        columns["max_latency_ns"] = self._arrays(table, "max_latency_ns")[0]
+        return columns
+
+    def _arrays(self, table: pyarrow.Table, *names: str) -> tuple[Integers, ...]:
+        try:
+            return tuple(
+                np.asarray(table[name].fill_null(0).to_numpy(), dtype=np.int64) for name in names
+            )
+        except KeyError as error:
+            message = f"{self.directory.path}: a table lacks the column {error}"
+            raise RunDirectoryError(message) from error

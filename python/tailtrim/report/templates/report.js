@@ -1,0 +1,311 @@
+"use strict";
+// Draws the figures that Python prepared. Units, scales and limits come with the data; nothing
+// is computed here that the static figures could show differently.
+(() => {
+  const root = document.documentElement;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const hidden = new Set();
+  let charts = [];
+
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const dark = () => root.dataset.theme === "dark"
+    || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  const colour = (run) => data.looks[run][dark() ? "dark" : "light"];
+  const number = (value) => Math.abs(value) >= 1000
+    ? Math.round(value).toLocaleString("en-US")
+    : String(Number(value.toPrecision(6)));
+
+  // The percentile at x = 1/(1 - p), with as many nines as x has.
+  function nines(x) {
+    if (x <= 1) return "0 %";
+    const digits = Math.max(0, Math.ceil(Math.log10(x) - 1e-9) - 2 + (Number.isInteger(Math.log10(x)) ? 0 : 2));
+    return `${Number((100 * (1 - 1 / x)).toFixed(Math.min(digits, 12)))} %`;
+  }
+
+  const SHAPES = {
+    o: (p, x, y, r) => { p.moveTo(x + r, y); p.arc(x, y, r, 0, 2 * Math.PI); },
+    s: (p, x, y, r) => p.rect(x - r * .88, y - r * .88, r * 1.76, r * 1.76),
+    "^": (p, x, y, r) => { p.moveTo(x, y - r); p.lineTo(x + r, y + r * .8); p.lineTo(x - r, y + r * .8); p.closePath(); },
+    v: (p, x, y, r) => { p.moveTo(x, y + r); p.lineTo(x + r, y - r * .8); p.lineTo(x - r, y - r * .8); p.closePath(); },
+    D: (p, x, y, r) => { p.moveTo(x, y - r * 1.2); p.lineTo(x + r * 1.2, y); p.lineTo(x, y + r * 1.2); p.lineTo(x - r * 1.2, y); p.closePath(); },
+    P: (p, x, y, r) => { const t = r * .4; p.rect(x - t, y - r, 2 * t, 2 * r); p.rect(x - r, y - t, 2 * r, 2 * t); },
+    X: (p, x, y, r) => { for (const s of [1, -1]) { p.moveTo(x - r, y - s * r * .6); p.lineTo(x - r * .6, y - s * r); p.lineTo(x + r, y + s * r * .6); p.lineTo(x + r * .6, y + s * r); p.closePath(); } },
+  };
+
+  // All x of all lines in order, and for each line its y there or nothing: no point is lost, also
+  // where two share an x. `null` is a gap, `undefined` another line's point.
+  function merge(lines) {
+    const size = lines.reduce((sum, line) => sum + line.x.length, 0);
+    const xs = new Array(size);
+    const ys = lines.map(() => new Array(size));
+    const next = lines.map(() => 0);
+    for (let i = 0; i < size; i++) {
+      let best = -1;
+      for (let l = 0; l < lines.length; l++) {
+        if (next[l] < lines[l].x.length && (best < 0 || lines[l].x[next[l]] < lines[best].x[next[best]])) best = l;
+      }
+      xs[i] = lines[best].x[next[best]];
+      ys[best][i] = lines[best].y[next[best]++];
+    }
+    return [xs, ...ys];
+  }
+
+  function scatter(u, index, from, to) {
+    const line = u.lines[index - 1];
+    const shape = SHAPES[data.looks[line.run].marker];
+    const path = new Path2D();
+    const radius = (line.x.length > 2000 ? 1.3 : 2.2) * devicePixelRatio;
+    const { left, top, width, height } = u.bbox;
+    for (let i = from; i <= to; i++) {
+      const value = u.data[index][i];
+      if (value === null || value === undefined) continue;
+      const x = u.valToPos(u.data[0][i], "x", true);
+      const y = u.valToPos(value, "y", true);
+      if (x >= left && x <= left + width && y >= top && y <= top + height) shape(path, x, y, radius);
+    }
+    u.ctx.save();
+    u.ctx.fillStyle = colour(line.run);
+    u.ctx.globalAlpha = .8;
+    u.ctx.fill(path);
+    u.ctx.restore();
+    return null;
+  }
+
+  // Markers, whiskers, and an arrow where there is no upper bound.
+  function intervals(u, panel) {
+    const { ctx, bbox } = u;
+    const pixel = devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top - 6 * pixel, bbox.width + 6 * pixel, bbox.height + 6 * pixel);
+    ctx.clip();
+    ctx.lineWidth = 1.3 * pixel;
+    for (const [run, at, value, low, high] of panel.intervals) {
+      if (hidden.has(run)) continue;
+      const x = u.valToPos(at, "x", true);
+      const y = u.valToPos(value, "y", true);
+      const foot = low === null ? bbox.top + bbox.height : u.valToPos(low, "y", true);
+      const head = high === null ? y - 20 * pixel : u.valToPos(high, "y", true);
+      const cap = 3.5 * pixel;
+      ctx.strokeStyle = colour(run);
+      ctx.beginPath();
+      ctx.moveTo(x, foot);
+      ctx.lineTo(x, head);
+      if (low !== null) { ctx.moveTo(x - cap, foot); ctx.lineTo(x + cap, foot); }
+      if (high === null) { ctx.moveTo(x - cap, head + 1.6 * cap); ctx.lineTo(x, head); ctx.lineTo(x + cap, head + 1.6 * cap); }
+      else { ctx.moveTo(x - cap, head); ctx.lineTo(x + cap, head); }
+      ctx.stroke();
+      const path = new Path2D();
+      SHAPES[data.looks[run].marker](path, x, y, 3.6 * pixel);
+      ctx.fillStyle = high === null ? css("--paper") : colour(run);
+      ctx.fill(path);
+      ctx.stroke(path);
+    }
+    ctx.restore();
+  }
+
+  const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
+
+  function axis(model, side) {
+    const log = model.scale !== "linear";
+    const few = Math.log10(model.high / model.low) < 2.6;
+    const show = (value) => {
+      if (value === null || value === undefined) return "";
+      if (!log) return number(value);
+      const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
+      if (model.scale === "nines") return digit === 1 ? nines(value) : "";
+      return digit === 1 || (few && (digit === 2 || digit === 5)) ? number(value) : "";
+    };
+    return {
+      scale: side,
+      label: model.label,
+      labelFont: "13px system-ui, sans-serif",
+      font: "12px system-ui, sans-serif",
+      labelSize: 22,
+      size: side === "x" ? 30 : 58,
+      gap: 4,
+      space: side === "x" ? 64 : 34,
+      stroke: () => css("--ink"),
+      grid: { stroke: () => css("--grid"), width: 1, filter: (u, splits) => splits.map((s) => (!log || show(s) ? s : null)) },
+      ticks: { stroke: () => css("--rule"), width: 1, size: 4 },
+      incrs: STEPS,
+      filter: (u, splits) => splits,
+      values: (u, splits) => splits.map(show),
+    };
+  }
+
+  const scale = (model) => ({
+    time: false,
+    distr: model.scale === "linear" ? 1 : 3,
+    log: 10,
+    // A zoom gives its own limits; what spans all the data means the whole axis.
+    range: (u, low, high, key) => {
+      const zoomed = u.zoomed && u.zoomed[key];
+      return zoomed || [model.low, model.high];
+    },
+  });
+
+  // The value of a line at x: of a stepped line the step it is on, else the nearest point.
+  function valueAt(line, x) {
+    let low = 0;
+    let high = line.x.length - 1;
+    if (high < 0 || x < line.x[0]) return null;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (line.x[middle] <= x) low = middle; else high = middle - 1;
+    }
+    if (line.draw === "steps") return low === line.x.length - 1 && x > line.x[low] ? null : line.y[low];
+    const after = Math.min(low + 1, line.x.length - 1);
+    return line.y[x - line.x[low] <= line.x[after] - x ? low : after];
+  }
+
+  function tell(u, panel, readout) {
+    const { left } = u.cursor;
+    if (left === undefined || left === null || left < 0) { readout.textContent = ""; return; }
+    const x = u.posToVal(left, "x");
+    const shown = new Map();
+    for (const line of panel.lines) {
+      if (hidden.has(line.run)) continue;
+      const value = valueAt(line, x);
+      if (value === null || value === undefined) continue;
+      shown.set(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""}`, number(value));
+    }
+    const at = panel.x.scale === "nines" ? nines(x) : number(x);
+    readout.textContent = `${at}: ${[...shown].map(([name, value]) => `${name} ${value}`).join(" · ")}`;
+  }
+
+  function chart(holder, panel, last) {
+    const box = document.createElement("div");
+    box.className = "chart";
+    const readout = document.createElement("div");
+    readout.className = "readout";
+    holder.append(box, readout);
+    const lines = panel.lines.map((line) => panel.y.scale === "log"
+      ? { ...line, y: line.y.map((y) => (y === null ? null : Math.max(y, panel.y.low))) }
+      : line);
+    const stepped = uPlot.paths.stepped({ align: 1 });
+    const options = {
+      title: panel.title,
+      width: holder.clientWidth,
+      height: height(holder, panel),
+      legend: { show: false },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: true, uni: 24, setScale: false },
+        bind: { dblclick: () => () => reset(u) },
+      },
+      scales: { x: scale(panel.x), y: scale(panel.y) },
+      axes: [axis(last ? panel.x : { ...panel.x, label: undefined }, "x"), axis(panel.y, "y")],
+      series: [{}, ...lines.map((line) => ({
+        show: !hidden.has(line.run),
+        scale: "y",
+        stroke: () => colour(line.run),
+        width: 1.6,
+        alpha: line.faded ? .5 : 1,
+        dash: line.dash.map((d) => d * 1.2),
+        paths: line.draw === "points" ? scatter : line.draw === "steps" ? stepped : undefined,
+        points: { show: line.draw === "line", size: 5, fill: () => colour(line.run), stroke: () => colour(line.run) },
+      }))],
+      hooks: {
+        init: [(self) => Object.assign(self, { lines, zoomed: {} })],
+        draw: [(self) => { intervals(self, panel); self.root.dataset.drawn = ""; }],
+        setCursor: [(self) => tell(self, panel, readout)],
+        setSelect: [(self) => zoom(self)],
+      },
+    };
+    const u = new uPlot(options, merge(lines), box);
+    return { u, holder, panel };
+  }
+
+  function zoom(u) {
+    const { left, top, width, height: tall } = u.select;
+    if (width > 4 || tall > 4) {
+      const whole = u.over.getBoundingClientRect();
+      if (width > 4 && width < whole.width) u.zoomed.x = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+      if (tall > 4 && tall < whole.height) u.zoomed.y = [u.posToVal(top + tall, "y"), u.posToVal(top, "y")];
+      u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+      rescale(u);
+    }
+  }
+
+  function reset(u) {
+    u.zoomed = {};
+    rescale(u);
+  }
+
+  function rescale(u) {
+    u.setData(u.data, true);
+  }
+
+  const height = (holder, panel) => {
+    const alone = holder.dataset.panels === "1";
+    return Math.max(190, Math.min(alone ? 380 : 230, holder.clientWidth * (alone ? .62 : .4)));
+  };
+
+  function draw() {
+    for (const { u } of charts) u.destroy();
+    charts = [];
+    for (const holder of document.querySelectorAll("[data-figure]")) {
+      const { panels } = data.figures[holder.dataset.figure];
+      holder.dataset.panels = panels.length;
+      holder.replaceChildren();
+      panels.forEach((panel, index) => charts.push(chart(holder, panel, index === panels.length - 1)));
+    }
+    for (const swatch of document.querySelectorAll(".swatch")) swatch.style.color = colour(swatch.dataset.run);
+  }
+
+  function themes() {
+    const button = document.getElementById("theme");
+    const words = { "": "system", light: "light", dark: "dark" };
+    // Pages opened from disk may have no storage.
+    try { root.dataset.theme = localStorage.getItem("tailtrim-theme") || ""; } catch { root.dataset.theme = ""; }
+    const forced = new URLSearchParams(location.hash.slice(1)).get("theme");
+    if (forced in words) root.dataset.theme = forced;
+    const label = () => {
+      if (!root.dataset.theme) delete root.dataset.theme;
+      button.textContent = `Theme: ${words[root.dataset.theme || ""]}`;
+    };
+    button.hidden = false;
+    label();
+    button.addEventListener("click", () => {
+      const order = ["", "light", "dark"];
+      root.dataset.theme = order[(order.indexOf(root.dataset.theme || "") + 1) % 3];
+      label();
+      try { localStorage.setItem("tailtrim-theme", root.dataset.theme || ""); } catch { /* see above */ }
+      draw();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    // Paper is light.
+    let before;
+    addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; draw(); });
+    addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; draw(); });
+  }
+
+  function legend() {
+    for (const button of document.querySelectorAll("#legend button")) {
+      button.addEventListener("click", () => {
+        const run = Number(button.dataset.run);
+        if (!hidden.delete(run)) hidden.add(run);
+        button.setAttribute("aria-pressed", String(!hidden.has(run)));
+        draw();
+      });
+    }
+  }
+
+  // Canvases are drawn in a later task: what goes wrong there comes as an event.
+  addEventListener("error", (event) => {
+    const trouble = document.getElementById("trouble");
+    trouble.hidden = false;
+    trouble.textContent = `The figures could not be drawn: ${event.message}`;
+  });
+  themes();
+  legend();
+  draw();
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    for (const { u, holder, panel } of charts) u.setSize({ width: holder.clientWidth, height: height(holder, panel) });
+  });
+})();

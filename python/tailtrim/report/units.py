@@ -1,0 +1,169 @@
+"""Numbers as text, rounded half up from exact integers.
+
+Times follow the papers this project grew from: one decimal in µs where all of a row stays below a
+millisecond ("7.7 µs", "13.6 µs"); where it does not, two digits suffice beside milliseconds
+("69 µs", "107 µs", "1.7 ms"). Below a microsecond nanoseconds are printed as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+from unicodedata import category
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+
+# From here on a digit after the point says nothing beside milliseconds.
+_TEN_MICROSECONDS = 10 * MICROSECOND
+_WHOLE = 1_000
+
+NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
+NONE = "\N{EN DASH}"
+
+
+def fixed(value: int, divisor: int, places: int) -> str:
+    """Return ``value / divisor`` with ``places`` decimals, half rounded away from zero.
+
+    >>> fixed(13550, 1000, 1)
+    '13.6'
+
+    """
+    digits = (2 * abs(value) * 10**places + divisor) // (2 * divisor)
+    whole, rest = divmod(digits, 10**places)
+    sign = "-" if value < 0 and digits else ""
+    return f"{sign}{whole}.{rest:0{places}}" if places else f"{sign}{whole}"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How the times of one row are printed; ``coarse`` where some reach milliseconds."""
+
+    coarse: bool = False
+
+    @classmethod
+    def of(cls, values: Iterable[int | None]) -> Times:
+        """Choose by the largest of ``values`` (ns)."""
+        return cls(any(value is not None and abs(value) >= MILLISECOND for value in values))
+
+    def split(self, ns: int) -> tuple[str, str]:
+        """Return number and unit.
+
+        >>> Times().split(13550)
+        ('13.6', 'µs')
+        >>> Times(coarse=True).split(68937)
+        ('69', 'µs')
+
+        """
+        size = abs(ns)
+        if size < MICROSECOND:
+            return str(ns), "ns"
+        if not self.coarse:
+            return fixed(ns, MICROSECOND, 1), "µs"
+        places = 1 if size < _TEN_MICROSECONDS else 0
+        text = fixed(ns, MICROSECOND, places)
+        if abs(Decimal(text)) < _WHOLE:
+            return text, "µs"
+        text = fixed(ns, MILLISECOND, 1)
+        if abs(Decimal(text)) < _WHOLE:
+            return text, "ms"
+        return fixed(ns, SECOND, 1), "s"
+
+    def text(self, ns: int) -> str:
+        """Return number and unit in one.
+
+        >>> Times.of([1673450]).text(1673450)
+        '1.7 ms'
+
+        """
+        return " ".join(self.split(ns))
+
+    def span(self, low: int, high: int) -> str:
+        """Return an interval.
+
+        >>> Times().span(11700, 12700)
+        '11.7 to 12.7 µs'
+
+        """
+        (first, first_unit), (last, last_unit) = self.split(low), self.split(high)
+        if first_unit == last_unit:
+            return f"{first} to {last} {last_unit}"
+        return f"{first} {first_unit} to {last} {last_unit}"
+
+
+def time(ns: int) -> str:
+    """Return a time that stands alone, number and unit."""
+    return Times.of((ns,)).text(ns)
+
+
+def microseconds(ns: int) -> str:
+    """Return µs with one decimal, thousands apart as the papers print them.
+
+    >>> microseconds(30609512).replace(NARROW_SPACE, " ")
+    '30 609.5'
+
+    """
+    whole, _, rest = fixed(ns, MICROSECOND, 1).partition(".")
+    sign = "-" if whole.startswith("-") else ""
+    return f"{sign}{abs(int(whole)):,}.{rest}".replace(",", NARROW_SPACE)
+
+
+def percent(share: str) -> str:
+    """Return decimal text as percent, exactly.
+
+    >>> percent("0.9999")
+    '99.99'
+
+    """
+    digits = f"{Decimal(share).scaleb(2):f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def count(number: int) -> str:
+    """Return a number of things with its thousands apart.
+
+    >>> count(289992)
+    '289,992'
+
+    """
+    return f"{number:,}"
+
+
+def rate(pps: float | None) -> str:
+    """Return packets per second in kpkt/s, one decimal or, if small, three digits."""
+    if pps is None:
+        return NONE
+    return f"{pps / 1000:.1f}" if pps >= _WHOLE else f"{pps / 1000:.3g}"
+
+
+def loss(undelivered: int, known: int) -> str:
+    """Return the share in percent: one decimal or, if smaller, one digit; a dash for none.
+
+    >>> loss(1, 100_000)
+    '0.001'
+
+    """
+    if not undelivered or not known:
+        return NONE
+    places = 1
+    while 20 * undelivered * 100 * 10 ** (places - 1) < known:
+        places += 1
+    return fixed(undelivered * 100, known, places)
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with what a terminal, a reader or an encoder would act on escaped.
+
+    >>> printable("a\x1b[31m")
+    'a\\x1b[31m'
+
+    """
+    return "".join(
+        sign if sign.isprintable() or category(sign) == "Zs" else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )

@@ -1,0 +1,69 @@
+"""Write the files of a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import OutputError
+from tailtrim.report import distributions, figures, page, timelines, units
+from tailtrim.report.errors import ReportError
+from tailtrim.report.run import Run
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from tailtrim.report.figure import Figure
+    from tailtrim.rundir import RunDirectory
+
+_SERIES = (
+    distributions.percentiles,
+    timelines.worst,
+    distributions.histogram,
+    distributions.cumulative,
+    distributions.gaps,
+    timelines.seconds,
+    timelines.bursts,
+)
+_KEYS = ("hdr", "worst", "histogram", "cdf", "gaps", "seconds", "burst")
+_FOLDER = "figures"
+
+
+def series(runs: Sequence[Run]) -> list[Figure]:
+    """Return the figures that the runs have data for."""
+    return [figure for prepare in _SERIES if (figure := prepare(runs)) is not None]
+
+
+def write(
+    directories: Sequence[RunDirectory], out: str | os.PathLike[str], names: Sequence[str]
+) -> list[Path]:
+    """See :func:`tailtrim.report.write`."""
+    if not directories:
+        raise ReportError("there is no run to report on")
+    if len(directories) != len(names):
+        raise ReportError(f"{len(names)} names were given for {len(directories)} runs")
+    runs = [
+        Run(index, units.printable(name), directory)
+        for index, (directory, name) in enumerate(zip(directories, names, strict=True))
+    ]
+    drawn = series(runs)
+    contents = {"report.html": page.render(runs, drawn)}
+    for figure in drawn:
+        for suffix, content in figures.render(figure, [run.name for run in runs]).items():
+            contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
+    stale = {f"{_FOLDER}/{key}.{suffix}" for key in _KEYS for suffix in ("svg", "pdf")}
+    return _store(Path(out), contents, stale - contents.keys())
+
+
+def _store(out: Path, contents: dict[str, bytes], stale: set[str]) -> list[Path]:
+    try:
+        (out / _FOLDER).mkdir(parents=True, exist_ok=True)
+        for name in stale:
+            (out / name).unlink(missing_ok=True)
+        for name, content in contents.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        place = error.filename or out
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    return [out / name for name in contents]
