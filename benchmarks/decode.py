@@ -68,8 +68,9 @@ def view(capture: Path, frame_bytes: int) -> NDArray[Any]:
 
 def stamps_ns(records: NDArray[Any]) -> NDArray[np.int64]:
     """Return the stamps of records."""
-    seconds: NDArray[np.int64] = records["seconds"].astype(np.int64)
-    return seconds * 1_000_000_000 + records["nanoseconds"]
+    stamps: NDArray[np.int64] = records["seconds"].astype(np.int64) * 1_000_000_000
+    stamps += records["nanoseconds"]
+    return stamps
 
 
 def mix(sequence: NDArray[np.uint64], seed: int) -> NDArray[np.int64]:

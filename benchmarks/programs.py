@@ -59,6 +59,7 @@ def command_line_programs(session: Session, case: str, pairs: int, pair: Pair) -
         )
         return []
     out = session.scratch / "out"
+    shutil.rmtree(out, ignore_errors=True)
 
     def answer(_: str) -> tuple[Integers, str]:
         summary = json.loads((out / "summary.json").read_text())

@@ -58,7 +58,6 @@ def main() -> int:
         if not program.is_file():
             say(f"{program} is missing: {how}")
             return 2
-    facts = machine.facts(ROOT, arguments.agent, len(cores))
     cases = plan(arguments)
     need = disk_need(cases, arguments)
     free = shutil.disk_usage(arguments.scratch).free
@@ -76,7 +75,9 @@ def main() -> int:
             )
             # PostgreSQL runs as another user, who has to reach the folder of its cluster.
             scratch.chmod(0o711)
-            session = Session(arguments.agent, arguments.synthesize, scratch, cores, arguments.only)
+            agent, synthesize = copies(scratch, arguments.agent, arguments.synthesize)
+            facts = machine.facts(ROOT, agent, len(cores))
+            session = Session(agent, synthesize, scratch, cores, arguments.only)
             # The sampler keeps off the core on which single-core programs are measured.
             os.sched_setaffinity(0, session.others)
             start_server(session, stack)
@@ -89,11 +90,23 @@ def main() -> int:
         return 130
     name = f"{started:%Y-%m-%d}-{machine.name(len(cores))}"
     folder = record.folder_for(arguments.runs, name)
-    invocation = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
-    record.write(folder, session.rows, facts, session.neutral(invocation))
+    record.write(folder, session.rows, facts, invocation())
     say(f"recorded in {folder}")
     print((folder / "summary.md").read_text())
     return int(any(row.status.startswith(("failed", "refused")) for row in session.rows))
+
+
+def copies(scratch: Path, *programs: Path) -> list[Path]:
+    """Copy programs, so that a build during the run does not change what is measured."""
+    folder = scratch / "programs"
+    folder.mkdir()
+    return [Path(shutil.copy2(program, folder)) for program in programs]
+
+
+def invocation() -> str:
+    """Return this run's command line without this machine's folders."""
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    return shlex.join(["python", "benchmarks/run.py", *words])
 
 
 def start_server(session: Session, stack: ExitStack) -> None:

@@ -67,7 +67,8 @@ class Session:
 
     def neutral(self, text: str) -> str:
         """Take this machine's folders out of a text."""
-        return machine.neutral(text, {ROOT: "", self.scratch: "SCRATCH", DATA: "DATA"})
+        folders = {ROOT: "", self.agent.parent: "", self.scratch: "SCRATCH", DATA: "DATA"}
+        return machine.neutral(text, folders)
 
     def skip(self, case: str, pairs: int, program: str, reason: str) -> None:
         """Record that a program was not measured."""

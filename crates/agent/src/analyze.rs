@@ -70,7 +70,6 @@ fn summary(request: &Analyze) -> Result<Summary, AnalysisError> {
         ..Options::default()
     };
     let progress = |_, _| ControlFlow::Continue(());
-    let analysis =
-        analyze(&mut ingress.capture, &mut egress.capture, &options, &mut (), progress)?;
+    let analysis = analyze(&mut ingress.capture, &mut egress.capture, &options, &mut (), progress)?;
     Ok(analysis.summary)
 }

@@ -13,7 +13,8 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {

@@ -65,7 +65,10 @@ pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
     let name = path.display().to_string();
     let io = |source| CaptureError::Open { path: name.clone(), source };
     let (input, extent) = if name == "-" {
-        (compressed_or_plain(BufReader::with_capacity(READ, io::stdin())).map_err(io)?, Extent::Unknown)
+        (
+            compressed_or_plain(BufReader::with_capacity(READ, io::stdin())).map_err(io)?,
+            Extent::Unknown,
+        )
     } else {
         file(path).map_err(io)?
     };

@@ -27,7 +27,8 @@ fn main() -> ExitCode {
         }
         _ => None,
     };
-    let Some((side, pairs, frame)) = parsed.filter(|(_, _, frame)| (60..=9_000).contains(frame)) else {
+    let Some((side, pairs, frame)) = parsed.filter(|(_, _, frame)| (60..=9_000).contains(frame))
+    else {
         eprintln!("usage: synthesize ingress|egress PAIRS FRAME_BYTES(60..9000)");
         return ExitCode::from(2);
     };

@@ -57,8 +57,10 @@ pub struct Selection(Vec<Range<usize>>);
 
 /// A selection that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("signature {text:?}: {problem}, expected OFFSET:LENGTH[,OFFSET:LENGTH…] in bytes from the start of the frame, \
-         for example 42:4")]
+#[error(
+    "signature {text:?}: {problem}, expected OFFSET:LENGTH[,OFFSET:LENGTH…] in bytes from the start of the frame, \
+         for example 42:4"
+)]
 pub struct SelectionError {
     text: String,
     problem: String,
@@ -78,7 +80,10 @@ impl FromStr for Selection {
             let (offset, length) =
                 part.split_once(':').ok_or_else(|| error(format!("{part:?} has no colon")))?;
             let number = |digits: &str| {
-                digits.trim().parse::<usize>().map_err(|_| error(format!("{digits:?} is no number")))
+                digits
+                    .trim()
+                    .parse::<usize>()
+                    .map_err(|_| error(format!("{digits:?} is no number")))
             };
             let (offset, length) = (number(offset)?, number(length)?);
             let end = offset.saturating_add(length);

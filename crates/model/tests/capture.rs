@@ -114,10 +114,7 @@ fn pcapng_with_sections_interfaces_and_resolutions() {
     ]
     .map(|stamp_ns| record(stamp_ns, &frame))
     .to_vec();
-    expected[2] = Record {
-        stamp_ns: 2_250_000_000,
-        ..record_of(101, &packet)
-    };
+    expected[2] = Record { stamp_ns: 2_250_000_000, ..record_of(101, &packet) };
     assert_eq!(content.sound(), expected);
 }
 
@@ -131,10 +128,7 @@ fn pcapng_simple_packets_have_no_stamp() {
         // Padding to a multiple of four is not part of the frame.
         .simple_packet(&frame[..41], 41);
     let records = read(&file.bytes, How::default(), &signer()).sound();
-    let unstamped = Record {
-        stamped: false,
-        ..record(0, &frame)
-    };
+    let unstamped = Record { stamped: false, ..record(0, &frame) };
     assert_eq!(records[0], unstamped);
     assert_eq!((records[1].cut, records[1].signable), (true, 26));
     assert_eq!((records[2].cut, records[2].signable), (false, 27));
@@ -223,27 +217,16 @@ fn mscap_stamps_that_wrap_run_on() {
 fn mscap_stamps_of_full_width_are_taken_as_they_are() {
     let bytes = mscap(&[(4_294_967_296, 0), (10_000_000_000, 1), (9_999_999_999, 2)]);
     let records = read(&bytes, How::MOONSNIFF, &signer()).sound();
-    assert_eq!(
-        stamps(&records),
-        [4_294_967_296, 10_000_000_000, 9_999_999_999]
-    );
+    assert_eq!(stamps(&records), [4_294_967_296, 10_000_000_000, 9_999_999_999]);
 }
 
 #[test]
 fn mscap_stamps_beyond_time_are_none() {
-    let bytes = mscap(&[
-        (3_000_000_000, 0),
-        (1 << 63, 1),
-        (u64::MAX, 2),
-        (3_000_000_001, 3),
-    ]);
+    let bytes = mscap(&[(3_000_000_000, 0), (1 << 63, 1), (u64::MAX, 2), (3_000_000_001, 3)]);
     let records = read(&bytes, How::MOONSNIFF, &signer()).sound();
     let stamped: Vec<bool> = records.iter().map(|record| record.stamped).collect();
     assert_eq!(stamped, [true, false, false, true]);
-    assert_eq!(
-        (records[0].stamp_ns, records[3].stamp_ns),
-        (3_000_000_000, 3_000_000_001)
-    );
+    assert_eq!((records[0].stamp_ns, records[3].stamp_ns), (3_000_000_000, 3_000_000_001));
 }
 
 #[test]
@@ -285,18 +268,11 @@ fn x552_trailers_are_stamps() {
     for bytes in [&pcap.bytes, &pcapng.bytes] {
         let records = read(bytes, How::X552, &signer()).sound();
         assert_eq!(records[0], record(12_000_000_007, &frame));
-        assert_eq!(
-            records[2],
-            record(4_294_967_295 * SECOND_NS + 999_999_999, &frame)
-        );
+        assert_eq!(records[2], record(4_294_967_295 * SECOND_NS + 999_999_999, &frame));
         let stamped: Vec<bool> = records.iter().map(|record| record.stamped).collect();
         assert_eq!(stamped, [true, false, true, false, false, false]);
         // The signature does not depend on the stamp having been there.
-        assert!(
-            records[..4]
-                .iter()
-                .all(|r| r.signature == signature_of(&frame))
-        );
+        assert!(records[..4].iter().all(|r| r.signature == signature_of(&frame)));
         assert_eq!(records[3].length, last.len() as u32);
         // Without the option the trailer is part of the frame and its length.
         let records = read(bytes, How::default(), &signer()).sound();
@@ -326,10 +302,7 @@ fn the_same_packet_on_every_link() {
             (1, ethernet(&[], ethertype, packet)),
             (1, ethernet(&[(0x8100, 0x2064)], ethertype, packet)),
             (1, ethernet(&[(0x88a8, 7), (0x8100, 9)], ethertype, packet)),
-            (
-                1,
-                ethernet(&[(0x9100, 7), (0x9100, 8), (0x8100, 9)], ethertype, packet),
-            ),
+            (1, ethernet(&[(0x9100, 7), (0x9100, 8), (0x8100, 9)], ethertype, packet)),
             (12, packet.clone()),
             (14, packet.clone()),
             (101, packet.clone()),
@@ -342,10 +315,7 @@ fn the_same_packet_on_every_link() {
         assert_eq!(usize::from(expected.signable), packet.len());
         for (link_type, frame) in variants {
             let record = record_of(link_type, &frame);
-            assert_eq!(
-                record.signature, expected.signature,
-                "link type {link_type}"
-            );
+            assert_eq!(record.signature, expected.signature, "link type {link_type}");
             assert_eq!(record.signable, expected.signable, "link type {link_type}");
             assert_eq!(record.length, frame.len() as u32);
         }
@@ -412,11 +382,8 @@ fn peeking_consumes_nothing() {
     }
     pcapng.statistics(0, 1, 2);
     let mscap = mscap(&(0..300).map(|n| (n, n as u32)).collect::<Vec<(u64, u32)>>());
-    let files = [
-        (pcap.bytes, How::default()),
-        (pcapng.bytes, How::default()),
-        (mscap, How::MOONSNIFF),
-    ];
+    let files =
+        [(pcap.bytes, How::default()), (pcapng.bytes, How::default()), (mscap, How::MOONSNIFF)];
     for (mut bytes, how) in files {
         // Damage is for `read` to report.
         bytes.extend([0xff; 11]);
@@ -444,18 +411,9 @@ fn peeking_consumes_nothing() {
 /// other. Returns the records, the text of the error and the hint.
 fn damaged(bytes: &[u8], how: How) -> (Vec<Record>, String, Option<String>) {
     let strict = read(bytes, how, &signer());
-    let how = How {
-        salvage: true,
-        ..how
-    };
+    let how = How { salvage: true, ..how };
     let salvaged = read(bytes, how, &signer());
-    let Content {
-        records,
-        error,
-        hint,
-        damage,
-        ..
-    } = strict;
+    let Content { records, error, hint, damage, .. } = strict;
     assert_eq!(damage, None);
     assert_eq!(salvaged.records, records);
     if records.is_empty() {
@@ -478,10 +436,7 @@ fn pcap_truncated_at_every_byte() {
         let mut file = Pcap::new(order, true, 1);
         let mut starts = vec![Pcap::HEADER];
         for sequence in 0..3 {
-            file.frame(
-                i64::from(sequence),
-                &probe(sequence)[..50 + sequence as usize],
-            );
+            file.frame(i64::from(sequence), &probe(sequence)[..50 + sequence as usize]);
             starts.push(file.bytes.len());
         }
         let whole = read(&file.bytes, How::default(), &signer()).sound();
@@ -603,27 +558,9 @@ fn damage_within_a_pcap() {
             "a record of 262145 bytes",
             "at most 262144 bytes",
         ),
-        (
-            true,
-            300_000,
-            [1, 0, 300_001, 1],
-            "a record of 300001 bytes",
-            "at most 300000 bytes",
-        ),
-        (
-            true,
-            u32::MAX,
-            [1, 0, 262_145, 1],
-            "a record of 262145 bytes",
-            "at most 262144 bytes",
-        ),
-        (
-            true,
-            0,
-            [1, 0, u32::MAX, 1],
-            "a record of 4294967295 bytes",
-            "at most 262144 bytes",
-        ),
+        (true, 300_000, [1, 0, 300_001, 1], "a record of 300001 bytes", "at most 300000 bytes"),
+        (true, u32::MAX, [1, 0, 262_145, 1], "a record of 262145 bytes", "at most 262144 bytes"),
+        (true, 0, [1, 0, u32::MAX, 1], "a record of 4294967295 bytes", "at most 262144 bytes"),
         // Both wrong: the length is what makes reading on impossible.
         (
             true,
@@ -639,13 +576,7 @@ fn damage_within_a_pcap() {
             "1000000000 nanoseconds in a stamp",
             "fewer than 1000000000",
         ),
-        (
-            false,
-            0,
-            [1, 1_000_000, 60, 60],
-            "1000000 microseconds in a stamp",
-            "fewer than 1000000",
-        ),
+        (false, 0, [1, 1_000_000, 60, 60], "1000000 microseconds in a stamp", "fewer than 1000000"),
         (
             false,
             0,
@@ -658,10 +589,7 @@ fn damage_within_a_pcap() {
         for order in [Order::Little, Order::Big] {
             let bytes = pcap_with(order, nanoseconds, snap_length, header);
             let (records, error, hint) = damaged(&bytes, How::default());
-            assert_eq!(
-                error,
-                format!("{NAME}: byte {start}: {found}, expected {wanted}")
-            );
+            assert_eq!(error, format!("{NAME}: byte {start}: {found}, expected {wanted}"));
             assert_eq!(stamps(&records), [1_000, 2_000]);
             assert_eq!(hint, salvage_hint(2));
         }
@@ -684,10 +612,7 @@ fn damage_within_a_pcapng() {
     type Break = fn(&mut Pcapng);
     let cases: [(Break, &str, &str); 15] = [
         (
-            |file| {
-                file.bytes
-                    .extend([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 1, 2, 3, 4])
-            },
+            |file| file.bytes.extend([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 1, 2, 3, 4]),
             "a section of unknown byte order",
             "1a2b3c4d",
         ),
@@ -702,26 +627,19 @@ fn damage_within_a_pcapng() {
             "a multiple of 4 from 12 to 16777216",
         ),
         (
-            |file| {
-                file.bytes
-                    .extend([6_u32, 8, 8].iter().flat_map(|&w| file.order.u32(w)))
-            },
+            |file| file.bytes.extend([6_u32, 8, 8].iter().flat_map(|&w| file.order.u32(w))),
             "a block of 8 bytes",
             "a multiple of 4 from 12 to 16777216",
         ),
         (
-            |file| {
-                file.bytes
-                    .extend([6_u32, 14, 14].iter().flat_map(|&w| file.order.u32(w)))
-            },
+            |file| file.bytes.extend([6_u32, 14, 14].iter().flat_map(|&w| file.order.u32(w))),
             "a block of 14 bytes",
             "a multiple of 4 from 12 to 16777216",
         ),
         (
             |file| {
                 let words = [6_u32, 16_777_220, 0];
-                file.bytes
-                    .extend(words.iter().flat_map(|&w| file.order.u32(w)));
+                file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
             },
             "a block of 16777220 bytes",
             "a multiple of 4 from 12 to 16777216",
@@ -729,8 +647,7 @@ fn damage_within_a_pcapng() {
         (
             |file| {
                 let words = [99_u32, 16, 0, 20];
-                file.bytes
-                    .extend(words.iter().flat_map(|&w| file.order.u32(w)));
+                file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
             },
             "a block whose two lengths differ (16 first)",
             "the same length at both ends",
@@ -779,16 +696,14 @@ fn damage_within_a_pcapng() {
         ),
         (
             |file| {
-                file.interface(1, Some(0), None)
-                    .packet(1, u64::MAX, &probe(1));
+                file.interface(1, Some(0), None).packet(1, u64::MAX, &probe(1));
             },
             "a stamp of 18446744073709551615 units",
             "a time within 292 years of 1970",
         ),
         (
             |file| {
-                file.interface(1, Some(9), Some(i64::MIN))
-                    .packet(1, 5, &probe(1));
+                file.interface(1, Some(9), Some(i64::MIN)).packet(1, 5, &probe(1));
             },
             "a stamp of 5 units",
             "a time within 292 years of 1970",
@@ -812,10 +727,7 @@ fn damage_within_a_pcapng() {
                 _ => 0,
             };
             assert_eq!(place, (start + behind) as u64, "{error}");
-            assert_eq!(
-                error,
-                format!("{NAME}: byte {place}: {found}, expected {wanted}")
-            );
+            assert_eq!(error, format!("{NAME}: byte {place}: {found}, expected {wanted}"));
             assert_eq!(stamps(&records), [1]);
             assert_eq!(hint, salvage_hint(1));
         }
@@ -847,14 +759,8 @@ fn what_no_reader_understands() {
             format!("magic number 47 49 46 38, {magic}"),
         ),
         (vec![0; 24], format!("magic number 00 00 00 00, {magic}")),
-        (
-            Pcap::new(Order::Little, true, 105).bytes,
-            format!("link type 105, {links}"),
-        ),
-        (
-            Pcap::new(Order::Big, false, 65_535).bytes,
-            format!("link type 65535, {links}"),
-        ),
+        (Pcap::new(Order::Little, true, 105).bytes, format!("link type 105, {links}")),
+        (Pcap::new(Order::Big, false, 65_535).bytes, format!("link type 65535, {links}")),
     ];
     for (bytes, expected) in cases {
         for how in [How::default(), How::SALVAGE] {
@@ -926,28 +832,17 @@ fn the_text_and_the_hint_of_every_error() {
     let path = || "a.pcap".to_owned();
     let cases: [(CaptureError, &str, Option<&str>); 9] = [
         (
-            CaptureError::Open {
-                path: path(),
-                source: io::Error::other("no such luck"),
-            },
+            CaptureError::Open { path: path(), source: io::Error::other("no such luck") },
             "a.pcap: cannot be opened: no such luck",
             None,
         ),
         (
-            CaptureError::Io {
-                path: path(),
-                offset: 0,
-                source: io::Error::other("gone"),
-            },
+            CaptureError::Io { path: path(), offset: 0, source: io::Error::other("gone") },
             "a.pcap: reading failed after byte 0: gone",
             None,
         ),
         (
-            CaptureError::Io {
-                path: path(),
-                offset: 7,
-                source: io::Error::other("gone"),
-            },
+            CaptureError::Io { path: path(), offset: 7, source: io::Error::other("gone") },
             "a.pcap: reading failed after byte 7: gone",
             Some("use --salvage to analyse what could be read"),
         ),
@@ -988,11 +883,7 @@ fn the_text_and_the_hint_of_every_error() {
             Some("use --salvage to analyse the 3 packets before the damage"),
         ),
         (
-            CaptureError::Disorder {
-                path: path(),
-                packet: 17,
-                back_ns: 2_000_000_000,
-            },
+            CaptureError::Disorder { path: path(), packet: 17, back_ns: 2_000_000_000 },
             "a.pcap: packet 17: its stamp is 2000000000 ns before an earlier one, expected stamps in order within 1 s",
             Some(
                 "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record it again",

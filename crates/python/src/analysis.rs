@@ -39,7 +39,9 @@ impl NativeAnalysis {
             let tables = tables::all(&self.analysis).map_err(failed)?;
             tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
         };
-        batch.map(PyRecordBatch::from).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
+        batch
+            .map(PyRecordBatch::from)
+            .ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
     }
 
     /// Writes every table but the samples into a directory.
@@ -86,7 +88,10 @@ pub(crate) fn analyze(
         window: Window { window_ns, ..Window::default() },
         trim_ns,
         rewrites: Rewrites { nat: masked("nat"), tos: masked("tos"), tunnel: masked("tunnel") },
-        selection: signature.map(|text| text.parse()).transpose().map_err(|error| invalid(&error))?,
+        selection: signature
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| invalid(&error))?,
         quantiles: quantiles
             .iter()
             .map(|text| text.parse())

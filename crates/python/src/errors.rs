@@ -4,7 +4,12 @@ use pyo3::exceptions::PyException;
 use pyo3::{PyErr, Python, create_exception};
 use tailtrim_model::analysis::AnalysisError;
 
-create_exception!(tailtrim, TailtrimError, PyException, "Anything that tailtrim reports as an error.");
+create_exception!(
+    tailtrim,
+    TailtrimError,
+    PyException,
+    "Anything that tailtrim reports as an error."
+);
 create_exception!(
     tailtrim,
     CaptureError,
@@ -16,7 +21,9 @@ create_exception!(tailtrim, OutputError, TailtrimError, "A result that cannot be
 /// The exception for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
     let (exception, hint) = match error {
-        AnalysisError::Capture(capture) => (CaptureError::new_err(error.to_string()), capture.hint()),
+        AnalysisError::Capture(capture) => {
+            (CaptureError::new_err(error.to_string()), capture.hint())
+        }
         AnalysisError::Sink(_) => (OutputError::new_err(error.to_string()), None),
         _ => (TailtrimError::new_err(error.to_string()), None),
     };

@@ -98,10 +98,7 @@ pub(crate) fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)
         ("histogram", histogram("latency_ns", analysis.latencies.entries())?),
         ("worst", worst(&analysis.worst)?),
         ("gap", gaps(&analysis.ingress_gaps, &analysis.egress_gaps)?),
-        (
-            "delay_variation",
-            histogram("delay_variation_ns", &analysis.delay_variation.sorted())?,
-        ),
+        ("delay_variation", histogram("delay_variation_ns", &analysis.delay_variation.sorted())?),
         ("second", seconds(&analysis.seconds)?),
         ("burst", bursts(analysis.bursts.as_ref())?),
     ])

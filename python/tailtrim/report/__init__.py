@@ -1,10 +1,9 @@
 """The result for people: a page, figures for papers, a table for terminals.
 
->>> import tailtrim, tailtrim.report
->>> runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
-... # doctest: +SKIP
->>> tailtrim.report.write(runs, Path("report"))  # doctest: +SKIP
-[PosixPath('report/report.html'), PosixPath('report/figures/hdr.svg'), …]
+::
+
+    runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
+    tailtrim.report.write(runs, "report")
 
 :mod:`tailtrim.report.text` prints the same numbers in a terminal.
 """

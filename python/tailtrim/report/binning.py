@@ -67,6 +67,8 @@ def binned(values: Integers, counts: Integers, bins: Integers) -> tuple[Integers
     places = np.searchsorted(bins, values, side="right") - 1
     heights = np.zeros(bins.size, dtype=np.int64)
     np.add.at(heights, places, counts)
+    first, last = int(places[0]), int(places[-1]) + 2
+    bins, heights = bins[first:last], heights[first:last]
     change = np.ones(bins.size, dtype=bool)
     change[1:] = np.diff(heights) != 0
     return np.append(bins[0], bins[change]), np.append(0, heights[change])

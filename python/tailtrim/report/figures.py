@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figure import Axis, Figure, Interval, Line
+    from tailtrim.report.figure import Axis, Figure, Interval, Line, Scale
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "axes.labelsize": 8.5,
@@ -54,6 +54,11 @@ _METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None},
     "pdf": {"CreationDate": None},
 }
+_SCALES: dict[Scale, Literal["linear", "log"]] = {
+    "linear": "linear",
+    "log": "log",
+    "nines": "log",
+}
 _WIDTH_IN = 6.0
 _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
 # A decade or two have room for labels at 1, 2 and 5.
@@ -78,7 +83,7 @@ def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
 def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     rows = len(figure.panels)
     canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows]), layout="constrained")
-    grid: Sequence[Axes] = canvas.subplots(rows, sharex=True, squeeze=False)[:, 0]
+    grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
@@ -86,15 +91,18 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
             _line(axes, line, panel.y)
         for interval in panel.intervals:
             _interval(axes, interval, panel.y)
-        _scale(axes.yaxis, panel.y)
+        axes.set_yscale(_SCALES[panel.y.scale])
+        _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
         axes.set_ylabel(panel.y.label)
         if panel.title:
             axes.set_title(panel.title, loc="left", fontsize=8.5, pad=3)
     x = figure.panels[-1].x
-    _scale(grid[-1].xaxis, x)
+    grid[-1].set_xscale(_SCALES[x.scale])
+    _ticks(grid[-1].xaxis, x)
     grid[-1].set_xlim(x.low, x.high)
     grid[-1].set_xlabel(x.label)
+    canvas.align_ylabels()
     _legend(canvas, figure, names)
     return canvas
 
@@ -153,12 +161,11 @@ def _interval(axes: Axes, interval: Interval, y_axis: Axis) -> None:
         )
 
 
-def _scale(axis: Ticked, model: Axis) -> None:
+def _ticks(axis: Ticked, model: Axis) -> None:
     if model.scale == "linear":
         axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         return
-    axis._set_axes_scale("log")  # noqa: SLF001 - what set_xscale and set_yscale both call
     decades = np.log10(model.high / model.low)
     if model.scale == "nines":
         axis.set_major_locator(FixedLocator([10.0**n for n in range(int(decades) + 1)]))

@@ -12,6 +12,7 @@ import hashlib
 import json
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
     environment.filters.update(
         bytes=_bytes,
         command=_command,
+        exact=partial(units.microseconds, places=3),
         seconds=_seconds,
         thousands=units.count,
         us=units.microseconds,
@@ -87,10 +89,12 @@ class _Shown:
         latency = run.summary.latency_ns
         values = {quantile.p: quantile.value for quantile in latency.quantiles}
         spread = Spread(
-            latency.min,
-            *(values.get(p) for p in ("0.5", "0.99", "0.999")),
-            latency.max,
-            latency.iqr,
+            min=latency.min,
+            p50=values.get("0.5"),
+            p99=values.get("0.99"),
+            p999=values.get("0.999"),
+            max=latency.max,
+            iqr=latency.iqr,
         )
         provenance = run.directory.provenance()
         inputs = provenance.get("inputs")

@@ -10,7 +10,7 @@ import numpy as np
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
-    import pyarrow
+    import pyarrow as pa
 
     from tailtrim.report.figure import Integers
     from tailtrim.rundir import RunDirectory
@@ -34,16 +34,13 @@ class Run:
     @cached_property
     def histogram(self) -> tuple[Integers, Integers]:
         """Latencies in ns, ascending, and how often each occurred."""
-        return self._arrays(self.directory.table("histogram"), "latency_ns", "count")
-
-    @cached_property
-    def bursts(self) -> bool:
-        """Whether the traffic came in bursts."""
-        return self.summary.bursts is not None
+        latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
+        return latencies, counts
 
     def worst(self) -> tuple[Integers, Integers]:
         """Ingress stamps in ns and latencies in ns of the worst packets."""
-        return self._arrays(self.directory.table("worst"), "ingress_ns", "latency_ns")
+        at, latencies = self._arrays(self.directory.table("worst"), "ingress_ns", "latency_ns")
+        return at, latencies
 
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:
         """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""
@@ -57,14 +54,19 @@ class Run:
         }
 
     def seconds(self) -> dict[str, Integers]:
-        """Return per-second columns; a missing maximum is -1 with ``has_max`` 0."""
+        """Return the columns of each second; the maximum is 0 where there are no samples."""
         table = self.directory.table("second")
-        names = ("second", "ingress_packets", "egress_packets", "lost", "samples")
-        columns = dict(zip(names, self._arrays(table, *names), strict=True))
-        columns["max_latency_ns"] = self._arrays(table, "max_latency_ns")[0]
-        return columns
+        names = (
+            "second",
+            "ingress_packets",
+            "egress_packets",
+            "lost",
+            "samples",
+            "max_latency_ns",
+        )
+        return dict(zip(names, self._arrays(table, *names), strict=True))
 
-    def _arrays(self, table: pyarrow.Table, *names: str) -> tuple[Integers, ...]:
+    def _arrays(self, table: pa.Table, *names: str) -> tuple[Integers, ...]:
         try:
             return tuple(
                 np.asarray(table[name].fill_null(0).to_numpy(), dtype=np.int64) for name in names

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from tailtrim.report.figure import Floats, Integers
-
     from tailtrim.report.run import Run
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
@@ -23,7 +22,7 @@ _TIME = "Time since the first ingress packet (s)"
 
 
 def worst(runs: Sequence[Run]) -> Figure | None:
-    """The worst packets over time."""
+    """Latency of the worst packets over time."""
     points = []
     for run in runs:
         first = run.summary.ingress_tap.first_ns

@@ -101,16 +101,16 @@ def time(ns: int) -> str:
     return Times.of((ns,)).text(ns)
 
 
-def microseconds(ns: int) -> str:
-    """Return µs with one decimal, thousands apart as the papers print them.
+def microseconds(ns: int, *, places: int = 1) -> str:
+    """Return µs, with one decimal unless told otherwise, thousands apart as the papers print them.
 
     >>> microseconds(30609512).replace(NARROW_SPACE, " ")
     '30 609.5'
 
     """
-    whole, _, rest = fixed(ns, MICROSECOND, 1).partition(".")
-    sign = "-" if whole.startswith("-") else ""
-    return f"{sign}{abs(int(whole)):,}.{rest}".replace(",", NARROW_SPACE)
+    whole, _, rest = fixed(abs(ns), MICROSECOND, places).partition(".")
+    sign = "\N{MINUS SIGN}" if ns < 0 and (whole + rest).strip("0") else ""
+    return f"{sign}{int(whole):,}.{rest}".replace(",", NARROW_SPACE)
 
 
 def percent(share: str) -> str:
@@ -164,6 +164,8 @@ def printable(text: str) -> str:
 
     """
     return "".join(
-        sign if sign.isprintable() or category(sign) == "Zs" else sign.encode("unicode_escape").decode("ascii")
+        sign
+        if sign.isprintable() or category(sign) == "Zs"
+        else sign.encode("unicode_escape").decode("ascii")
         for sign in text
     )

@@ -30,7 +30,8 @@ pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
         .windows(2)
         .map(|pair| (pair[0], pair[1]))
         .max_by(|a, b| (a.1 as f64 / a.0 as f64).total_cmp(&(b.1 as f64 / b.0 as f64)))?;
-    (above >= below.saturating_mul(HOLE)).then(|| below.saturating_mul(((above / below) as f64).sqrt() as i64))
+    (above >= below.saturating_mul(HOLE))
+        .then(|| below.saturating_mul(((above / below) as f64).sqrt() as i64))
 }
 
 /// Numbers the frames of a burst.

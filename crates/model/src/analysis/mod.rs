@@ -229,7 +229,8 @@ impl<'a> Run<'a> {
     fn merge(&mut self) {
         let (entering, leaving) = (self.ingress.ahead(), self.egress.ahead());
         let (mut entered, mut left) = (0, 0);
-        let mut tag = |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
+        let mut tag =
+            |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
         // Which capture is next cannot be predicted, and a wrong guess of the CPU costs as much as
         // matching a packet. So the ingress packets go first as far as the order makes no difference.
         if let (Some(last_in), Some(last_out)) = (entering.last(), leaving.last()) {
@@ -241,7 +242,8 @@ impl<'a> Run<'a> {
                     &mut tag,
                 );
                 if entered == ahead {
-                    let before_ns = if entered == entering.len() { last_in.stamp_ns } else { i64::MAX };
+                    let before_ns =
+                        if entered == entering.len() { last_in.stamp_ns } else { i64::MAX };
                     left = leaving.partition_point(|record| record.stamp_ns < before_ns);
                     let leaving = leaving[..left].iter();
                     self.matcher.egress_all(
@@ -319,7 +321,8 @@ impl<'a> Run<'a> {
             Fate::BeyondWindow => &mut ingress.beyond_window,
             Fate::Copy => &mut egress.copy,
             Fate::Unmatched => {
-                self.early_unmatched.record_n(stamp_ns.saturating_sub(self.ingress.first_ns), count);
+                self.early_unmatched
+                    .record_n(stamp_ns.saturating_sub(self.ingress.first_ns), count);
                 &mut egress.unmatched
             }
         };
@@ -332,7 +335,8 @@ impl Run<'_> {
     fn finish(mut self, options: &Options) -> Analysis {
         self.settle();
         self.latencies.flush_second();
-        let (open, fates) = std::mem::replace(&mut self.matcher, Matcher::new(options.window)).finish();
+        let (open, fates) =
+            std::mem::replace(&mut self.matcher, Matcher::new(options.window)).finish();
         for (fate, stamp_ns) in fates {
             self.count(fate, stamp_ns);
         }

@@ -163,42 +163,72 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
         if let Some(damage) = tap.capture.damage() {
             warn("damaged", 1, format!("{damage}; {} packets before it were used", tap.packets));
         }
-        warn("tap_drops", tap.capture.tap_drops().unwrap_or(0), format!(
-            "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+        warn(
+            "tap_drops",
             tap.capture.tap_drops().unwrap_or(0),
-        ));
-        warn("unstamped", tap.unstamped, format!(
-            "{} {side} packets have no stamp and take no part",
+            format!(
+                "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+                tap.capture.tap_drops().unwrap_or(0),
+            ),
+        );
+        warn(
+            "unstamped",
             tap.unstamped,
-        ));
-        warn("out_of_order", tap.out_of_order, format!(
-            "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+            format!("{} {side} packets have no stamp and take no part", tap.unstamped,),
+        );
+        warn(
+            "out_of_order",
             tap.out_of_order,
-        ));
-        warn("misplaced", tap.gaps.misplaced(), format!(
-            "{} {side} packets are too far out of order for their gaps to be counted",
+            format!(
+                "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+                tap.out_of_order,
+            ),
+        );
+        warn(
+            "misplaced",
             tap.gaps.misplaced(),
-        ));
-        warn("short_signature", tap.short_signatures, format!(
-            "{} {side} frames were cut so short that they may not match; record with a longer snap length",
+            format!(
+                "{} {side} packets are too far out of order for their gaps to be counted",
+                tap.gaps.misplaced(),
+            ),
+        );
+        warn(
+            "short_signature",
             tap.short_signatures,
-        ));
+            format!(
+                "{} {side} frames were cut so short that they may not match; record with a longer snap length",
+                tap.short_signatures,
+            ),
+        );
     }
     let (outcomes, samples) = (&run.ingress_outcomes, run.latencies.histogram.count());
-    warn("duplicate", outcomes.duplicate, format!(
-        "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
-         or shorten --window",
+    warn(
+        "duplicate",
         outcomes.duplicate,
-    ));
-    warn("trimmed_lost", run.trimmed_lost, format!(
-        "{} packets were lost within the trim and do not count; see them with --trim 0",
+        format!(
+            "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
+         or shorten --window",
+            outcomes.duplicate,
+        ),
+    );
+    warn(
+        "trimmed_lost",
         run.trimmed_lost,
-    ));
-    warn("not_positive", run.latencies.not_positive, format!(
-        "{} of {samples} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+        format!(
+            "{} packets were lost within the trim and do not count; see them with --trim 0",
+            run.trimmed_lost,
+        ),
+    );
+    warn(
+        "not_positive",
         run.latencies.not_positive,
-    ));
-    let overlap = run.ingress.first_ns <= run.egress.last_ns && run.egress.first_ns <= run.ingress.last_ns;
+        format!(
+            "{} of {samples} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+            run.latencies.not_positive,
+        ),
+    );
+    let overlap =
+        run.ingress.first_ns <= run.egress.last_ns && run.egress.first_ns <= run.ingress.last_ns;
     if run.ingress.packets > 0 && run.egress.packets > 0 && samples == 0 {
         let text = if overlap {
             "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \

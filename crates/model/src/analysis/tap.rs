@@ -150,7 +150,8 @@ impl<'a> Tap<'a> {
     fn account(&mut self, after_ns: i64) {
         let batch = std::mem::take(&mut self.batch);
         if self.ordered {
-            self.first_ns = self.first_ns.min(batch.first().map_or(i64::MAX, |first| first.stamp_ns));
+            self.first_ns =
+                self.first_ns.min(batch.first().map_or(i64::MAX, |first| first.stamp_ns));
             self.gaps.record_ordered(&batch, after_ns);
         } else {
             for record in &batch {
@@ -163,7 +164,8 @@ impl<'a> Tap<'a> {
             if !self.is_this_second(first.stamp_ns) {
                 self.change_second(first.stamp_ns);
             }
-            let same = rest.iter().take_while(|record| self.is_this_second(record.stamp_ns)).count();
+            let same =
+                rest.iter().take_while(|record| self.is_this_second(record.stamp_ns)).count();
             // At least one, or a stamp at the far end of time would be looked at for ever.
             let (now, later) = rest.split_at(same.max(1));
             self.load.packets += now.len() as u64;

@@ -105,13 +105,12 @@ impl Capture {
         } else if pcapng::is_pcapng(window) {
             (Decoder::Pcapng(pcapng::Decoder::new(stamps)), 0)
         } else {
-            let decoder = pcap::Decoder::new(window, stamps).map_err(|damage| {
-                CaptureError::Format {
+            let decoder =
+                pcap::Decoder::new(window, stamps).map_err(|damage| CaptureError::Format {
                     path: name.clone(),
                     found: damage.found,
                     expected: damage.expected,
-                }
-            })?;
+                })?;
             (Decoder::Pcap(decoder), pcap::HEADER_LEN)
         };
         input.consume(header_len);

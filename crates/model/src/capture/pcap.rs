@@ -36,11 +36,8 @@ pub(super) struct Decoder {
 impl Decoder {
     /// Reads the file header at the start of `window`.
     pub(super) fn new(window: &[u8], stamps: StampSource) -> Result<Self, Damage> {
-        let damage = |found: String, expected: &str| Damage {
-            at: 0,
-            found,
-            expected: expected.to_owned(),
-        };
+        let damage =
+            |found: String, expected: &str| Damage { at: 0, found, expected: expected.to_owned() };
         let Some(header) = window.first_chunk::<HEADER_LEN>() else {
             return Err(damage(
                 format!("{} bytes", window.len()),
@@ -66,9 +63,8 @@ impl Decoder {
         };
         // The upper bits carry the FCS length, not the link type.
         let link_type = read(word(20)) & 0xffff;
-        let link = Link::from_link_type(link_type).ok_or_else(|| {
-            damage(format!("link type {link_type}"), Link::EXPECTED)
-        })?;
+        let link = Link::from_link_type(link_type)
+            .ok_or_else(|| damage(format!("link type {link_type}"), Link::EXPECTED))?;
         let longest = (read(word(16)) as usize).max(LONGEST_FRAME);
         // A snap length beyond 16 MiB is "no limit" in some writers, not a promise of such frames.
         let longest = if longest > 1 << 24 { LONGEST_FRAME } else { longest };
@@ -136,10 +132,7 @@ impl Decoder {
 
     fn damage(&self, at: usize, captured: usize, fraction: u32) -> Damage {
         let (found, expected) = if captured > self.longest {
-            (
-                format!("a record of {captured} bytes"),
-                format!("at most {} bytes", self.longest),
-            )
+            (format!("a record of {captured} bytes"), format!("at most {} bytes", self.longest))
         } else {
             let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
             (
@@ -172,13 +165,13 @@ impl Decoder {
 /// The stamp in the trailer of `frame`, and the frame without the trailer.
 pub(super) fn take_trailer(frame: &[u8], cut: bool) -> (Option<i64>, &[u8]) {
     // A cut frame has lost its trailer: whatever bytes stand at its end are payload.
-    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>().filter(|_| !cut) else {
+    let Some((rest, trailer)) = frame.split_last_chunk::<X552_TRAILER_LEN>().filter(|_| !cut)
+    else {
         return (None, frame);
     };
     let (nanoseconds, seconds) = trailer.split_at(4);
-    let [nanoseconds, seconds] = [nanoseconds, seconds].map(|bytes| {
-        bytes.iter().rev().fold(0_i64, |value, &byte| value << 8 | i64::from(byte))
-    });
+    let [nanoseconds, seconds] = [nanoseconds, seconds]
+        .map(|bytes| bytes.iter().rev().fold(0_i64, |value, &byte| value << 8 | i64::from(byte)));
     // The NIC leaves some frames without a stamp; their last bytes are payload.
     let stamp_ns = (nanoseconds < NS_PER_S).then_some(seconds * NS_PER_S + nanoseconds);
     (stamp_ns, rest)

@@ -52,7 +52,10 @@ impl Decoder {
 
     /// Frames that the capturing host says it dropped (interface statistics blocks).
     pub(super) fn drops(&self) -> u64 {
-        self.interfaces.iter().map(|interface| interface.drops).fold(self.drops, u64::saturating_add)
+        self.interfaces
+            .iter()
+            .map(|interface| interface.drops)
+            .fold(self.drops, u64::saturating_add)
     }
 
     pub(super) fn decode(
@@ -83,7 +86,10 @@ impl Decoder {
 
     /// Reads the block at the start of `bytes`: its length and the packet in it. `None` when `bytes`
     /// hold only a part of it.
-    #[allow(clippy::type_complexity, reason = "length and packet, or found and expected: one caller")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "length and packet, or found and expected: one caller"
+    )]
     fn block(
         &mut self,
         bytes: &[u8],

@@ -91,7 +91,9 @@ fn ipv6(packet: &[u8]) -> Option<Layers> {
         match layers.protocol {
             // Hop-by-hop, routing, destination options: length in units of 8 beyond the first 8.
             0 | 43 | 60 => {
-                let Some(&[next, length]) = extension.first_chunk::<2>() else { return Some(layers) };
+                let Some(&[next, length]) = extension.first_chunk::<2>() else {
+                    return Some(layers);
+                };
                 layers.protocol = next;
                 layers.payload += 8 * (usize::from(length) + 1);
             }

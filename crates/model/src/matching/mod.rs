@@ -269,16 +269,16 @@ impl<const N: usize> Matcher<N> {
     /// packets whose fate was decided since the last call.
     pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
-        let horizon =
-            self.now_ns.saturating_sub(self.window.window_ns.saturating_mul(2).saturating_add(DISORDER_NS));
+        let horizon = self
+            .now_ns
+            .saturating_sub(self.window.window_ns.saturating_mul(2).saturating_add(DISORDER_NS));
         let fates = &mut self.fates;
         self.late.expire(horizon, |stamp_ns, late| {
             if !late.ambiguous {
                 fates.push((Fate::Lost, stamp_ns));
             }
         });
-        let horizon =
-            self.now_ns.saturating_sub(self.window.early_ns.saturating_add(DISORDER_NS));
+        let horizon = self.now_ns.saturating_sub(self.window.early_ns.saturating_add(DISORDER_NS));
         self.early.expire(horizon, |stamp_ns, ()| fates.push((Fate::Unmatched, stamp_ns)));
         self.fates.drain(..)
     }
@@ -288,7 +288,9 @@ impl<const N: usize> Matcher<N> {
     #[must_use]
     pub fn finish(mut self) -> (Vec<i64>, Vec<(Fate, i64)>) {
         let mut open: Vec<i64> = self.ring.open().collect();
-        open.extend(self.late.drain().filter(|(_, late)| !late.ambiguous).map(|(stamp_ns, _)| stamp_ns));
+        open.extend(
+            self.late.drain().filter(|(_, late)| !late.ambiguous).map(|(stamp_ns, _)| stamp_ns),
+        );
         self.fates.extend(self.early.drain().map(|(stamp_ns, ())| (Fate::Unmatched, stamp_ns)));
         (open, self.fates)
     }
@@ -343,7 +345,8 @@ impl<const N: usize> Matcher<N> {
         } else if !ambiguous && -early_ns < latency_ns && latency_ns < window_ns {
             self.late.remove(signature);
             return Some(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag });
-        } else if !ambiguous && window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) {
+        } else if !ambiguous && window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2)
+        {
             self.late.remove(signature);
             self.fates.push((Fate::BeyondWindow, ingress_ns));
             self.fates.push((Fate::Unmatched, stamp_ns));

@@ -74,8 +74,9 @@ impl<T> Pending<T> {
         // Memory stays proportional to what waits, however many came and went.
         if self.order.len() > 2 * self.entries.len() + SLACK {
             let entries = &self.entries;
-            self.order
-                .retain(|(signature, serial)| entries.get(signature).is_some_and(|w| w.serial == *serial));
+            self.order.retain(|(signature, serial)| {
+                entries.get(signature).is_some_and(|w| w.serial == *serial)
+            });
         }
     }
 

@@ -230,10 +230,7 @@ impl<const N: usize> Ring<N> {
 
     /// Stamps of the packets in flight.
     pub(super) fn open(&self) -> impl Iterator<Item = i64> + '_ {
-        self.entries
-            .iter()
-            .filter(|entry| entry.state == State::Open)
-            .map(|entry| entry.stamp_ns)
+        self.entries.iter().filter(|entry| entry.state == State::Open).map(|entry| entry.stamp_ns)
     }
 }
 

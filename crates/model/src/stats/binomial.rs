@@ -115,10 +115,7 @@ mod tests {
 
     /// Relative agreement to nine digits.
     fn assert_close(got: f64, want: f64, what: &str) {
-        assert!(
-            (got / want - 1.0).abs() < 1e-9,
-            "{what}: {got} is not {want}"
-        );
+        assert!((got / want - 1.0).abs() < 1e-9, "{what}: {got} is not {want}");
     }
 
     /// P(X >= hits) by adding up the terms from a recurrence, an independent route.
@@ -166,11 +163,7 @@ mod tests {
     fn tends_to_poisson_for_rare_events() {
         // P(Poisson(3) >= 8) and P(Poisson(3) <= 0): the limit of 10^12 trials.
         let (n, q) = (1e12, 3e-12);
-        assert_close(
-            beta(8.0, n - 7.0, q, 1.0 - q),
-            0.011_904_503_856_357_3,
-            ">= 8",
-        );
+        assert_close(beta(8.0, n - 7.0, q, 1.0 - q), 0.011_904_503_856_357_3, ">= 8");
         assert_close(beta(n, 1.0, 1.0 - q, q), (-3.0_f64).exp(), "<= 0");
         // Far from the mean the tail is tiny but still a number.
         assert!(beta(900.0, n, q, 1.0 - q) < 1e-300);
@@ -180,11 +173,7 @@ mod tests {
     fn converges_for_large_balanced_counts() {
         // z standard deviations above the mean of Bin(10^12, 1/2), with continuity correction:
         // the skewness is zero, so the normal tail is right to seven digits.
-        for (z, tail) in [
-            (1.0, 0.158_655_253_9),
-            (1.96, 0.024_997_895_1),
-            (4.0, 3.167_124_18e-5),
-        ] {
+        for (z, tail) in [(1.0, 0.158_655_253_9), (1.96, 0.024_997_895_1), (4.0, 3.167_124_18e-5)] {
             let a = 5e11 + z * 5e5 + 0.5;
             let got = beta(a, 1e12 - a + 1.0, 0.5, 0.5);
             assert!((got / tail - 1.0_f64).abs() < 1e-6, "z {z}: {got}");

@@ -47,10 +47,7 @@ impl Stalls {
     /// Stalls that raise 8 q of the packets, in clusters of `cluster` on average.
     fn new(q: f64, cluster: f64) -> Self {
         let gap_ns = -(1.0 - 1.0 / cluster).ln() * STALL_NS;
-        Self {
-            rate: 8.0 * q / cluster,
-            gap_ns,
-        }
+        Self { rate: 8.0 * q / cluster, gap_ns }
     }
 
     /// The exact probability that a packet is delayed by more than `delay_ns`: of the stalls that
@@ -163,10 +160,7 @@ fn independent_p99_99() {
 #[test]
 fn clustered_p99() {
     let naive = assert_honest(Probability::P99, 100_000, 8.0);
-    assert!(
-        naive < 0.6,
-        "the clusters of this test should have fooled plain order statistics"
-    );
+    assert!(naive < 0.6, "the clusters of this test should have fooled plain order statistics");
 }
 
 #[test]

@@ -108,11 +108,7 @@ impl BlockCounts {
         let bucket = level(threshold_ns);
         let from = self.at_or_above(bucket);
         let within = self.rows().map(|row| u64::from(row[bucket]));
-        let beyond: Vec<u64> = from
-            .iter()
-            .zip(within)
-            .map(|(n, within)| n - within)
-            .collect();
+        let beyond: Vec<u64> = from.iter().zip(within).map(|(n, within)| n - within).collect();
 
         let samples = self.length * from.len() as u64;
         let body = |counts: &[u64]| counts.iter().sum::<u64>() > samples / 2;
@@ -146,12 +142,7 @@ impl BlockCounts {
             let blocks = above.len() as f64;
             let mean = above.iter().sum::<u64>() as f64 / blocks;
             let binomial = mean * (1.0 - mean / length);
-            let power = |k| {
-                above
-                    .iter()
-                    .map(|&n| (n as f64 - mean).powi(k))
-                    .sum::<f64>()
-            };
+            let power = |k| above.iter().map(|&n| (n as f64 - mean).powi(k)).sum::<f64>();
             let (squares, fourths) = (power(2), power(4));
             if binomial <= 0.0 || squares <= 0.0 {
                 break;
@@ -166,10 +157,7 @@ impl BlockCounts {
             }
             finest = false;
             length *= 2.0;
-            above = above
-                .chunks_exact(2)
-                .map(|pair| pair[0] + pair[1])
-                .collect();
+            above = above.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
         }
         best
     }
@@ -233,13 +221,7 @@ mod tests {
     fn independent(n: u64, thousandths: u64) -> impl Iterator<Item = i64> {
         let hash = |i: u64| (i ^ (i >> 7)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = move |i| hash(hash(i) >> 17) >> 40;
-        (0..n).map(move |i| {
-            if mixed(i) % 1000 < thousandths {
-                5000
-            } else {
-                500
-            }
-        })
+        (0..n).map(move |i| if mixed(i) % 1000 < thousandths { 5000 } else { 500 })
     }
 
     #[test]
@@ -346,11 +328,7 @@ mod tests {
     fn one_burst_beyond_the_level_is_too_few_to_tell() {
         // Twenty in a row lie beyond the threshold's level, two thousand independent ones in it.
         let burst = std::iter::repeat_n(9000, 20);
-        let blocks = blocks_of(
-            independent(100_000, 20)
-                .chain(burst)
-                .chain(independent(999, 20)),
-        );
+        let blocks = blocks_of(independent(100_000, 20).chain(burst).chain(independent(999, 20)));
         let effect = blocks.design_effect(5000);
         assert!(effect < 3.0, "{effect}");
     }

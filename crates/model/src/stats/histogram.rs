@@ -66,10 +66,7 @@ impl Histogram {
     /// small positive ones. Equal to it in every other respect.
     #[must_use]
     pub fn around_zero() -> Self {
-        Self {
-            start_ns: -(DENSE as i64 / 2),
-            ..Self::default()
-        }
+        Self { start_ns: -(DENSE as i64 / 2), ..Self::default() }
     }
 
     #[inline]
@@ -196,9 +193,7 @@ impl Histogram {
 
     fn dense_pairs(&self) -> impl DoubleEndedIterator<Item = (i64, u64)> + '_ {
         let slots = self.dense.iter().enumerate();
-        slots
-            .filter(|(_, n)| **n > 0)
-            .map(|(index, &n)| (self.start_ns + index as i64, n))
+        slots.filter(|(_, n)| **n > 0).map(|(index, &n)| (self.start_ns + index as i64, n))
     }
 }
 
@@ -315,16 +310,11 @@ mod tests {
         // Stamps of 10 or 12.5 ns resolution, and powers of two, must not share buckets.
         let hasher = BuildHasherDefault::<IntegerHasher>::default();
         for step in [1, 10, 25, 1 << 12, 1 << 20, 1 << 32] {
-            let mut buckets: Vec<u64> = (0..1024_i64)
-                .map(|i| hasher.hash_one(131_072 + i * step) & 1023)
-                .collect();
+            let mut buckets: Vec<u64> =
+                (0..1024_i64).map(|i| hasher.hash_one(131_072 + i * step) & 1023).collect();
             buckets.sort_unstable();
             buckets.dedup();
-            assert!(
-                buckets.len() > 400,
-                "step {step}: {} buckets",
-                buckets.len()
-            );
+            assert!(buckets.len() > 400, "step {step}: {} buckets", buckets.len());
         }
     }
 }

@@ -51,40 +51,21 @@ pub fn ranks(p: Probability, n: u64, confidence: Probability, design_effect: f64
     }
     if p == Probability::ONE {
         // Nothing exceeds the true maximum, so it is at least the largest sample.
-        return Interval {
-            low: Some(n),
-            high: None,
-        };
+        return Interval { low: Some(n), high: None };
     }
 
     // The rarer side: near p = 1 the exceedances keep the digits that p has lost.
     let (above, below) = (p.complement_f64(), p.as_f64());
     let rare_is_above = above <= below;
-    let (hit, miss) = if rare_is_above {
-        (above, below)
-    } else {
-        (below, above)
-    };
-    let rare = Rare {
-        trials,
-        effect,
-        hit,
-        miss,
-        tail: tail * (1.0 + PRECISION),
-    };
+    let (hit, miss) = if rare_is_above { (above, below) } else { (below, above) };
+    let rare = Rare { trials, effect, hit, miss, tail: tail * (1.0 + PRECISION) };
     let many = rare.too_many().filter(|count| *count <= n);
     let few = rare.too_few().filter(|count| *count < n);
     if rare_is_above {
         // With `many` exceedances or more refuted, fewer lie above: rank n − many + 1 is below.
-        Interval {
-            low: many.map(|count| n - count + 1),
-            high: few.map(|count| n - count),
-        }
+        Interval { low: many.map(|count| n - count + 1), high: few.map(|count| n - count) }
     } else {
-        Interval {
-            low: few.map(|count| count + 1),
-            high: many,
-        }
+        Interval { low: few.map(|count| count + 1), high: many }
     }
 }
 
@@ -134,11 +115,7 @@ impl Rare {
             return Some((self.effect * (count - 0.5) + 0.5).ceil() as u64);
         }
         let whole = count.ceil();
-        Some(if refuted(whole) {
-            whole as u64
-        } else {
-            whole as u64 + 1
-        })
+        Some(if refuted(whole) { whole as u64 } else { whole as u64 + 1 })
     }
 
     /// The largest count with P(X <= count) <= tail; `None` if even zero is likelier.
@@ -152,11 +129,7 @@ impl Rare {
             return Some((self.effect * (count + 0.5) - 0.5).floor() as u64);
         }
         let whole = count.floor();
-        Some(if possible(whole) {
-            whole as u64 - 1
-        } else {
-            whole as u64
-        })
+        Some(if possible(whole) { whole as u64 - 1 } else { whole as u64 })
     }
 
     /// Where `test` turns from false (at `low`) to true (at `high`), as a bracket narrower than
@@ -280,34 +253,22 @@ mod tests {
     fn equality_with_the_tail_counts() {
         // P(no exceedance of the median in two samples) is exactly one quarter.
         let interval = ranks(Probability::P50, 2, Probability::P50, 1.0);
-        assert_eq!(
-            interval,
-            Interval {
-                low: Some(1),
-                high: Some(2)
-            }
-        );
+        assert_eq!(interval, Interval { low: Some(1), high: Some(2) });
         assert_eq!(samples_needed(Probability::P50, Probability::P50), 2);
     }
 
     #[test]
     fn published_ranks() {
         assert_eq!(iid("0.99999", 300_000), (Some(299_993), None));
-        assert_eq!(
-            iid("0.99999", 3_000_000),
-            (Some(2_999_959), Some(2_999_981))
-        );
+        assert_eq!(iid("0.99999", 3_000_000), (Some(2_999_959), Some(2_999_981)));
         assert_eq!(iid("0.5", 100), (Some(40), Some(61)));
     }
 
     #[test]
     fn a_bound_appears_exactly_at_the_samples_needed() {
-        for (quantile, needed) in [
-            ("0.999", 3_688),
-            ("0.9999", 36_887),
-            ("0.99999", 368_887),
-            ("0.999999", 3_688_878),
-        ] {
+        for (quantile, needed) in
+            [("0.999", 3_688), ("0.9999", 36_887), ("0.99999", 368_887), ("0.999999", 3_688_878)]
+        {
             assert_eq!(samples_needed(p(quantile), Probability::P95), needed);
             assert_eq!(iid(quantile, needed - 1).1, None, "{quantile}");
             assert_eq!(iid(quantile, needed).1, Some(needed), "{quantile}");
@@ -338,10 +299,7 @@ mod tests {
             let (low, high) = (interval.low.unwrap(), interval.high.unwrap());
             let width = 2.0 * 1.959_964 * (n as f64 * q * (1.0 - q)).sqrt();
             let got = (high - low) as f64;
-            assert!(
-                (got - width).abs() < 1.5 + 1e-5 * width,
-                "{quantile}: {got} {width}"
-            );
+            assert!((got - width).abs() < 1.5 + 1e-5 * width, "{quantile}: {got} {width}");
             assert!((low..=high).contains(&p(quantile).rank(n)));
         }
     }
@@ -351,24 +309,12 @@ mod tests {
         let none = Interval::default();
         assert_eq!(ranks(Probability::P99, 0, Probability::P95, 1.0), none);
         assert_eq!(ranks(Probability::P99, 1000, Probability::ONE, 1.0), none);
-        assert_eq!(
-            ranks(Probability::P99, 1000, Probability::P95, f64::INFINITY),
-            none
-        );
+        assert_eq!(ranks(Probability::P99, 1000, Probability::P95, f64::INFINITY), none);
         let plain = ranks(Probability::P99, 1000, Probability::P95, 1.0);
-        assert_eq!(
-            ranks(Probability::P99, 1000, Probability::P95, f64::NAN),
-            plain
-        );
+        assert_eq!(ranks(Probability::P99, 1000, Probability::P95, f64::NAN), plain);
         assert_eq!(ranks(Probability::P99, 1000, Probability::P95, 0.1), plain);
         let maximum = ranks(Probability::ONE, 1000, Probability::P95, 1.0);
-        assert_eq!(
-            maximum,
-            Interval {
-                low: Some(1000),
-                high: None
-            }
-        );
+        assert_eq!(maximum, Interval { low: Some(1000), high: None });
     }
 
     #[test]

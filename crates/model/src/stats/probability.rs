@@ -63,10 +63,7 @@ impl Probability {
     pub const ONE: Self = Self::literal(1, 1);
 
     const fn literal(numerator: u64, denominator: u64) -> Self {
-        Self {
-            numerator,
-            denominator,
-        }
+        Self { numerator, denominator }
     }
 
     /// The probability written with `count` nines: 0.9, 0.99, … `None` unless `1 <= count <= 18`.
@@ -116,10 +113,7 @@ impl Probability {
     /// The probability in percent without the sign: `99.9`.
     #[must_use]
     pub fn percent_text(self) -> String {
-        decimal(
-            u128::from(self.numerator) * 100,
-            u128::from(self.denominator),
-        )
+        decimal(u128::from(self.numerator) * 100, u128::from(self.denominator))
     }
 }
 
@@ -163,9 +157,7 @@ impl FromStr for Probability {
         if whole.len() > 3 {
             return Err(range());
         }
-        let digits: u128 = format!("0{whole}{fraction}")
-            .parse()
-            .map_err(|_| syntax())?;
+        let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| syntax())?;
         let mut denominator = 10_u64.pow(decimals);
         let mut numerator = u64::try_from(digits)
             .ok()
@@ -175,10 +167,7 @@ impl FromStr for Probability {
             numerator /= 10;
             denominator /= 10;
         }
-        Ok(Self {
-            numerator,
-            denominator,
-        })
+        Ok(Self { numerator, denominator })
     }
 }
 
@@ -199,10 +188,7 @@ impl From<Probability> for String {
 impl fmt::Display for Probability {
     /// The shortest decimal: `0.999`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&decimal(
-            u128::from(self.numerator),
-            u128::from(self.denominator),
-        ))
+        f.pad(&decimal(u128::from(self.numerator), u128::from(self.denominator)))
     }
 }
 
@@ -255,11 +241,7 @@ mod tests {
             ("1.", "1", "100"),
             ("100%", "1", "100"),
             ("0.1%", "0.001", "0.1"),
-            (
-                "0.000000000000000001",
-                "0.000000000000000001",
-                "0.0000000000000001",
-            ),
+            ("0.000000000000000001", "0.000000000000000001", "0.0000000000000001"),
         ] {
             assert_eq!(p(text).to_string(), shown, "{text}");
             assert_eq!(p(text).percent_text(), percent, "{text}");
@@ -269,28 +251,11 @@ mod tests {
 
     #[test]
     fn refuses_with_the_text_and_the_reason() {
-        for text in [
-            "", ".", "%", "abc", "1e-3", "+0.5", "-0.5", "0,5", "0.5.5", "99.9%%", "½",
-        ] {
-            assert_eq!(
-                text.parse::<Probability>(),
-                Err(ProbabilityError::Syntax(text.to_owned()))
-            );
+        for text in ["", ".", "%", "abc", "1e-3", "+0.5", "-0.5", "0,5", "0.5.5", "99.9%%", "½"] {
+            assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Syntax(text.to_owned())));
         }
-        for text in [
-            "0",
-            "0.0",
-            "0%",
-            "1.1",
-            "2",
-            "99.9",
-            "100.1%",
-            "9999999999999999999999",
-        ] {
-            assert_eq!(
-                text.parse::<Probability>(),
-                Err(ProbabilityError::Range(text.to_owned()))
-            );
+        for text in ["0", "0.0", "0%", "1.1", "2", "99.9", "100.1%", "9999999999999999999999"] {
+            assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Range(text.to_owned())));
         }
         for text in ["0.0000000000000000001", "99.12345678901234567%"] {
             assert_eq!(
@@ -299,10 +264,7 @@ mod tests {
             );
         }
         let message = "99.9".parse::<Probability>().unwrap_err().to_string();
-        assert!(
-            message.contains("`99.9`") && message.contains("100%"),
-            "{message}"
-        );
+        assert!(message.contains("`99.9`") && message.contains("100%"), "{message}");
     }
 
     #[test]

@@ -20,10 +20,7 @@ impl From<&Histogram> for Ranked {
             Some(*sum)
         };
         let cumulative = entries.iter().scan(0, add).collect();
-        Self {
-            entries,
-            cumulative,
-        }
+        Self { entries, cumulative }
     }
 }
 

@@ -32,12 +32,7 @@ impl<T> Worst<T> {
     /// Keeps up to `capacity` items; with a capacity of 0 it only counts the offers.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            capacity,
-            floor_ns: i64::MIN,
-            offered: 0,
-        }
+        Self { heap: BinaryHeap::new(), capacity, floor_ns: i64::MIN, offered: 0 }
     }
 
     /// Offers an item with its latency in nanoseconds. `make` is called only if the item enters,
@@ -55,20 +50,12 @@ impl<T> Worst<T> {
     fn enter(&mut self, latency_ns: i64, sequence: u64, make: impl FnOnce() -> T) {
         if self.heap.len() < self.capacity {
             let item = make();
-            self.heap.push(Entry {
-                latency_ns,
-                sequence,
-                item,
-            });
+            self.heap.push(Entry { latency_ns, sequence, item });
         } else if let Some(mut top) = self.heap.peek_mut()
             && top.latency_ns < latency_ns
         {
             let item = make();
-            *top = Entry {
-                latency_ns,
-                sequence,
-                item,
-            };
+            *top = Entry { latency_ns, sequence, item };
         }
         if self.heap.len() >= self.capacity {
             let least = self.heap.peek().map_or(i64::MAX, |top| top.latency_ns);
@@ -99,9 +86,7 @@ impl<T> Worst<T> {
     #[must_use]
     pub fn into_sorted(self) -> Vec<(i64, u64, T)> {
         let entries = self.heap.into_sorted_vec().into_iter();
-        entries
-            .map(|e| (e.latency_ns, e.sequence, e.item))
-            .collect()
+        entries.map(|e| (e.latency_ns, e.sequence, e.item)).collect()
     }
 }
 

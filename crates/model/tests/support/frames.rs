@@ -125,11 +125,7 @@ impl Ipv6 {
             assert!(content.len().is_multiple_of(8));
             body.push(*next);
             // The fragment header has no length.
-            body.push(if *protocol == 44 {
-                0
-            } else {
-                (content.len() / 8 - 1) as u8
-            });
+            body.push(if *protocol == 44 { 0 } else { (content.len() / 8 - 1) as u8 });
             body.extend(&content[2..]);
         }
         body.extend(&self.payload);

@@ -61,11 +61,7 @@ impl Pcap {
         link_type: u32,
         snap_length: u32,
     ) -> Self {
-        let magic = if nanoseconds {
-            0xa1b2_3c4d
-        } else {
-            0xa1b2_c3d4
-        };
+        let magic = if nanoseconds { 0xa1b2_3c4d } else { 0xa1b2_c3d4 };
         let mut bytes = Vec::new();
         bytes.extend(order.u32(magic));
         bytes.extend(order.u16(2));
@@ -73,11 +69,7 @@ impl Pcap {
         bytes.extend([0; 8]);
         bytes.extend(order.u32(snap_length));
         bytes.extend(order.u32(link_type));
-        Self {
-            order,
-            nanoseconds,
-            bytes,
-        }
+        Self { order, nanoseconds, bytes }
     }
 
     /// The usual one: little endian, nanoseconds, Ethernet.
@@ -117,10 +109,7 @@ pub(crate) struct Pcapng {
 impl Pcapng {
     /// Begins with a section header.
     pub(crate) fn new(order: Order) -> Self {
-        let mut file = Self {
-            order,
-            bytes: Vec::new(),
-        };
+        let mut file = Self { order, bytes: Vec::new() };
         file.section(order);
         file
     }
@@ -186,17 +175,8 @@ impl Pcapng {
         kept: &[u8],
         length: u32,
     ) -> &mut Self {
-        let words = [
-            interface,
-            (ticks >> 32) as u32,
-            ticks as u32,
-            kept.len() as u32,
-            length,
-        ];
-        let mut body: Vec<u8> = words
-            .iter()
-            .flat_map(|&word| self.order.u32(word))
-            .collect();
+        let words = [interface, (ticks >> 32) as u32, ticks as u32, kept.len() as u32, length];
+        let mut body: Vec<u8> = words.iter().flat_map(|&word| self.order.u32(word)).collect();
         body.extend(kept);
         self.block(6, &body)
     }
@@ -249,11 +229,7 @@ pub(crate) struct Trickle {
 
 impl Trickle {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self {
-            bytes,
-            position: 0,
-            calls: 0,
-        }
+        Self { bytes, position: 0, calls: 0 }
     }
 }
 
@@ -297,11 +273,7 @@ pub(crate) struct Creeping {
 
 impl Creeping {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self {
-            bytes,
-            start: 0,
-            end: 0,
-        }
+        Self { bytes, start: 0, end: 0 }
     }
 }
 
@@ -343,21 +315,12 @@ pub(crate) struct How {
 }
 
 impl How {
-    pub(crate) const SALVAGE: Self = Self {
-        stamps: StampSource::Header,
-        moonsniff: false,
-        salvage: true,
-    };
-    pub(crate) const MOONSNIFF: Self = Self {
-        stamps: StampSource::Header,
-        moonsniff: true,
-        salvage: false,
-    };
-    pub(crate) const X552: Self = Self {
-        stamps: StampSource::X552Trailer,
-        moonsniff: false,
-        salvage: false,
-    };
+    pub(crate) const SALVAGE: Self =
+        Self { stamps: StampSource::Header, moonsniff: false, salvage: true };
+    pub(crate) const MOONSNIFF: Self =
+        Self { stamps: StampSource::Header, moonsniff: true, salvage: false };
+    pub(crate) const X552: Self =
+        Self { stamps: StampSource::X552Trailer, moonsniff: false, salvage: false };
 
     pub(crate) fn open(self, input: Box<dyn Input>) -> Result<Capture, CaptureError> {
         Capture::open(NAME, input, self.stamps, self.moonsniff, self.salvage)

@@ -80,6 +80,7 @@
     ctx.rect(bbox.left, bbox.top - 6 * pixel, bbox.width + 6 * pixel, bbox.height + 6 * pixel);
     ctx.clip();
     ctx.lineWidth = 1.3 * pixel;
+    ctx.setLineDash([]);
     for (const [run, at, value, low, high] of panel.intervals) {
       if (hidden.has(run)) continue;
       const x = u.valToPos(at, "x", true);
@@ -240,7 +241,7 @@
 
   const height = (holder, panel) => {
     const alone = holder.dataset.panels === "1";
-    return Math.max(190, Math.min(alone ? 380 : 230, holder.clientWidth * (alone ? .62 : .4)));
+    return Math.max(200, Math.min(alone ? 380 : 230, holder.clientWidth * (alone ? .72 : .45)));
   };
 
   function draw() {

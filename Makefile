@@ -1,0 +1,73 @@
+# make setup   virtual environment, native module and static agent: leaves .venv/bin/tailtrim
+# make demo    analyse the example captures and write their report
+# make test    everything that must hold: check, Rust tests, Python tests
+# make check   formatting, lints, types, import layers
+# make bench   time the parts and whole processes beside their peers
+# make fuzz    run every fuzz target (RUNS=10000000)
+# make clean   remove what the above made
+
+PYTHON ?= python3
+RUNS ?= 10000000
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+
+# Programs of the environment first: maturin calls cargo, pip calls maturin.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+.PHONY: setup demo test check format bench fuzz clean
+.DELETE_ON_ERROR:
+
+setup: $(VENV)/package.stamp
+
+$(VENV)/requirements.stamp: requirements.lock packaging/prerequisites.sh
+	packaging/prerequisites.sh build
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	touch $@
+
+$(VENV)/agent.stamp: $(RUST) packaging/agent.sh $(VENV)/requirements.stamp
+	packaging/agent.sh
+	touch $@
+
+$(VENV)/package.stamp: $(RUST) pyproject.toml $(VENV)/agent.stamp
+	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup
+	@tailtrim analyze examples/testpmd/ingress.pcap.zst examples/testpmd/egress.pcap.zst --out demo
+	@tailtrim report demo
+
+test: check
+	cargo test --workspace --exclude tailtrim-python --locked
+	packaging/prerequisites.sh test
+	pytest
+
+check: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	ruff format --check .
+	ruff check .
+	mypy
+	lint-imports
+
+format:
+	cargo fmt --all
+	ruff format .
+	ruff check --fix .
+
+bench: setup
+	cargo bench --package tailtrim-model --locked
+	cargo build --release --locked --package tailtrim-agent
+	cargo build --release --locked --package tailtrim-model --example synthesize
+	python benchmarks/run.py
+
+fuzz:
+	cd fuzz && for target in fuzz_targets/*.rs; do \
+	    cargo +nightly fuzz run "$$(basename "$$target" .rs)" -- -runs=$(RUNS) -max_len=4096 || exit 1; \
+	done
+
+clean:
+	cargo clean
+	rm -rf $(VENV) demo packaging/tailtrim.data

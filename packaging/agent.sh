@@ -1,0 +1,21 @@
+#!/bin/sh
+# Builds the static agent and puts it where the wheel and the virtual environment take it from.
+#
+# Against musl where rustup has or gets the target; against glibc, linked statically, where Rust comes
+# without rustup.
+set -eu
+cd "$(dirname "$0")/.."
+
+machine=$(uname -m)
+target="$machine-unknown-linux-musl"
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+    command -v rustup >/dev/null 2>&1 && rustup target add "$target" || {
+        target="$machine-unknown-linux-gnu"
+        RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static"
+        export RUSTFLAGS
+    }
+fi
+cargo build --release --locked --package tailtrim-agent --target "$target"
+mkdir -p packaging/tailtrim.data/scripts
+cp "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent" packaging/tailtrim.data/scripts/
+echo "agent: static, $target"

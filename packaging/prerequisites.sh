@@ -1,0 +1,66 @@
+#!/bin/sh
+# Names what this machine lacks, with the Debian package that has it; as root, installs it.
+#
+#   prerequisites.sh build    what `make setup` needs
+#   prerequisites.sh test     what only tests need: missing ones are skipped loudly
+set -eu
+
+missing=""
+need() { # PACKAGE PROGRAM…
+    package=$1
+    shift
+    for program in "$@"; do
+        command -v "$program" >/dev/null 2>&1 && return 0
+    done
+    missing="$missing $package"
+}
+
+python=${PYTHON:-python3}
+
+case ${1:-build} in
+build)
+    need gcc cc gcc clang
+    need git git
+    need python3 "$python"
+    need cargo cargo
+    # The static agent contains zstd, which is written in C.
+    need musl-tools musl-gcc
+    if command -v "$python" >/dev/null 2>&1; then
+        "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+            echo "error: $("$python" --version) is too old, expected Python 3.11 or later (set PYTHON=…)" >&2
+            exit 2
+        }
+        "$python" -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
+    fi
+    ;;
+test)
+    need chromium chromium google-chrome
+    ;;
+*)
+    echo "usage: prerequisites.sh build|test" >&2
+    exit 2
+    ;;
+esac
+
+if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing:$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 # a list of packages
+    if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing >/dev/null; then
+        missing=""
+    fi
+fi
+if [ -n "$missing" ]; then
+    echo "missing on this machine:$missing" >&2
+    echo "install with: sudo apt-get install$missing" >&2
+    [ "$1" = test ] && exit 0
+    exit 2
+fi
+if [ "${1:-build}" = build ]; then
+    version=$(cargo --version | cut -d' ' -f2)
+    oldest=$(printf '%s\n1.88.0\n' "$version" | sort -V | head -n1)
+    [ "$oldest" = 1.88.0 ] || {
+        echo "error: cargo $version is too old, expected 1.88 or later (rustup.rs, or Debian backports)" >&2
+        exit 2
+    }
+fi

@@ -1,0 +1,63 @@
+"""The command line: arguments in, calls out, nothing else.
+
+Exit codes, the same as the agent's: 0 done, 1 done but nothing matched, 2 wrong request or input,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tailtrim import __version__
+from tailtrim.cli import analyze, convert, report
+from tailtrim.cli.console import INTERRUPTED, USAGE, complain
+from tailtrim.errors import TailtrimError
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 130 interrupted."
+)
+
+app = typer.Typer(
+    name="tailtrim",
+    help="Measure, explain and trim the tail latency of packet processing.",
+    epilog=EXIT_CODES,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("analyze", epilog=analyze.EXAMPLES)(analyze.command)
+app.command("report", epilog=report.EXAMPLES)(report.command)
+app.command("convert", epilog=convert.EXAMPLES)(convert.command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tailtrim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001 - typer calls back
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; the process ends with the exit code."""
+    try:
+        app()
+    except TailtrimError as error:
+        complain(error)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`); nothing must be flushed to it at exit.
+        sys.stdout = None  # type: ignore[assignment]

@@ -1,0 +1,5 @@
+"""``python -m tailtrim.cli``."""
+
+from tailtrim.cli import main
+
+main()

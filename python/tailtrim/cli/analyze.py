@@ -1,0 +1,137 @@
+"""``tailtrim analyze``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tailtrim
+from tailtrim.cli.console import NEGATIVE, USAGE, Progress, complain
+from tailtrim.errors import TailtrimError
+from tailtrim.summary import Summary
+
+EXAMPLES = """\b
+Examples:
+  tailtrim analyze ingress.pcap.zst egress.pcap.zst
+  tailtrim analyze pre.pcap post.pcap --out results/hw
+  tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
+  tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+"""
+
+
+class Mask(StrEnum):
+    """Fields that the device under test may rewrite."""
+
+    NAT = "nat"
+    TOS = "tos"
+    TUNNEL = "tunnel"
+
+
+class Stamps(StrEnum):
+    """Where stamps are taken from."""
+
+    HEADER = "header"
+    X552 = "x552"
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    ingress: Annotated[
+        str,
+        typer.Argument(
+            help="Capture of what enters the device under test: pcap, pcapng or mscap, also .zst "
+            "or .gz; - for standard input."
+        ),
+    ],
+    egress: Annotated[str, typer.Argument(help="Capture of what leaves it.")],
+    *,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OFFSET:LENGTH,…",
+            help="Bytes that identify a packet, counted from the start of the frame. Default: the "
+            "first 64 bytes after the L2 header without TTL and checksums.",
+        ),
+    ] = None,
+    mask: Annotated[
+        list[Mask] | None,
+        typer.Option(
+            help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
+            "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
+            "May be given several times."
+        ),
+    ] = None,
+    trim: Annotated[
+        str,
+        typer.Option(
+            metavar="SECONDS", help="Leave out samples within this of the first matched one."
+        ),
+    ] = "1",
+    window: Annotated[
+        str, typer.Option(metavar="SECONDS", help="Do not match packets that leave after this.")
+    ] = "5",
+    quantile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="P",
+            help="A quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. May be given "
+            "several times.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        str, typer.Option(metavar="P", help="Confidence of the intervals.")
+    ] = "0.95",
+    stamps: Annotated[
+        Stamps,
+        typer.Option(
+            help="header: stamps of the capture file; x552: the last eight bytes of each frame."
+        ),
+    ] = Stamps.HEADER,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Leave a run directory here, for report and convert."),
+    ] = None,
+) -> None:
+    """Match an ingress and an egress capture and print the tail of the latency."""
+    with Progress("matching") as progress:
+        try:
+            analysis = tailtrim.analyze(
+                ingress,
+                egress,
+                signature=signature,
+                masks=mask or (),
+                trim_s=trim,
+                window_s=window,
+                quantiles=quantile or (),
+                confidence=confidence,
+                x552_trailer=stamps is Stamps.X552,
+                salvage=salvage,
+                out=out,
+                progress=progress,
+            )
+        except (TailtrimError, ValueError) as error:
+            complain(error)
+            raise typer.Exit(USAGE) from error
+    if json:
+        typer.echo(analysis.summary.text)
+    else:
+        _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
+    if analysis.summary.samples == 0:
+        raise typer.Exit(NEGATIVE)
+
+
+def _print(summary: Summary, *, name: str, out: Path | None) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not for --json
+
+    from tailtrim.report.text import render  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    console.print(render([summary], [name]))
+    if out is not None:
+        console.print(f"\nRun directory: {out}\nReport:        tailtrim report {out}", markup=False)

@@ -1,0 +1,73 @@
+"""Standard error, exit codes and progress."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from rich.progress import Progress as Bar
+
+    from tailtrim.summary import Notice
+
+NEGATIVE = 1
+USAGE = 2
+INTERRUPTED = 130
+
+
+def complain(error: Exception) -> None:
+    """Print an error, and what to do about it, to standard error."""
+    typer.echo(f"error: {error}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        typer.echo(f"hint: {note}", err=True)
+
+
+def warn(notice: Notice) -> None:
+    """Print what a reader must know to standard error."""
+    typer.echo(f"warning: {notice.text}", err=True)
+
+
+class Progress:
+    """A bar on a terminal for work that takes longer than a second; silent otherwise."""
+
+    def __init__(self, what: str) -> None:
+        """Name the work."""
+        self._what = what
+        self._start_s = time.monotonic()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        """Return the progress itself; call it with the share done, or ``None`` if unknown."""
+        return self
+
+    def __call__(self, share: float | None) -> None:
+        """Show that this share of the work is done."""
+        if self._bar is None and (
+            not sys.stderr.isatty() or time.monotonic() - self._start_s < 1
+        ):
+            return
+        if self._bar is None:
+            from rich.console import Console  # noqa: PLC0415 - only long work pays for it
+            from rich.progress import Progress as Bar  # noqa: PLC0415
+
+            self._bar = Bar(console=Console(stderr=True), transient=True)
+            self._bar.add_task(self._what, total=None)
+            self._bar.start()
+        (task,) = self._bar.task_ids
+        self._bar.update(task, completed=share or 0, total=None if share is None else 1)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.stop()

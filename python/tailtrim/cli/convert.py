@@ -1,0 +1,52 @@
+"""``tailtrim convert``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim import export
+from tailtrim.cli.console import USAGE, complain, warn
+from tailtrim.errors import TailtrimError
+from tailtrim.rundir import RunDirectory
+
+EXAMPLES = """\b
+Examples:
+  tailtrim convert results/hw --to hgrm
+  tailtrim convert results/hw --to csv --out plots
+The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
+"""
+
+Format = StrEnum("Format", {name.upper(): name for name in export.FORMATS})  # type: ignore[misc]
+
+
+def command(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A run directory, made by analyze --out.")
+    ],
+    *,
+    to: Annotated[
+        Format,
+        typer.Option(
+            help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
+            "papers' percentiles, hist, worst, jitter and rates."
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to put the files. Default: the run directory."),
+    ] = None,
+) -> None:
+    """Convert a run directory into other tools' formats."""
+    try:
+        conversion = export.convert(RunDirectory(directory), to.value, out or directory)
+    except TailtrimError as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    for notice in conversion.notices:
+        warn(notice)
+    for file in conversion.files:
+        typer.echo(file)
