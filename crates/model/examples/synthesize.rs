@@ -55,7 +55,8 @@ fn write(egress: bool, pairs: u64, frame: usize, mut output: impl Write) -> io::
         state ^= state >> 7;
         state ^= state << 17;
         let arrival_ns = 1_000_000_000 + sequence * INTERVAL_NS + (state >> 40) % 32;
-        let stall_ns = if state % STALLS == 0 { 10_000 + (state >> 20) % 50_000 } else { 0 };
+        let stall_ns =
+            if state.is_multiple_of(STALLS) { 10_000 + (state >> 20) % 50_000 } else { 0 };
         let ready_ns = arrival_ns + 3_800 + (state >> 50) % 400 + stall_ns;
         // First in, first out, at most one packet every 50 ns.
         free_ns = ready_ns.max(free_ns + 50);

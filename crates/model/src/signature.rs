@@ -306,12 +306,13 @@ impl Signer {
         // A frame too short for an L2 header is signed whole.
         let (mut ethertype, mut start) = link.payload(frame).unwrap_or((0, 0));
         start = start.min(frame.len());
-        while self.rewrites.tunnel {
-            let Some((within, offset)) = inner(ethertype, &frame[start..]) else { break };
-            if offset > frame.len() - start {
-                break;
+        if self.rewrites.tunnel {
+            // Tunnels nest; each step moves on, so this ends.
+            while let Some((within, offset)) = inner(ethertype, &frame[start..])
+                .filter(|(_, offset)| *offset <= frame.len() - start)
+            {
+                (ethertype, start) = (within, start + offset);
             }
-            (ethertype, start) = (within, start + offset);
         }
         let packet = &frame[start..];
         let layers = layers(ethertype, packet);

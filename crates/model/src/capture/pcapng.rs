@@ -111,7 +111,7 @@ impl Decoder {
             if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
         };
         let (kind, length) = (word(0), word(4) as usize);
-        if length > LONGEST_BLOCK || length < 12 || !length.is_multiple_of(4) {
+        if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
             return Err((
                 format!("a block of {length} bytes"),
                 format!("a multiple of 4 from 12 to {LONGEST_BLOCK}"),
