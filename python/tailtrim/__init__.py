@@ -10,11 +10,13 @@
 0.99 True
 """
 
-from tailtrim._native import VERSION as __version__
+from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import CaptureError, OutputError, RunDirectoryError, TailtrimError
 from tailtrim.rundir import RunDirectory
 from tailtrim.summary import Summary
+
+__version__ = _native.VERSION
 
 __all__ = [
     "Analysis",

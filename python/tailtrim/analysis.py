@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    import numpy
-    import pyarrow
+    import numpy as np
+    import pyarrow as pa
 
 MASKS = ("nat", "tos", "tunnel")
 
@@ -38,37 +38,37 @@ class Analysis:
         return f"<Analysis of {self.summary.samples} samples, {latency.min} to {latency.max} ns>"
 
     @property
-    def histogram(self) -> pyarrow.Table:
+    def histogram(self) -> pa.Table:
         """Every latency and how often it occurred: ``latency_ns``, ``count``, ascending."""
         return self._table("histogram")
 
     @property
-    def worst(self) -> pyarrow.Table:
+    def worst(self) -> pa.Table:
         """The worst packets, worst first: ``latency_ns``, stamps, signature, ``sample_index``."""
         return self._table("worst")
 
     @property
-    def gaps(self) -> pyarrow.Table:
+    def gaps(self) -> pa.Table:
         """Inter-packet gaps: ``tap`` (ingress or egress), ``gap_ns``, ``count``."""
         return self._table("gap")
 
     @property
-    def delay_variation(self) -> pyarrow.Table:
+    def delay_variation(self) -> pa.Table:
         """RFC 3393 delay variation: ``delay_variation_ns``, ``count``."""
         return self._table("delay_variation")
 
     @property
-    def seconds(self) -> pyarrow.Table:
+    def seconds(self) -> pa.Table:
         """Packets, bytes, losses and the maximum of each second since the first ingress stamp."""
         return self._table("second")
 
     @property
-    def bursts(self) -> pyarrow.Table:
+    def bursts(self) -> pa.Table:
         """Latency by position in the burst; empty where the traffic had none."""
         return self._table("burst")
 
     @property
-    def samples(self) -> pyarrow.Table:
+    def samples(self) -> pa.Table:
         """One row a matched packet, in the order in which they left.
 
         Raises:
@@ -77,24 +77,21 @@ class Analysis:
         """
         return self._table("sample")
 
-    def latencies_ns(self) -> numpy.ndarray[Any, Any]:
+    def latencies_ns(self) -> np.ndarray[Any, Any]:
         """Return the latency of every sample in the order in which they left (int64, ns).
 
         Raises:
             ValueError: when :func:`analyze` was not told to ``keep_samples``.
 
         """
-        array: numpy.ndarray[Any, Any] = self.samples["latency_ns"].to_numpy()
+        array: np.ndarray[Any, Any] = self.samples["latency_ns"].to_numpy()
         return array
 
-    def _table(self, name: str) -> pyarrow.Table:
-        import pyarrow  # noqa: PLC0415 - takes longer to import than most analyses run
+    def _table(self, name: str) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most analyses run
 
-        if name == "sample":
-            batch = self._samples()
-        else:
-            batch = self._native.table(name)
-        return pyarrow.Table.from_batches([pyarrow.record_batch(batch)])
+        batch = self._samples() if name == "sample" else self._native.table(name)
+        return pa.Table.from_batches([pa.record_batch(batch)])
 
     def _samples(self) -> Any:
         try:

@@ -25,7 +25,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, RunDirectoryError
@@ -34,7 +34,7 @@ from tailtrim.summary import Summary
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pyarrow
+    import pyarrow as pa
 
 PROVENANCE = "tailtrim.provenance/1"
 
@@ -68,7 +68,7 @@ class RunDirectory:
         """The directory's own name, which stands for the run in tables and figures."""
         return self.path.resolve().name
 
-    def table(self, name: str) -> pyarrow.Table:
+    def table(self, name: str) -> pa.Table:
         """Read a table, see ``schema/``.
 
         Raises:
@@ -108,9 +108,7 @@ class Draft:
             raise OutputError(message)
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
-            self.path = Path(
-                tempfile.mkdtemp(prefix=f".{self.place.name}.", dir=self.place.parent)
-            )
+            self.path = Path(tempfile.mkdtemp(prefix=f".{self.place.name}.", dir=self.place.parent))
             # mkdtemp is private; a run directory is as open as any other.
             umask = os.umask(0)
             os.umask(umask)
@@ -118,7 +116,7 @@ class Draft:
         except OSError as error:
             raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
 
-    def __enter__(self) -> Draft:
+    def __enter__(self) -> Self:
         """Return the draft itself."""
         return self
 

@@ -42,7 +42,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001 - typer calls back
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
@@ -60,4 +60,4 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader has what it wanted (`| head`); nothing must be flushed to it at exit.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None

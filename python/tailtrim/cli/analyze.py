@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tailtrim
 from tailtrim.cli.console import NEGATIVE, USAGE, Progress, complain
 from tailtrim.errors import TailtrimError
-from tailtrim.summary import Summary
+
+if TYPE_CHECKING:
+    from tailtrim.summary import Summary
 
 EXAMPLES = """\b
 Examples:

@@ -48,9 +48,7 @@ class Progress:
 
     def __call__(self, share: float | None) -> None:
         """Show that this share of the work is done."""
-        if self._bar is None and (
-            not sys.stderr.isatty() or time.monotonic() - self._start_s < 1
-        ):
+        if self._bar is None and (not sys.stderr.isatty() or time.monotonic() - self._start_s < 1):
             return
         if self._bar is None:
             from rich.console import Console  # noqa: PLC0415 - only long work pays for it

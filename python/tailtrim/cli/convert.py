@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +11,9 @@ from tailtrim import export
 from tailtrim.cli.console import USAGE, complain, warn
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXAMPLES = """\b
 Examples:

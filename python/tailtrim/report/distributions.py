@@ -26,7 +26,7 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
     if not runs:
         return None
     most = max(run.summary.samples for run in runs)
-    y = _latency_axis("Latency", runs)
+    y = _latency_axis(runs)
     x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
     confidence = ", ".join(
         sorted({f"{units.percent(run.summary.latency_ns.confidence)} %" for run in runs})
@@ -95,7 +95,7 @@ def histogram(runs: Sequence[Run]) -> Figure | None:
     runs = _measured(runs)
     if not runs:
         return None
-    x = _latency_axis("Latency", runs)
+    x = _latency_axis(runs)
     panel, bins = _histogram(x, [(run.index, *run.histogram) for run in runs])
     return Figure(
         key="histogram",
@@ -151,7 +151,7 @@ def cumulative(runs: Sequence[Run]) -> Figure | None:
     runs = _measured(runs)
     if not runs:
         return None
-    x = _latency_axis("Latency", runs)
+    x = _latency_axis(runs)
     y = Axis("Share of packets (%)", "linear", 0.0, 102.0)
     lines = []
     for run in runs:
@@ -174,6 +174,16 @@ def _measured(runs: Sequence[Run]) -> list[Run]:
     return [run for run in runs if run.histogram[0].size]
 
 
-def _latency_axis(label: str, runs: Sequence[Run]) -> Axis:
-    low = min(int(run.histogram[0][0]) for run in runs)
-    return Axis.of_times(label, low, max(int(run.histogram[0][-1]) for run in runs))
+def _latency_axis(runs: Sequence[Run]) -> Axis:
+    return Axis.of_times(
+        "Latency",
+        min(int(run.histogram[0][0]) for run in runs),
+        max(int(run.histogram[0][-1]) for run in runs),
+        typical_ns=min(map(_median, runs)),
+    )
+
+
+def _median(run: Run) -> int:
+    latencies, counts = run.histogram
+    up_to = np.cumsum(counts)
+    return int(latencies[np.searchsorted(up_to, (up_to[-1] + 1) // 2)])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Scale = Literal["linear", "log", "nines"]
 
-# A linear axis flattens what is smaller than this against the largest value.
-_LINEAR_RATIO = 50
+# Where the largest value is more than so many times the typical one, a linear axis flattens it.
+_LINEAR_RATIO = 35
 
 # Share of a linear axis that is left free beside the data: arrows and markers need some.
 _ROOM = 0.08
@@ -40,19 +40,27 @@ class Axis:
 
     @classmethod
     def of_times(
-        cls, label: str, low_ns: float, high_ns: float, *, from_zero: bool = False
+        cls,
+        label: str,
+        low_ns: float,
+        high_ns: float,
+        *,
+        typical_ns: float | None = None,
+        from_zero: bool = False,
     ) -> Axis:
         """Choose unit, scale and limits for times from ``low_ns`` to ``high_ns``.
 
-        A linear axis starts at zero unless that would waste half of it; ``from_zero`` makes it
-        start there in any case.
+        The axis is logarithmic where the largest value is far from the typical one, by default
+        the smallest. A linear axis starts at zero unless that would waste half of it;
+        ``from_zero`` makes it start there in any case.
         """
         unit_ns, unit = (
             (_MICROSECOND, "µs") if high_ns < 10 * _MILLISECOND else (_MILLISECOND, "ms")
         )
         low, high = low_ns / unit_ns, high_ns / unit_ns
         label = f"{label} ({unit})"
-        if low > 0 and high / low > _LINEAR_RATIO:
+        typical = low if typical_ns is None else typical_ns / unit_ns
+        if low > 0 and high / typical > _LINEAR_RATIO:
             return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns)
         foot = low if low < 0 or (low > high / 2 and not from_zero) else 0.0
         room = _ROOM * (high - foot) or 1.0

@@ -77,6 +77,8 @@ def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
             file = io.BytesIO()
             canvas.savefig(file, format=suffix, metadata=metadata)
             contents[suffix] = file.getvalue()
+            # What the first found for the places of things holds for the second.
+            canvas.set_layout_engine("none")
     return contents
 
 
@@ -163,7 +165,7 @@ def _interval(axes: Axes, interval: Interval, y_axis: Axis) -> None:
 
 def _ticks(axis: Ticked, model: Axis) -> None:
     if model.scale == "linear":
-        axis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
+        axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         return
     decades = np.log10(model.high / model.low)

@@ -54,7 +54,11 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
         thousands=units.count,
         us=units.microseconds,
     )
-    scripts = [_asset("vendor/uPlot.iife.min.js"), _asset("templates/report.js")]
+    scripts = [
+        _asset("vendor/uPlot.iife.min.js"),
+        _asset("templates/marks.js"),
+        _asset("templates/report.js"),
+    ]
     styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
     names = [run.name for run in runs]
     page = environment.get_template("report.html.j2").render(
@@ -66,7 +70,6 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
         table=Rows.of([run.summary for run in runs], names),
         figures=figures,
         data=_json({"names": names, "looks": _looks(runs), "figures": list(map(_figure, figures))}),
-        looks=_looks(runs),
         wording=wording,
         units=units,
     )

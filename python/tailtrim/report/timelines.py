@@ -91,7 +91,7 @@ def bursts(runs: Sequence[Run]) -> Figure | None:
     spreads = [row.latency_ns for _, positions in known for row in positions]
     y = Axis.of_times(
         "Latency",
-        min(spread.min for spread in spreads if spread.min is not None),
+        min(spread.p50 for spread in spreads if spread.p50 is not None),
         max(spread.max for spread in spreads if spread.max is not None),
     )
     last = max(row.position for _, positions in known for row in positions)

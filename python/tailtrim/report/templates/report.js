@@ -5,51 +5,13 @@
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
   const hidden = new Set();
+  const { SHAPES, merge, nines, number, valueAt } = marks;
   let charts = [];
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const dark = () => root.dataset.theme === "dark"
     || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   const colour = (run) => data.looks[run][dark() ? "dark" : "light"];
-  const number = (value) => Math.abs(value) >= 1000
-    ? Math.round(value).toLocaleString("en-US")
-    : String(Number(value.toPrecision(6)));
-
-  // The percentile at x = 1/(1 - p), with as many nines as x has.
-  function nines(x) {
-    if (x <= 1) return "0 %";
-    const digits = Math.max(0, Math.ceil(Math.log10(x) - 1e-9) - 2 + (Number.isInteger(Math.log10(x)) ? 0 : 2));
-    return `${Number((100 * (1 - 1 / x)).toFixed(Math.min(digits, 12)))} %`;
-  }
-
-  const SHAPES = {
-    o: (p, x, y, r) => { p.moveTo(x + r, y); p.arc(x, y, r, 0, 2 * Math.PI); },
-    s: (p, x, y, r) => p.rect(x - r * .88, y - r * .88, r * 1.76, r * 1.76),
-    "^": (p, x, y, r) => { p.moveTo(x, y - r); p.lineTo(x + r, y + r * .8); p.lineTo(x - r, y + r * .8); p.closePath(); },
-    v: (p, x, y, r) => { p.moveTo(x, y + r); p.lineTo(x + r, y - r * .8); p.lineTo(x - r, y - r * .8); p.closePath(); },
-    D: (p, x, y, r) => { p.moveTo(x, y - r * 1.2); p.lineTo(x + r * 1.2, y); p.lineTo(x, y + r * 1.2); p.lineTo(x - r * 1.2, y); p.closePath(); },
-    P: (p, x, y, r) => { const t = r * .4; p.rect(x - t, y - r, 2 * t, 2 * r); p.rect(x - r, y - t, 2 * r, 2 * t); },
-    X: (p, x, y, r) => { for (const s of [1, -1]) { p.moveTo(x - r, y - s * r * .6); p.lineTo(x - r * .6, y - s * r); p.lineTo(x + r, y + s * r * .6); p.lineTo(x + r * .6, y + s * r); p.closePath(); } },
-  };
-
-  // All x of all lines in order, and for each line its y there or nothing: no point is lost, also
-  // where two share an x. `null` is a gap, `undefined` another line's point.
-  function merge(lines) {
-    const size = lines.reduce((sum, line) => sum + line.x.length, 0);
-    const xs = new Array(size);
-    const ys = lines.map(() => new Array(size));
-    const next = lines.map(() => 0);
-    for (let i = 0; i < size; i++) {
-      let best = -1;
-      for (let l = 0; l < lines.length; l++) {
-        if (next[l] < lines[l].x.length && (best < 0 || lines[l].x[next[l]] < lines[best].x[next[best]])) best = l;
-      }
-      xs[i] = lines[best].x[next[best]];
-      ys[best][i] = lines[best].y[next[best]++];
-    }
-    return [xs, ...ys];
-  }
-
   function scatter(u, index, from, to) {
     const line = u.lines[index - 1];
     const shape = SHAPES[data.looks[line.run].marker];
@@ -69,6 +31,25 @@
     u.ctx.fill(path);
     u.ctx.restore();
     return null;
+  }
+
+  // The run's marker at each point of the lines that have few.
+  function markers(u) {
+    const { left, top, width, height: tall } = u.bbox;
+    u.ctx.save();
+    for (const line of u.lines) {
+      if (line.draw !== "line" || hidden.has(line.run)) continue;
+      const path = new Path2D();
+      line.x.forEach((value, i) => {
+        const x = u.valToPos(value, "x", true);
+        const y = u.valToPos(line.y[i], "y", true);
+        if (x < left || x > left + width || y < top || y > top + tall) return;
+        SHAPES[data.looks[line.run].marker](path, x, y, 2.8 * devicePixelRatio);
+      });
+      u.ctx.fillStyle = colour(line.run);
+      u.ctx.fill(path);
+    }
+    u.ctx.restore();
   }
 
   // Markers, whiskers, and an arrow where there is no upper bound.
@@ -131,7 +112,8 @@
       ticks: { stroke: () => css("--rule"), width: 1, size: 4 },
       incrs: STEPS,
       filter: (u, splits) => splits,
-      values: (u, splits) => splits.map(show),
+      // A telephone has no room for the sign at each percentile.
+      values: (u, splits) => splits.map((s) => (u.width < 520 ? show(s).replace(" %", "") : show(s))),
     };
   }
 
@@ -145,20 +127,6 @@
       return zoomed || [model.low, model.high];
     },
   });
-
-  // The value of a line at x: of a stepped line the step it is on, else the nearest point.
-  function valueAt(line, x) {
-    let low = 0;
-    let high = line.x.length - 1;
-    if (high < 0 || x < line.x[0]) return null;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (line.x[middle] <= x) low = middle; else high = middle - 1;
-    }
-    if (line.draw === "steps") return low === line.x.length - 1 && x > line.x[low] ? null : line.y[low];
-    const after = Math.min(low + 1, line.x.length - 1);
-    return line.y[x - line.x[low] <= line.x[after] - x ? low : after];
-  }
 
   function tell(u, panel, readout) {
     const { left } = u.cursor;
@@ -206,11 +174,11 @@
         alpha: line.faded ? .5 : 1,
         dash: line.dash.map((d) => d * 1.2),
         paths: line.draw === "points" ? scatter : line.draw === "steps" ? stepped : undefined,
-        points: { show: line.draw === "line", size: 5, fill: () => colour(line.run), stroke: () => colour(line.run) },
+        points: { show: false },
       }))],
       hooks: {
         init: [(self) => Object.assign(self, { lines, zoomed: {} })],
-        draw: [(self) => { intervals(self, panel); self.root.dataset.drawn = ""; }],
+        draw: [(self) => { markers(self); intervals(self, panel); self.root.dataset.drawn = ""; }],
         setCursor: [(self) => tell(self, panel, readout)],
         setSelect: [(self) => zoom(self)],
       },
@@ -253,7 +221,25 @@
       holder.replaceChildren();
       panels.forEach((panel, index) => charts.push(chart(holder, panel, index === panels.length - 1)));
     }
-    for (const swatch of document.querySelectorAll(".swatch")) swatch.style.color = colour(swatch.dataset.run);
+    document.querySelectorAll(".swatch").forEach(swatchOf);
+  }
+
+  function swatchOf(canvas) {
+    const look = data.looks[canvas.dataset.run];
+    const pixel = devicePixelRatio;
+    const [width, tall] = [38 * pixel, 14 * pixel];
+    Object.assign(canvas, { width, height: tall });
+    const ctx = canvas.getContext("2d");
+    ctx.strokeStyle = ctx.fillStyle = colour(canvas.dataset.run);
+    ctx.lineWidth = 1.6 * pixel;
+    ctx.setLineDash(look.dash.map((d) => d * 1.2 * pixel));
+    ctx.beginPath();
+    ctx.moveTo(0, tall / 2);
+    ctx.lineTo(width, tall / 2);
+    ctx.stroke();
+    const path = new Path2D();
+    SHAPES[look.marker](path, width / 2, tall / 2, 4 * pixel);
+    ctx.fill(path);
   }
 
   function themes() {

@@ -1,0 +1,59 @@
+"use strict";
+// What report.js draws with, apart from any page: numbers as text, shapes, lines as uPlot wants them.
+const marks = (() => {
+  const number = (value) => Math.abs(value) >= 1000
+    ? Math.round(value).toLocaleString("en-US")
+    : String(Number(value.toPrecision(6)));
+
+
+  // The percentile at x = 1/(1 - p), with as many nines as x has.
+  function nines(x) {
+    if (x <= 1) return "0 %";
+    const digits = Math.max(0, Math.ceil(Math.log10(x) - 1e-9) - 2 + (Number.isInteger(Math.log10(x)) ? 0 : 2));
+    return `${Number((100 * (1 - 1 / x)).toFixed(Math.min(digits, 12)))} %`;
+  }
+
+  const SHAPES = {
+    o: (p, x, y, r) => { p.moveTo(x + r, y); p.arc(x, y, r, 0, 2 * Math.PI); },
+    s: (p, x, y, r) => p.rect(x - r * .88, y - r * .88, r * 1.76, r * 1.76),
+    "^": (p, x, y, r) => { p.moveTo(x, y - r); p.lineTo(x + r, y + r * .8); p.lineTo(x - r, y + r * .8); p.closePath(); },
+    v: (p, x, y, r) => { p.moveTo(x, y + r); p.lineTo(x + r, y - r * .8); p.lineTo(x - r, y - r * .8); p.closePath(); },
+    D: (p, x, y, r) => { p.moveTo(x, y - r * 1.2); p.lineTo(x + r * 1.2, y); p.lineTo(x, y + r * 1.2); p.lineTo(x - r * 1.2, y); p.closePath(); },
+    P: (p, x, y, r) => { const t = r * .4; p.rect(x - t, y - r, 2 * t, 2 * r); p.rect(x - r, y - t, 2 * r, 2 * t); },
+    X: (p, x, y, r) => { for (const s of [1, -1]) { p.moveTo(x - r, y - s * r * .6); p.lineTo(x - r * .6, y - s * r); p.lineTo(x + r, y + s * r * .6); p.lineTo(x + r * .6, y + s * r); p.closePath(); } },
+  };
+
+  // All x of all lines in order, and for each line its y there or nothing: no point is lost, also
+  // where two share an x. `null` is a gap, `undefined` another line's point.
+  function merge(lines) {
+    const size = lines.reduce((sum, line) => sum + line.x.length, 0);
+    const xs = new Array(size);
+    const ys = lines.map(() => new Array(size));
+    const next = lines.map(() => 0);
+    for (let i = 0; i < size; i++) {
+      let best = -1;
+      for (let l = 0; l < lines.length; l++) {
+        if (next[l] < lines[l].x.length && (best < 0 || lines[l].x[next[l]] < lines[best].x[next[best]])) best = l;
+      }
+      xs[i] = lines[best].x[next[best]];
+      ys[best][i] = lines[best].y[next[best]++];
+    }
+    return [xs, ...ys];
+  }
+
+  // The value of a line at x: of a stepped line the step it is on, else the nearest point.
+  function valueAt(line, x) {
+    let low = 0;
+    let high = line.x.length - 1;
+    if (high < 0 || x < line.x[0]) return null;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (line.x[middle] <= x) low = middle; else high = middle - 1;
+    }
+    if (line.draw === "steps") return low === line.x.length - 1 && x > line.x[low] ? null : line.y[low];
+    const after = Math.min(low + 1, line.x.length - 1);
+    return line.y[x - line.x[low] <= line.x[after] - x ? low : after];
+  }
+
+  return { SHAPES, merge, nines, number, valueAt };
+})();

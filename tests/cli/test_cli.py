@@ -1,0 +1,170 @@
+"""The command line as a user meets it: real processes, their output and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+def tailtrim(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN / "tailtrim", *arguments],
+        check=False,
+        text=True,
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
+    )
+
+
+def test_analyze_prints_a_table(testpmd: tuple[Path, Path]) -> None:
+    result = tailtrim("analyze", *testpmd)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "ingress    40,000 = 30,717 matched + 0 lost + 9,283 trimmed" in result.stdout
+    assert "not supported by 30,717 samples, 368,887 are needed" in result.stdout
+
+
+def test_json_has_the_promised_form(testpmd: tuple[Path, Path]) -> None:
+    result = tailtrim("analyze", *testpmd, "--json", "--quantile", "99.95%")
+    summary = json.loads(result.stdout)
+    assert summary["schema"] == "tailtrim.summary/1"
+    assert summary["samples"] == 30_717
+    assert summary["trim_ns"] == 1_000_000_000
+    for side in ("ingress", "egress"):
+        counts = dict(summary[side])
+        assert counts.pop("packets") == sum(counts.values())
+    quantiles = summary["latency_ns"]["quantiles"]
+    assert "0.9995" in [quantile["p"] for quantile in quantiles]
+    assert {"p", "value", "low", "high", "supported"} <= set(quantiles[0])
+    assert [q["p"] for q in summary["delivery_adjusted_ns"]] == [q["p"] for q in quantiles]
+    supported = {quantile["p"]: quantile["supported"] for quantile in quantiles}
+    assert supported["0.99"]
+    assert not supported["0.99999"]
+
+
+def test_agent_and_package_print_the_same_bytes(testpmd: tuple[Path, Path]) -> None:
+    agent = subprocess.run([BIN / "tailtrim-agent", "analyze", *testpmd], capture_output=True)  # noqa: PLW1510
+    assert agent.returncode == 0
+    assert agent.stdout.decode() == tailtrim("analyze", *testpmd, "--json").stdout
+
+
+def test_the_agent_is_static() -> None:
+    # A dynamically linked binary names its interpreter; a static one has none.
+    assert b"/ld-linux" not in (BIN / "tailtrim-agent").read_bytes()
+    assert b"/ld-musl" not in (BIN / "tailtrim-agent").read_bytes()
+
+
+def test_standard_input(testpmd: tuple[Path, Path]) -> None:
+    ingress, egress = testpmd
+    with ingress.open("rb") as file:
+        result = subprocess.run(  # noqa: PLW1510
+            [BIN / "tailtrim", "analyze", "-", egress, "--json"], stdin=file, capture_output=True
+        )
+    assert json.loads(result.stdout)["samples"] == 30_717
+
+
+def test_swapped_captures_are_reported(testpmd: tuple[Path, Path]) -> None:
+    result = tailtrim("analyze", *reversed(testpmd))
+    assert result.returncode == 0
+    assert "latencies are not positive" in " ".join(result.stdout.split())
+
+
+def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> None:
+    router = Path(__file__).parents[1] / "data" / "router"
+    result = tailtrim("analyze", testpmd[0], router / "egress.pcap.zst")
+    assert result.returncode == 1
+    assert "the captures do not overlap in time" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.pcap", "missing.pcap"], "missing.pcap: cannot be opened: No such file"),
+        (["text", "text"], "text: byte 0: magic number 68 65 6c 6c, expected a pcap"),
+        (
+            ["empty", "empty"],
+            "empty: the file is empty, expected a capture (pcap, pcapng or mscap)",
+        ),
+        (["cut", "cut"], "cut: byte 24: the capture ends 4 bytes into a record header"),
+        (["text", "text", "--trim", "soon"], "trim 'soon' is no time, expected seconds such as 5"),
+        (["text", "text", "--quantile", "2"], "`2` is not a probability: expected more than 0"),
+        (["text", "text", "--signature", "x"], 'signature "x": "x" has no colon, expected OFFSET'),
+    ],
+)
+def test_bad_input_gets_one_clear_error(tmp_path: Path, arguments: list[str], message: str) -> None:
+    header = bytes.fromhex("4d3cb2a1 02000400 00000000 00000000 00000400 01000000")
+    (tmp_path / "text").write_text("hello, this is no capture")
+    (tmp_path / "empty").touch()
+    (tmp_path / "cut").write_bytes(header + bytes(4))
+    result = tailtrim("analyze", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    first, *rest = result.stderr.splitlines()
+    assert first.startswith(f"error: {message}")
+    assert all(line.startswith("hint: ") for line in rest)
+
+
+def test_salvage_uses_what_precedes_damage(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:
+    cut = tmp_path / "cut.pcap.zst"
+    cut.write_bytes(testpmd[0].read_bytes()[:200_000])
+    refused = tailtrim("analyze", cut, testpmd[1])
+    assert refused.returncode == 2
+    assert "hint: use --salvage" in refused.stderr
+    salvaged = json.loads(tailtrim("analyze", cut, testpmd[1], "--salvage", "--json").stdout)
+    assert 0 < salvaged["ingress"]["packets"] < 40_000
+    assert next(warning["code"] for warning in salvaged["warnings"]) == "damaged"
+
+
+def test_out_report_and_convert(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:
+    run = tmp_path / "run"
+    assert tailtrim("analyze", *testpmd, "--out", run).returncode == 0
+    page = tailtrim("report", run)
+    assert page.returncode == 0
+    assert (run / "report" / "report.html").is_file()
+    for form in ("hgrm", "hlog", "csv"):
+        converted = tailtrim("convert", run, "--to", form, "--out", tmp_path / form)
+        assert converted.returncode == 0
+        assert converted.stdout.splitlines()
+        assert all(Path(line).is_file() for line in converted.stdout.splitlines())
+
+
+def test_what_is_no_run_directory_is_not_replaced(
+    tmp_path: Path, testpmd: tuple[Path, Path]
+) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    result = tailtrim("analyze", *testpmd, "--out", tmp_path)
+    assert result.returncode == 2
+    assert "exists and is no run directory, so it is not replaced" in result.stderr
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failed_analysis_leaves_nothing(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:
+    broken = tmp_path / "broken.pcap"
+    broken.write_bytes(b"\x00" * 100)
+    result = tailtrim("analyze", testpmd[0], broken, "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.pcap"]
+
+
+def test_help_has_examples() -> None:
+    for verb in ("analyze", "report", "convert"):
+        result = tailtrim(verb, "--help")
+        assert result.returncode == 0
+        assert f"  tailtrim {verb} " in result.stdout
+
+
+def test_a_closed_pipe_is_no_error(testpmd: tuple[Path, Path]) -> None:
+    command = f"'{BIN}/tailtrim' analyze '{testpmd[0]}' '{testpmd[1]}' --json | head -1"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)  # noqa: PLW1510, S607
+    assert result.stdout == "{\n"
+    assert result.stderr == ""

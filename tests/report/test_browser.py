@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailtrim.report import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim import RunDirectory
+
+pytestmark = pytest.mark.browser
+
+# Presses, drags and reads as a person would, and leaves what it saw in the title.
+ACT = """
+<script>
+setTimeout(async () => {
+  const wait = () => new Promise((done) => setTimeout(done, 60));
+  const over = document.querySelector("#worst .u-over");
+  const canvas = document.querySelector("#worst canvas");
+  over.scrollIntoView();
+  const at = over.getBoundingClientRect();
+  const mouse = (kind, x, y) => over.dispatchEvent(new MouseEvent(kind, {
+    bubbles: true, view: window, movementX: 1,
+    clientX: at.left + x * at.width, clientY: at.top + y * at.height,
+  }));
+  await wait();
+  const whole = canvas.toDataURL();
+  mouse("mouseenter", .3, .3); mouse("mousemove", .3, .3); mouse("mousedown", .3, .3);
+  mouse("mousemove", .6, .31); mouse("mouseup", .6, .31);
+  await wait();
+  const zoomed = canvas.toDataURL();
+  const readout = document.querySelector("#worst .readout").textContent;
+  mouse("dblclick", .5, .5);
+  await wait();
+  const again = canvas.toDataURL();
+  document.querySelector("#legend button").click();
+  await wait();
+  const hidden = document.querySelector("#worst canvas").toDataURL();
+  document.title = JSON.stringify({
+    zooms: zoomed !== whole, resets: again === whole, hides: hidden !== whole, readout,
+  });
+}, 100);
+</script>
+"""
+
+
+@pytest.fixture
+def dom(tmp_path: Path) -> Callable[[Path], str]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+
+    def dump(page: Path) -> str:
+        done = subprocess.run(
+            [
+                chromium,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--no-first-run",
+                f"--user-data-dir={tmp_path / 'profile'}",
+                "--enable-logging=stderr",
+                "--virtual-time-budget=5000",
+                "--window-size=390,900",
+                "--dump-dom",
+                page.as_uri(),
+            ],
+            check=True,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+        assert not re.findall(r".*CONSOLE.*", done.stderr), "errors and refusals of the policy"
+        return done.stdout
+
+    return dump
+
+
+def test_every_panel_is_drawn(
+    make_run: Callable[..., RunDirectory],
+    testpmd: RunDirectory,
+    tmp_path: Path,
+    dom: Callable[[Path], str],
+) -> None:
+    lossy = make_run([5_000] * 250 + [None] + [5_000] * 250, name="lossy <script>")
+    html = dom(write([testpmd, lossy], tmp_path / "out")[0])
+    # Percentiles, worst, histogram, cumulative, two of gaps, three of seconds.
+    panels = 9
+    assert html.count("<canvas") == panels + len(["testpmd", "lossy"])
+    assert len(re.findall(r"data-drawn", html.partition('id="data"')[0])) == panels
+    assert re.search(r'id="trouble"[^>]* hidden', html)
+    assert "Theme: system" in html
+
+
+def test_it_zooms_resets_reads_and_hides(
+    report: Path, tmp_path: Path, dom: Callable[[Path], str]
+) -> None:
+    page = tmp_path / "report.html"
+    html = re.sub(r"<meta http-equiv[^>]*>", "", (report / "report.html").read_text("utf-8"))
+    page.write_text(html.replace("</body>", ACT + "</body>"), "utf-8")
+    (title,) = re.findall(r"<title>(.*)</title>", dom(page))
+    assert '"zooms":true,"resets":true,"hides":true' in title
+    assert re.search(r'"readout":"[\d.]+: testpmd [\d.]+"', title)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from tailtrim.report import ReportError
+from tailtrim.report.text import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tailtrim import RunDirectory
+
+
+def printed(*runs: RunDirectory, width: int = 80, encoding: str = "utf-8") -> str:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, width=width)
+    console.print(render([run.summary for run in runs], [run.name for run in runs]))
+    file.seek(0)
+    return file.read()
+
+
+def row(text: str, start: str) -> str:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return next(line for line in lines if line.startswith(start))
+
+
+@pytest.mark.published
+def test_table_2_of_the_paper_to_the_last_digit(published: Callable[[str], RunDirectory]) -> None:
+    text = printed(published("dpdk-l2fwd/hw"))
+    head = row(text, "kpkt/s")
+    assert head == "kpkt/s loss % 50 90 99 99.9 99.99 99.999 Max"
+    assert row(text, "10.0") == (
+        "10.0 \N{EN DASH} 3.1 µs 3.2 µs 3.4 µs 7.7 µs 12.2 µs* 13.4 µs* 13.6 µs"
+    )
+
+
+@pytest.mark.published
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("dpdk-l2fwd/vm", "3.3 4.0 14.7 17.6 19.0 19.2"),
+        ("snort-fwd/hw", "14.5 24.7 29.7 32.4 33.1 33.1"),
+    ],
+)
+def test_other_rows_of_table_2(
+    published: Callable[[str], RunDirectory], name: str, values: str
+) -> None:
+    cells = row(printed(published(name)), "10.0").replace("*", "").split()[2::2]
+    assert [*cells[:1], *cells[2:]] == values.split()
+
+
+@pytest.mark.published
+def test_table_1_of_the_paper_to_the_last_digit(published: Callable[[str], RunDirectory]) -> None:
+    text = printed(published("motivation"))
+    assert row(text, "10.0") == "10.0 \N{EN DASH} 69 µs 74 µs 88 µs 107 µs 1.7 ms* 2.5 ms* 2.7 ms"
+    assert "99.9 % of packets within 107 µs" in text
+
+
+def test_counts_add_up(testpmd: RunDirectory) -> None:
+    text = printed(testpmd, width=200)
+    for side in (testpmd.summary.ingress, testpmd.summary.egress):
+        line = next(line for line in text.splitlines() if f"{side.packets:,} = " in line)
+        total, _, terms = line.partition(" = ")
+        numbers = [int(term.split()[0].replace(",", "")) for term in terms.split(" + ")]
+        assert sum(numbers) == side.packets
+        assert total.split()[-1] == f"{side.packets:,}"
+
+
+def test_a_lost_packet_is_infinitely_late(make_run: Callable[..., RunDirectory]) -> None:
+    text = printed(make_run([5_000] * 500 + [None] * 20 + [5_000] * 480))
+    assert row(text, "10.0").split()[1] == "2.0"
+    assert row(text, "adj.") == "adj. 5.0 µs 5.0 µs ∞ ∞"
+    assert "980 matched + 20 lost" in text
+    assert "20 of 1,000 packets (2.0 %) were not delivered" in text
+
+
+def test_what_the_samples_do_not_support_is_said(make_run: Callable[..., RunDirectory]) -> None:
+    text = printed(make_run([5_000 + number for number in range(100)]), width=120)
+    assert row(text, "99.9 %") == "99.9 % not supported by 100 samples, 3,688 are needed"
+    beyond = "Too few samples to tell 99.9, 99.99, 99.999, 99.9999 from Max."
+    assert beyond in " ".join(text.split())
+
+
+def test_without_a_match_there_is_no_table(make_run: Callable[..., RunDirectory]) -> None:
+    text = printed(make_run([None] * 10))
+    assert "No packet was matched" in text
+    assert "kpkt/s" not in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 132])
+def test_lines_fit_the_console(testpmd: RunDirectory, width: int) -> None:
+    assert max(map(len, printed(testpmd, testpmd, width=width).splitlines())) <= width
+
+
+def test_a_console_without_unicode_gets_ascii(make_run: Callable[..., RunDirectory]) -> None:
+    run = make_run([5_000] * 50 + [None] + [5_000] * 50, name="größe")
+    text = printed(run, encoding="ascii")
+    assert "5.0 us" in text
+    assert "inf" in text
+    assert "gr\\xf6\\xdfe" in text
+
+
+def test_names_do_not_reach_the_terminal_raw(make_run: Callable[..., RunDirectory]) -> None:
+    text = printed(make_run([5_000] * 10, name="[red]\x1b[31mname"))
+    assert "\x1b" not in text
+    assert "[red]\\x1b[31mname" in text
+
+
+def test_names_and_summaries_are_as_many(testpmd: RunDirectory) -> None:
+    with pytest.raises(ReportError, match="2 names were given for 1 runs"):
+        render([testpmd.summary], ["a", "b"])
+
+
+def test_importing_it_brings_nothing_heavy() -> None:
+    code = "import sys, tailtrim.report.text; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, encoding="utf-8"
+    )
+    assert not {"numpy", "matplotlib", "pyarrow", "jinja2"} & set(done.stdout.split())

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailtrim import OutputError, RunDirectoryError
+from tailtrim.report import ReportError, names_of, units, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim import RunDirectory
+
+EVIL = "<script>alert(1)<!--"
+
+
+class Page(HTMLParser):
+    """The tags of a page and the text outside of scripts and styles, and the data."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self._cell = False
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.data = ""
+        self.rows: list[list[str]] = []
+        self._inside = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = "data" if dict(attrs).get("id") == "data" else tag
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._cell = False
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "data":
+            self.data += data
+        elif self._inside not in ("script", "style"):
+            self.text += data
+            if self._cell:
+                self.rows[-1][-1] += data
+
+
+def page_of(out: Path) -> Page:
+    return Page((out / "report.html").read_text("utf-8"))
+
+
+def test_everything_is_written_and_named(testpmd: RunDirectory, tmp_path: Path) -> None:
+    files = write([testpmd], tmp_path / "new" / "report")
+    assert files[0] == tmp_path / "new" / "report" / "report.html"
+    keys = ["hdr", "worst", "histogram", "cdf", "gaps", "seconds"]
+    expected = [f"{key}.{suffix}" for key in keys for suffix in ("svg", "pdf")]
+    assert [file.name for file in files[1:]] == expected
+    assert all(file.stat().st_size for file in files)
+
+
+def test_the_same_input_gives_the_same_bytes(testpmd: RunDirectory, tmp_path: Path) -> None:
+    first = write([testpmd, testpmd], tmp_path / "a", names=["one", "two"])
+    second = write([testpmd, testpmd], tmp_path / "b", names=["one", "two"])
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+
+
+def test_the_page_needs_nothing_else(report: Path) -> None:
+    page = page_of(report)
+    assert not [tag for tag, attributes in page.tags if attributes.get("src")]
+    assert "link" not in [tag for tag, _ in page.tags]
+    links = {attributes["href"] for tag, attributes in page.tags if tag == "a"}
+    assert all(link and link.startswith("figures/") for link in links)
+    assert (report / "report.html").stat().st_size < 3_000_000
+
+
+def test_the_numbers_are_those_of_the_summary(testpmd: RunDirectory, report: Path) -> None:
+    page = page_of(report)
+    rows = [[" ".join(cell.split()) for cell in row] for row in page.rows]
+    latency = next(row for row in rows if row[0] == "testpmd" and len(row) > 3)
+    quantiles = testpmd.summary.latency_ns.quantiles
+    for cell, quantile in zip(latency[3:-1], quantiles, strict=False):
+        assert quantile.value is not None
+        value, *interval = cell.split(" ", 1)
+        assert value == units.microseconds(quantile.value) + "†" * (not quantile.supported)
+        if quantile.low is not None and quantile.high is not None:
+            low, high = units.microseconds(quantile.low), units.microseconds(quantile.high)
+            assert interval == [f"{low} {units.NONE} {high}"]
+    assert testpmd.summary.latency_ns.max is not None
+    assert latency[-1] == units.microseconds(testpmd.summary.latency_ns.max)
+    counts = [row for row in rows if row and row[-1] == f"{testpmd.summary.ingress.packets:,}"]
+    assert len(counts) == 2
+    for row in counts:
+        numbers = [int(cell.replace(",", "")) for cell in row[1:]]
+        assert sum(numbers[:-1]) == numbers[-1]
+    for entry in testpmd.provenance()["inputs"]:
+        assert entry["sha256"] in page.text
+
+
+def test_page_and_files_show_the_same_data(testpmd: RunDirectory, report: Path) -> None:
+    data = json.loads(page_of(report).data)
+    assert data["names"] == ["testpmd"]
+    worst = next(figure for figure in data["figures"] if figure["key"] == "worst")
+    points = worst["panels"][0]["lines"][0]
+    svg = (report / "figures" / "worst.svg").read_text("utf-8")
+    drawn = re.findall(
+        r'<use xlink:href="#[^"]+" x="[^"]+" y="[^"]+" style="[^"]*fill-opacity', svg
+    )
+    assert len(points["x"]) == testpmd.summary.worst.count
+    assert len(drawn) in (len(points["x"]), len(points["x"]) + 1)  # and the legend's
+
+
+def test_foreign_text_stays_text(make_run: Callable[..., RunDirectory], tmp_path: Path) -> None:
+    run = make_run([5_000] * 50 + [None] + [5_000] * 50, name=EVIL, capture=f"{EVIL} & 'in'.pcap")
+    summary = json.loads((run.path / "summary.json").read_text())
+    summary["warnings"] = [{"code": "x", "count": 1, "text": f"{EVIL} warned\x1b[0m"}]
+    summary["taps"]["egress"]["damage"] = f"{EVIL} damaged"
+    (run.path / "summary.json").write_text(json.dumps(summary))
+    write([type(run)(run.path)], tmp_path / "out")
+    html = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert EVIL not in html
+    assert "\x1b" not in html
+    page = Page(html)
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 4
+    for text in (f"{EVIL} & 'in'.pcap", f"{EVIL} warned\\x1b[0m", f"{EVIL} damaged"):
+        assert text in page.text
+    assert json.loads(page.data)["names"] == [EVIL]
+
+
+def test_the_policy_admits_only_what_the_page_carries(report: Path) -> None:
+    page = page_of(report)
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv"))
+    assert policy
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not [tag for tag, attributes in page.tags if "style" in attributes]
+    assert not [tag for tag, a in page.tags if any(name.startswith("on") for name in a)]
+
+
+def test_a_directory_without_provenance_is_reported(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = make_run([5_000] * 50)
+    (run.path / "provenance.json").write_text('{"inputs": [3], "versions": "?", "command": 5}')
+    write([run], tmp_path / "a")
+    (run.path / "provenance.json").unlink()
+    write([run], tmp_path / "b")
+    assert "Directory" in page_of(tmp_path / "b").text
+
+
+def test_figures_of_an_earlier_report_do_not_stay(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    stale = tmp_path / "out" / "figures" / "burst.svg"
+    own = tmp_path / "out" / "figures" / "own.svg"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    own.touch()
+    write([make_run([5_000] * 50)], tmp_path / "out")
+    assert not stale.exists()
+    assert own.exists()
+
+
+def test_directories_of_one_name_are_called_by_their_paths(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    runs = [make_run([5_000], name="run"), make_run([5_000], name="a/run"), make_run([5], name="b")]
+    assert names_of(runs) == [str(tmp_path / "run"), str(tmp_path / "a" / "run"), "b"]
+
+
+def test_nothing_to_report_on_is_an_error(testpmd: RunDirectory, tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="there is no run to report on"):
+        write([], tmp_path)
+    with pytest.raises(ReportError, match="2 names were given for 1 runs"):
+        write([testpmd], tmp_path, names=["a", "b"])
+
+
+def test_a_missing_table_is_an_error_and_leaves_nothing(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = make_run([5_000] * 50)
+    (run.path / "worst.parquet").unlink()
+    with pytest.raises(RunDirectoryError, match=r"worst\.parquet: the table cannot be read"):
+        write([run], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_an_error(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"file.*: cannot be written: "):
+        write([make_run([5_000] * 50)], tmp_path / "file")

@@ -1,0 +1,52 @@
+"""The public face of the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tailtrim
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_public_names() -> None:
+    assert tailtrim.__all__ == sorted(tailtrim.__all__)
+    public = {name for name in vars(tailtrim) if not name.startswith("_")}
+    modules = {"analysis", "errors", "rundir", "summary", "report", "export", "cli"}
+    assert public - modules == {name for name in tailtrim.__all__ if name != "__version__"}
+
+
+def test_the_exception_tree() -> None:
+    for error in (tailtrim.CaptureError, tailtrim.OutputError, tailtrim.RunDirectoryError):
+        assert issubclass(error, tailtrim.TailtrimError)
+
+
+def test_samples_are_kept_on_request(testpmd: tuple[Path, Path]) -> None:
+    analysis = tailtrim.analyze(*testpmd, keep_samples=True)
+    latencies_ns = analysis.latencies_ns()
+    assert latencies_ns.dtype == np.int64
+    assert len(latencies_ns) == analysis.summary.samples
+    values, counts = np.unique(latencies_ns, return_counts=True)
+    histogram = analysis.histogram
+    assert values.tolist() == histogram["latency_ns"].to_pylist()
+    assert counts.tolist() == histogram["count"].to_pylist()
+    with pytest.raises(ValueError, match="keep_samples=True"):
+        _ = tailtrim.analyze(*testpmd).samples
+
+
+def test_quantiles_are_nearest_rank(testpmd: tuple[Path, Path]) -> None:
+    analysis = tailtrim.analyze(*testpmd, keep_samples=True, quantiles=["0.07", "0.9995"])
+    ordered = np.sort(analysis.latencies_ns())
+    for quantile in analysis.summary.latency_ns.quantiles:
+        numerator, denominator = int(quantile.p.replace("0.", "")), 10 ** (len(quantile.p) - 2)
+        rank = -(-numerator * len(ordered) // denominator)
+        assert quantile.value == ordered[rank - 1]
+
+
+def test_unknown_mask(testpmd: tuple[Path, Path]) -> None:
+    with pytest.raises(ValueError, match="expected one of nat, tos, tunnel"):
+        tailtrim.analyze(*testpmd, masks=["ttl"])
