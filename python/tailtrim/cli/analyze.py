@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import tailtrim
 from tailtrim.cli.console import NEGATIVE, USAGE, Progress, complain
 from tailtrim.errors import TailtrimError
-
-if TYPE_CHECKING:
-    from tailtrim.summary import Summary
+from tailtrim.summary import Summary
 
 EXAMPLES = """\b
 Examples:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -11,9 +12,6 @@ from tailtrim import export
 from tailtrim.cli.console import USAGE, complain, warn
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXAMPLES = """\b
 Examples:
