@@ -113,13 +113,17 @@ type Block = [u8; SIGNED_BYTES];
 /// Bytes of an Ethernet header without tags.
 const ETHERNET: usize = 14;
 
+/// The start of a frame: what takes part in a default signature and the L2 header before it.
+type Head = [u8; ETHERNET + SIGNED_BYTES];
+
 /// What frames that differ only in addresses and payload have in common: most frames of a capture are of
 /// the shape of the one before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape<'a> {
     key: (u64, u64),
     mask: &'a Block,
-    signable: u16,
+    /// Bytes that could have been signed, see [`Signer::sign`].
+    pub(crate) signable: u16,
 }
 
 impl Default for Shape<'_> {
@@ -130,10 +134,25 @@ impl Default for Shape<'_> {
 }
 
 impl Shape<'_> {
+    /// The signature of a frame of this shape, of which the first bytes are `head`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see Signer::shape")]
+    pub(crate) fn sign(&self, head: &Head) -> Signature {
+        // By words: the hash wants them in general registers, and would have to take bytes out of vector
+        // registers again.
+        let mut block = [0; SIGNED_BYTES];
+        let words = block.as_chunks_mut::<8>().0.iter_mut();
+        let (frame, _) = head[ETHERNET..].as_chunks::<8>();
+        for ((word, frame), mask) in words.zip(frame).zip(self.mask.as_chunks::<8>().0) {
+            *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
+        }
+        Signature::of_bytes(&block)
+    }
+
     /// What decides the shape: ethertype, IP version and header length, total length, fragment offset,
     /// protocol and captured length.
     #[inline]
-    fn key(head: &[u8; ETHERNET + SIGNED_BYTES], captured: usize) -> (u64, u64) {
+    fn key(head: &Head, captured: usize) -> (u64, u64) {
         const FIRST: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0, 0xff, 0xff, 0, 0]);
         const SECOND: u32 = u32::from_ne_bytes([0x1f, 0xff, 0, 0xff]);
         let mut first = [0; 8];
@@ -203,49 +222,33 @@ impl Signer {
         self.limit
     }
 
-    /// The signature of a frame together with the number of its bytes that could have been signed,
-    /// counted from the end of the L2 header (from the start of the frame for a selection).
-    ///
-    /// The frame is the first `captured` bytes of `bytes`; what stands behind it is read, for speed, but
-    /// takes no part. `last` is that of the frame before, or [`Shape::default`].
+    /// The shape of the frame at the start of `bytes`, `captured` bytes long: `last` where it has the
+    /// shape of the frame before, which is then kept there. `None` for frames that need
+    /// [`sign`](Self::sign).
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
-    #[must_use]
-    pub(crate) fn sign<'a>(
+    pub(crate) fn shape<'a, 'b>(
         &'a self,
         link: Link,
-        bytes: &[u8],
+        bytes: &'b [u8],
         captured: usize,
         last: &mut Shape<'a>,
-    ) -> (Signature, u16) {
+    ) -> Option<&'b Head> {
         // 78 bytes can be read behind the start of all but the last frame of a capture.
-        let Some(head) = bytes.first_chunk::<{ ETHERNET + SIGNED_BYTES }>() else {
-            return self.sign_any(link, &bytes[..captured.min(bytes.len())]);
-        };
+        let head = bytes.first_chunk()?;
         let key = Shape::key(head, captured);
         if key != last.key {
-            match self.shape(link, head, captured, key) {
-                Some(shape) => *last = shape,
-                None => return self.sign_any(link, &bytes[..captured]),
-            }
+            *last = self.new_shape(link, head, captured, key)?;
         }
-        // By words: the hash wants them in general registers, and would have to take bytes out of vector
-        // registers again.
-        let mut block = [0; SIGNED_BYTES];
-        let words = block.as_chunks_mut::<8>().0.iter_mut();
-        let (frame, _) = head[ETHERNET..].as_chunks::<8>();
-        for ((word, frame), mask) in words.zip(frame).zip(last.mask.as_chunks::<8>().0) {
-            *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
-        }
-        (Signature::of_bytes(&block), last.signable)
+        Some(head)
     }
 
     /// The shape of a frame that is Ethernet with IPv4 without options, as nearly all are.
     #[cold]
-    fn shape(
+    fn new_shape(
         &self,
         link: Link,
-        head: &[u8; ETHERNET + SIGNED_BYTES],
+        head: &Head,
         captured: usize,
         key: (u64, u64),
     ) -> Option<Shape<'_>> {
@@ -290,10 +293,11 @@ impl Signer {
         }
     }
 
-    /// The same for a frame of any shape.
+    /// The signature of a frame of any shape together with the number of its bytes that could have been
+    /// signed, counted from the end of the L2 header (from the start of the frame for a selection).
     #[inline(never)]
     #[must_use]
-    pub(crate) fn sign_any(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
+    pub(crate) fn sign(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
         let size = |bytes: usize| bytes.min(usize::from(u16::MAX)) as u16;
         if let Some(Selection(ranges)) = &self.selection {
             let mut chosen = Vec::with_capacity(SIGNED_BYTES);

@@ -239,6 +239,7 @@ impl<'a> Run<'a> {
                 let ahead = entering.partition_point(|record| record.stamp_ns <= until_ns);
                 entered = self.matcher.ingress_ahead(
                     entering[..ahead].iter().map(|record| (record.signature, record.stamp_ns)),
+                    leaving[0].stamp_ns,
                     &mut tag,
                 );
                 if entered == ahead {

@@ -95,6 +95,7 @@ impl Decoder {
         let mut rest = window;
         let mut damage = None;
         let mut shape = Shape::default();
+        let trailers = self.stamps == StampSource::X552Trailer;
         records.reserve(most.min(window.len() / RECORD_HEADER_LEN));
         for _ in 0..most {
             let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else { break };
@@ -110,24 +111,34 @@ impl Decoder {
             }
             let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
             let cut = captured < length as usize;
-            if self.stamps == StampSource::Header {
-                let (signature, signable) = signer.sign(self.link, body, captured, &mut shape);
+            if trailers {
+                records.push(self.with_trailer(&body[..captured], length, cut, signer));
+            } else if let Some(head) = signer.shape(self.link, body, captured, &mut shape) {
+                let (signature, signable) = (shape.sign(head), shape.signable);
                 records.push(Record { stamp_ns, signature, length, signable, cut, stamped: true });
             } else {
-                let (stamp, frame) = take_trailer(&body[..captured], cut);
-                let (signature, signable) = signer.sign_any(self.link, frame);
-                records.push(Record {
-                    stamp_ns: stamp.unwrap_or_default(),
-                    signature,
-                    length: length.saturating_sub((captured - frame.len()) as u32),
-                    signable,
-                    cut,
-                    stamped: stamp.is_some(),
-                });
+                // Apart from the above: merging the two results would take them through memory, with a
+                // stall for every frame.
+                let (signature, signable) = signer.sign(self.link, &body[..captured]);
+                records.push(Record { stamp_ns, signature, length, signable, cut, stamped: true });
             }
             rest = &body[captured..];
         }
         Progress { consumed: window.len() - rest.len(), damage }
+    }
+
+    /// A frame whose stamp is in its trailer.
+    fn with_trailer(&self, frame: &[u8], length: u32, cut: bool, signer: &Signer) -> Record {
+        let (stamp_ns, whole) = take_trailer(frame, cut);
+        let (signature, signable) = signer.sign(self.link, whole);
+        Record {
+            stamp_ns: stamp_ns.unwrap_or_default(),
+            signature,
+            length: length.saturating_sub((frame.len() - whole.len()) as u32),
+            signable,
+            cut,
+            stamped: stamp_ns.is_some(),
+        }
     }
 
     fn damage(&self, at: usize, captured: usize, fraction: u32) -> Damage {

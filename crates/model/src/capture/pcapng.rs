@@ -193,7 +193,7 @@ impl Decoder {
             StampSource::Header => (Some(stamp_ns), frame),
             StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
         };
-        let (signature, signable) = signer.sign_any(link, whole);
+        let (signature, signable) = signer.sign(link, whole);
         Ok(Record {
             stamp_ns: stamp_ns.unwrap_or_default(),
             signature,
@@ -212,7 +212,7 @@ impl Decoder {
     ) -> Result<Record, (String, String)> {
         let (_, link) = self.interface(0)?;
         let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
-        let (signature, signable) = signer.sign_any(link, frame);
+        let (signature, signable) = signer.sign(link, frame);
         Ok(Record {
             stamp_ns: 0,
             signature,

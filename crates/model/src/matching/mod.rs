@@ -199,16 +199,22 @@ impl<const N: usize> Matcher<N> {
         };
         let entry = self.ring.entry(position);
         let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
+        if entry.state == State::Open && -early_ns < latency_ns && latency_ns < window_ns {
+            entry.state = State::Matched;
+            let (ingress_ns, tag) = (entry.stamp_ns, entry.tag);
+            found(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag });
+        } else {
+            self.leave_unmatched(position, signature, stamp_ns);
+        }
+    }
+
+    /// A packet left that is not that of the remembered one, or too late.
+    #[cold]
+    fn leave_unmatched(&mut self, position: u32, signature: Signature, stamp_ns: i64) {
+        let window_ns = self.window.window_ns;
+        let entry = self.ring.entry(position);
+        let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
         match entry.state {
-            State::Open if -early_ns < latency_ns && latency_ns < window_ns => {
-                entry.state = State::Matched;
-                found(Pair {
-                    ingress_ns: entry.stamp_ns,
-                    egress_ns: stamp_ns,
-                    signature,
-                    tag: entry.tag,
-                });
-            }
             State::Open if window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) => {
                 entry.state = State::Beyond;
                 let ingress_ns = entry.stamp_ns;
@@ -234,20 +240,25 @@ impl<const N: usize> Matcher<N> {
     }
 
     /// Enters packets ahead of the egress packets stamped before them, as long as that makes no
-    /// difference: until one whose signature is remembered. Returns how many were entered; the rest must
-    /// go to [`ingress`](Self::ingress) in the order of the stamps.
+    /// difference: until one whose signature is remembered, or that an egress packet to come, the first
+    /// of them stamped `next_out_ns`, is too early for. Returns how many were entered; the rest must go to
+    /// [`ingress`](Self::ingress) in the order of the stamps.
     ///
     /// At most [`LOOKAHEAD`] packets may be entered ahead of an egress packet.
     #[inline]
     pub fn ingress_ahead(
         &mut self,
         packets: impl Iterator<Item = (Signature, i64)>,
+        next_out_ns: i64,
         mut tag: impl FnMut(i64) -> u16,
     ) -> usize {
+        let before_ns = next_out_ns.saturating_add(self.window.early_ns);
         let mut entered = 0;
         let mut waiting = !self.late.is_empty() || !self.early.is_empty();
         for (signature, stamp_ns) in packets {
-            if waiting && (self.late.holds(signature) || self.early.holds(signature)) {
+            if stamp_ns >= before_ns
+                || waiting && (self.late.holds(signature) || self.early.holds(signature))
+            {
                 break;
             }
             if let Some(evicted) = self.ring.evict() {

@@ -101,11 +101,11 @@ impl<const N: usize> Ring<N> {
         age.wrapping_sub(1) < N as u32
     }
 
-    /// Whether a packet of this signature may be in the chain: `false` is certain.
+    /// The filter of a chain, empty where the chain is. Computed, not chosen: whether a slot is in use
+    /// cannot be predicted.
     #[inline]
-    fn may_hold(&self, head: Head, signature: Signature) -> bool {
-        // Not `&&`: whether a slot is in use cannot be predicted, whether both hold can.
-        self.is_live(self.age(head.position)) & (head.filter & Self::filter(signature) != 0)
+    fn live_filter(&self, head: Head) -> u32 {
+        head.filter & u32::from(self.is_live(self.age(head.position))).wrapping_neg()
     }
 
     /// The how manieth last packet the one at `position` was at `until_ns`: 1 for the last one. Packets
@@ -153,7 +153,10 @@ impl<const N: usize> Ring<N> {
     #[inline]
     pub(super) fn find(&self, signature: Signature) -> Option<u32> {
         let head = self.head(signature);
-        if self.may_hold(head, signature) { self.follow(head.position, signature) } else { None }
+        if self.live_filter(head) & Self::filter(signature) == 0 {
+            return None;
+        }
+        self.follow(head.position, signature)
     }
 
     /// Looks for the signature along a chain.
@@ -203,19 +206,32 @@ impl<const N: usize> Ring<N> {
         tag: impl FnOnce() -> u16,
     ) -> bool {
         let head = self.head(signature);
-        if self.may_hold(head, signature) && self.follow(head.position, signature).is_some() {
+        let filter = self.live_filter(head);
+        if filter & Self::filter(signature) != 0 && self.follow(head.position, signature).is_some()
+        {
             return false;
         }
-        self.push(signature, stamp_ns, tag(), State::Open);
+        self.push_behind(head.position, filter, signature, stamp_ns, tag(), State::Open);
         true
     }
 
-    #[inline]
+    /// Enters a packet.
     pub(super) fn push(&mut self, signature: Signature, stamp_ns: i64, tag: u16, state: State) {
-        let Head { position: next, filter } = self.head(signature);
-        // A chain whose last entry is gone starts anew.
-        let filter = if self.is_live(self.age(next)) { filter } else { 0 };
-        let filter = filter | Self::filter(signature);
+        let head = self.head(signature);
+        let filter = self.live_filter(head);
+        self.push_behind(head.position, filter, signature, stamp_ns, tag, state);
+    }
+
+    #[inline]
+    fn push_behind(
+        &mut self,
+        next: u32,
+        filter: u32,
+        signature: Signature,
+        stamp_ns: i64,
+        tag: u16,
+        state: State,
+    ) {
         let entry = &mut self.entries[Self::index(self.head)];
         entry.signature = signature;
         entry.stamp_ns = stamp_ns;
@@ -223,6 +239,7 @@ impl<const N: usize> Ring<N> {
         entry.tag = tag;
         entry.state = state;
         let (row, column) = Self::slot(signature);
+        let filter = filter | Self::filter(signature);
         self.heads[row][column] = Head { position: self.head, filter };
         self.head = self.head.wrapping_add(1);
         self.filled = (self.filled + 1).min(N);
