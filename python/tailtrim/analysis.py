@@ -43,6 +43,11 @@ class Analysis:
         return self._table("histogram")
 
     @property
+    def quantiles(self) -> pyarrow.Table:
+        """Quantiles with intervals along the whole curve: ``p``, ``value_ns``, ``low_ns``, …."""
+        return self._table("quantile")
+
+    @property
     def worst(self) -> pa.Table:
         """The worst packets, worst first: ``latency_ns``, stamps, signature, ``sample_index``."""
         return self._table("worst")

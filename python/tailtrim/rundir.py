@@ -6,6 +6,7 @@
     provenance.json         command, versions, inputs with their hashes
     sample.parquet          one row a matched packet
     histogram.parquet       latency → count, exact
+    quantile.parquet        quantiles with their intervals along the whole curve
     worst.parquet           the worst packets, worst first
     gap.parquet             inter-packet gaps at both taps → count
     delay_variation.parquet RFC 3393 delay variation → count
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 PROVENANCE = "tailtrim.provenance/1"
 
-TABLES = ("sample", "histogram", "worst", "gap", "delay_variation", "second", "burst")
+TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
 
 
 class RunDirectory:

@@ -521,7 +521,7 @@ fn feed<const N: usize>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn streaming_agrees_with_the_rules(case in cases()) {

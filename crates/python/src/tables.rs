@@ -6,6 +6,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::sync::Arc;
 use tailtrim_model::analysis::{Analysis, Bursts, Sample, Second, Worst};
 use tailtrim_model::stats::Histogram;
+use tailtrim_model::summary::Quantile;
 
 /// Columns of [`samples`].
 pub(crate) fn sample_schema() -> Arc<Schema> {
@@ -42,6 +43,21 @@ pub(crate) fn worst(packets: &[Worst]) -> Result<RecordBatch, ArrowError> {
         ("signature_high", column(|w| w.sample.signature.high)),
         ("signature_low", column(|w| w.sample.signature.low)),
         ("sample_index", counts(packets.iter().map(|w| w.index))),
+    ])
+}
+
+/// `quantile`: one row a probability, ascending.
+pub(crate) fn quantiles(curve: &[Quantile]) -> Result<RecordBatch, ArrowError> {
+    let bound = |value: fn(&Quantile) -> Option<i64>| -> ArrayRef {
+        Arc::new(curve.iter().map(value).collect::<Int64Array>())
+    };
+    let p = StringArray::from_iter_values(curve.iter().map(|row| row.p.to_string()));
+    RecordBatch::try_from_iter_with_nullable([
+        ("p", Arc::new(p) as ArrayRef, false),
+        ("value_ns", bound(|row| row.value), true),
+        ("low_ns", bound(|row| row.low), true),
+        ("high_ns", bound(|row| row.high), true),
+        ("effective_samples", counts(curve.iter().map(|row| row.effective_samples)), false),
     ])
 }
 
@@ -96,6 +112,7 @@ pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError>
 pub(crate) fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, ArrowError> {
     Ok(vec![
         ("histogram", histogram("latency_ns", analysis.latencies.entries())?),
+        ("quantile", quantiles(&analysis.curve)?),
         ("worst", worst(&analysis.worst)?),
         ("gap", gaps(&analysis.ingress_gaps, &analysis.egress_gaps)?),
         ("delay_variation", histogram("delay_variation_ns", &analysis.delay_variation.sorted())?),

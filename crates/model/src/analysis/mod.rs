@@ -104,6 +104,8 @@ pub struct Analysis {
     pub summary: Summary,
     /// Every latency and how often it occurred.
     pub latencies: Ranked,
+    /// Quantiles with their intervals along the whole curve, nine to a decade of 1 − p, for pictures.
+    pub curve: Vec<summary::Quantile>,
     /// Inter-packet gaps at the ingress tap.
     pub ingress_gaps: Histogram,
     /// Inter-packet gaps at the egress tap.
@@ -373,10 +375,11 @@ impl Run<'_> {
             .into_iter()
             .map(|(_, index, sample)| Worst { sample, index })
             .collect();
-        let summary = report::summarize(&self, options, &latencies, &worst);
+        let (summary, curve) = report::summarize(&self, options, &latencies, &worst);
         Analysis {
             summary,
             latencies,
+            curve,
             ingress_gaps: self.ingress.gaps.into_histogram(),
             egress_gaps: self.egress.gaps.into_histogram(),
             delay_variation: self.latencies.delay_variation,

@@ -8,16 +8,18 @@ use crate::summary::{self, Quantile, Spread, Summary, Warning};
 /// Quantiles up to this many nines are always given, with more where the samples support them.
 const FEWEST_NINES: u32 = 6;
 
+/// The summary, and the quantiles along the whole curve.
 pub(super) fn summarize(
     run: &Run<'_>,
     options: &Options,
     latencies: &Ranked,
     worst: &[Worst],
-) -> Summary {
+) -> (Summary, Vec<Quantile>) {
     let probabilities = probabilities(latencies.count(), options);
     let quantile = Quantiles { run, options, latencies, worst };
+    let curve = curve(latencies.count()).map(|p| quantile.of(p, 0)).collect();
     let undelivered = run.ingress_outcomes.lost + run.ingress_outcomes.beyond_window;
-    Summary {
+    let summary = Summary {
         schema: summary::SCHEMA,
         ingress: run.ingress_outcomes,
         egress: run.egress_outcomes,
@@ -49,7 +51,8 @@ pub(super) fn summarize(
             positions: bursts.positions.iter().enumerate().map(position).collect(),
         }),
         warnings: warnings(run),
-    }
+    };
+    (summary, curve)
 }
 
 fn signature(run: &Run<'_>, options: &Options) -> summary::Signature {
@@ -89,6 +92,16 @@ fn probabilities(samples: u64, options: &Options) -> Vec<Probability> {
     probabilities.sort_unstable();
     probabilities.dedup();
     probabilities
+}
+
+/// Nine probabilities to a decade of 1 − p (0.1 … 0.9, 0.91 … 0.99 …), as long as a sample lies above.
+fn curve(samples: u64) -> impl Iterator<Item = Probability> {
+    (0..18)
+        .flat_map(|nines: usize| {
+            (1..=9).map(move |digit| format!("0.{}{digit}", "9".repeat(nines)))
+        })
+        .filter_map(|text| text.parse().ok())
+        .take_while(move |p: &Probability| p.rank(samples) < samples)
 }
 
 /// Takes quantiles with their intervals.
