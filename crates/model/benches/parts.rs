@@ -70,7 +70,8 @@ fn parts(criterion: &mut Criterion) {
             |(mut matcher, mut pairs)| {
                 let packet = |record: &Record| (record.signature, record.stamp_ns);
                 for (entering, leaving) in entering.chunks(100).zip(leaving.chunks(100)) {
-                    matcher.ingress_ahead(entering.iter().map(packet), |_| 0);
+                    let next_out_ns = leaving[0].stamp_ns;
+                    matcher.ingress_ahead(entering.iter().map(packet), next_out_ns, |_| 0);
                     matcher.egress_all(leaving.iter().map(packet), &mut pairs);
                     black_box(&pairs);
                     pairs.clear();

@@ -127,9 +127,9 @@ pub(crate) struct Shape<'a> {
 }
 
 impl Default for Shape<'_> {
-    /// The shape of no frame: ethertype 0.
+    /// The shape of no frame: the key of each has bits that are 0.
     fn default() -> Self {
-        Self { key: (0, 0), mask: &[0; SIGNED_BYTES], signable: 0 }
+        Self { key: (u64::MAX, u64::MAX), mask: &[0; SIGNED_BYTES], signable: 0 }
     }
 }
 

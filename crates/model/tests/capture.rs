@@ -699,14 +699,14 @@ fn damage_within_a_pcapng() {
                 file.interface(1, Some(0), None).packet(1, u64::MAX, &probe(1));
             },
             "a stamp of 18446744073709551615 units",
-            "a time within 292 years of 1970",
+            "a time within 146 years of 1970",
         ),
         (
             |file| {
                 file.interface(1, Some(9), Some(i64::MIN)).packet(1, 5, &probe(1));
             },
             "a stamp of 5 units",
-            "a time within 292 years of 1970",
+            "a time within 146 years of 1970",
         ),
     ];
     for order in [Order::Little, Order::Big] {

@@ -1,5 +1,6 @@
 //! The streaming matcher against a quadratic oracle that follows the rules of the module's documentation
 //! word by word: it keeps every packet, forgets nothing and searches plain lists.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;

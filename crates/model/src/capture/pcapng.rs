@@ -186,7 +186,7 @@ impl Decoder {
         })?;
         let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
         let stamp_ns = interface.stamp_ns(ticks).ok_or_else(|| {
-            (format!("a stamp of {ticks} units"), "a time within 292 years of 1970".to_owned())
+            (format!("a stamp of {ticks} units"), "a time within 146 years of 1970".to_owned())
         })?;
         let cut = packet.caplen < packet.origlen;
         let (stamp_ns, whole) = match self.stamps {
@@ -254,7 +254,8 @@ impl Interface {
     fn stamp_ns(&self, ticks: u64) -> Option<i64> {
         let ns = i128::from(ticks) * NS_PER_S / i128::from(self.resolution)
             + i128::from(self.offset_s) * NS_PER_S;
-        i64::try_from(ns).ok()
+        // Half of what an i64 spans, so that no difference of two stamps overflows.
+        i64::try_from(ns).ok().filter(|ns| ns.unsigned_abs() < 1 << 62)
     }
 }
 

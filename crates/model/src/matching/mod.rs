@@ -276,8 +276,8 @@ impl<const N: usize> Matcher<N> {
         entered
     }
 
-    /// Moves the time on to `now_ns` (no stamp yet to come is more than [`DISORDER_NS`] before it) and gives out, with their stamps, the
-    /// packets whose fate was decided since the last call.
+    /// Moves the time on to `now_ns` (no stamp yet to come is more than [`DISORDER_NS`] before it) and
+    /// gives out, with their stamps, the packets whose fate was decided since the last call.
     pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
         let horizon = self

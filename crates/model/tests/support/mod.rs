@@ -1,4 +1,5 @@
 //! Captures and frames built by hand, byte by byte, and ways to read them.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![allow(dead_code, reason = "each test uses its part")]
 
 pub(crate) mod frames;

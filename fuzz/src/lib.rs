@@ -1,0 +1,199 @@
+//! What the fuzz targets share: inputs that arrive in different pieces, the signers, and the checks that
+//! every capture must pass.
+
+use std::io::{self, Read};
+use std::sync::OnceLock;
+use tailtrim_model::capture::{Capture, Input, Record, StampSource, Streamed, Whole};
+use tailtrim_model::signature::{Rewrites, Signer};
+
+/// Signers that take every path.
+pub fn signers() -> &'static [Signer; 4] {
+    static SIGNERS: OnceLock<[Signer; 4]> = OnceLock::new();
+    SIGNERS.get_or_init(|| {
+        [
+            Signer::new(Rewrites::default()),
+            Signer::new(Rewrites { nat: true, tos: true, tunnel: true }),
+            Signer::new(Rewrites { nat: true, tos: false, tunnel: false }).limited_to(20),
+            Signer::of_selection("42:4,0:60,12:1000".parse().unwrap()),
+        ]
+    })
+}
+
+/// Gives pieces of different lengths.
+struct Pieces {
+    bytes: Vec<u8>,
+    position: usize,
+    calls: usize,
+}
+
+impl Read for Pieces {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.calls += 1;
+        let rest = &self.bytes[self.position..];
+        let count = (self.calls * 37 % 101 + 1).min(rest.len()).min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        self.position += count;
+        Ok(count)
+    }
+}
+
+/// An input whose window grows by a few bytes at a time.
+pub struct Creeping {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Creeping {
+    /// Starts with nothing in the window.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self { bytes, start: 0, end: 0 }
+    }
+}
+
+impl Input for Creeping {
+    fn window(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.start += count;
+        assert!(self.start <= self.end);
+    }
+
+    fn extend(&mut self) -> io::Result<bool> {
+        let more = self.end < self.bytes.len();
+        self.end = (self.end + 7).min(self.bytes.len());
+        Ok(more)
+    }
+}
+
+/// How to read a capture.
+#[derive(Debug, Clone, Copy)]
+pub struct How {
+    /// Where stamps are taken from.
+    pub stamps: StampSource,
+    /// Read as `MoonSniff` records.
+    pub moonsniff: bool,
+    /// Use what precedes damage.
+    pub salvage: bool,
+}
+
+/// What came out of a capture, up to where it failed.
+#[derive(Debug, PartialEq)]
+struct Content {
+    records: Vec<Record>,
+    error: Option<String>,
+    damage: Option<String>,
+    drops: Option<u64>,
+    offset: u64,
+}
+
+fn read(input: Box<dyn Input>, how: How, signer: &Signer, peek: bool) -> Content {
+    let (mut records, mut error, mut damage, mut drops, mut offset) =
+        (Vec::new(), None, None, None, 0);
+    match Capture::open("fuzz", input, how.stamps, how.moonsniff, how.salvage) {
+        Err(failure) => error = Some(failure.to_string()),
+        Ok(mut capture) => {
+            let peeked = if peek { capture.peek(signer).unwrap() } else { Vec::new() };
+            let mut batch = Vec::new();
+            loop {
+                match capture.read(signer, &mut batch) {
+                    Ok(true) => {
+                        assert!(!batch.is_empty());
+                        records.append(&mut batch);
+                    }
+                    Ok(false) => break,
+                    Err(failure) => {
+                        assert!(failure.hint().is_some() == !records.is_empty());
+                        error = Some(failure.to_string());
+                        break;
+                    }
+                }
+            }
+            if peek {
+                assert_eq!(peeked, records);
+            }
+            damage = capture.damage().map(ToString::to_string);
+            drops = capture.tap_drops();
+            offset = capture.offset();
+        }
+    }
+    Content { records, error, damage, drops, offset }
+}
+
+/// Reads a capture in all ways. They must agree, and none may panic.
+///
+/// Captures of full-width `MoonSniff` records may differ when peeked at: what comes later says how what
+/// came before is to be read.
+pub fn read_in_all_ways(bytes: &[u8], moonsniff: bool) {
+    let salvage = bytes.len() & 1 != 0;
+    let trailers = bytes.len() & 6 == 6;
+    let stamps = if trailers { StampSource::X552Trailer } else { StampSource::Header };
+    let how = How { stamps, moonsniff, salvage };
+    let mut counts = [0; 4];
+    for (signer, count) in signers().iter().zip(&mut counts) {
+        let whole = read(Box::new(Whole::new(bytes.to_vec())), how, signer, !moonsniff);
+        *count = whole.records.len();
+        if bytes.len() % 4 == *count % 4 {
+            let pieces = Pieces { bytes: bytes.to_vec(), position: 0, calls: bytes.len() };
+            assert_eq!(whole, read(Box::new(Streamed::new(pieces)), how, signer, false));
+        } else {
+            let creeping = Creeping::new(bytes.to_vec());
+            assert_eq!(whole, read(Box::new(creeping), how, signer, false));
+        }
+    }
+    // Which bytes are signed does not change what a record is.
+    assert!(counts.iter().all(|count| *count == counts[0]));
+}
+
+/// Makes a classic pcap of anything: mutations rarely hit a magic number.
+pub fn with_pcap_magic(data: &[u8]) -> Vec<u8> {
+    const MAGICS: [[u8; 4]; 4] = [
+        [0xd4, 0xc3, 0xb2, 0xa1],
+        [0x4d, 0x3c, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0xc3, 0xd4],
+        [0xa1, 0xb2, 0x3c, 0x4d],
+    ];
+    let mut bytes = data.to_vec();
+    if let Some(magic) = bytes.first_chunk_mut::<4>()
+        && !MAGICS.contains(magic)
+    {
+        *magic = MAGICS[usize::from(magic[0] & 3)];
+    }
+    bytes
+}
+
+/// Makes blocks of anything: gives each a length that fits, and the same one at its end.
+pub fn with_pcapng_blocks(data: &[u8]) -> Vec<u8> {
+    const SECTION: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+    let mut bytes = data.to_vec();
+    let Some(magic) = bytes.first_chunk_mut::<4>() else { return bytes };
+    *magic = SECTION;
+    let mut big = false;
+    let mut at = 0;
+    while bytes.len() - at >= 12 {
+        let rest = &mut bytes[at..];
+        if rest[..4] == SECTION {
+            big = rest[8] & 1 != 0 && rest[8] != 0x4d;
+            let magic = 0x1a2b_3c4d_u32;
+            rest[8..12].copy_from_slice(&if big {
+                magic.to_be_bytes()
+            } else {
+                magic.to_le_bytes()
+            });
+        }
+        let word = [rest[4], rest[5], rest[6], rest[7]];
+        let told = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) } as usize;
+        let length = if told >= 12 && told % 4 == 0 && told <= rest.len() {
+            told
+        } else {
+            (12 + told % 128 / 4 * 4).min(rest.len() / 4 * 4)
+        };
+        let word = if big { (length as u32).to_be_bytes() } else { (length as u32).to_le_bytes() };
+        rest[4..8].copy_from_slice(&word);
+        rest[length - 4..length].copy_from_slice(&word);
+        at += length;
+    }
+    bytes
+}
