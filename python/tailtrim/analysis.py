@@ -43,7 +43,7 @@ class Analysis:
         return self._table("histogram")
 
     @property
-    def quantiles(self) -> pyarrow.Table:
+    def quantiles(self) -> pa.Table:
         """Quantiles with intervals along the whole curve: ``p``, ``value_ns``, ``low_ns``, …."""
         return self._table("quantile")
 

@@ -192,7 +192,7 @@ fn devices() -> Vec<Device> {
     let (before, after) = (fragment(64, 0x2007), fragment(63, 0x2007));
     devices.push(device("an IPv4 router, fragment", PLAIN, &before.frame(), &after.frame()));
 
-    let chain = vec![
+    let chain = [
         (0, vec![0, 0, 5, 2, 0, 0, 1, 0]),
         (43, vec![0; 24]),
         (60, vec![0, 0, 1, 4, 0, 0, 0, 0]),
