@@ -1,5 +1,6 @@
 //! Captures byte by byte: every format read back from a mapped file, a pipe and in single bytes, every
 //! kind of damage with the complete text of its error, with and without salvage.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod support;
 

@@ -1,6 +1,7 @@
 //! Signatures from outside: a packet has the same one before and after every device that rewrites what a
 //! forwarder may rewrite, different packets have different ones, the way a frame is stored does not
 //! matter, and another program can compute them from the definition alone.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![allow(clippy::single_range_in_vec_init, reason = "one range of bytes is meant")]
 
 mod support;
