@@ -1,6 +1,7 @@
 //! Whole analyses of synthetic captures against a naive computation that knows what became of every
 //! packet, because it made them.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::type_complexity, clippy::single_match, reason = "said once, read once")]
 
 mod support;
 
@@ -79,12 +80,22 @@ fn run(ingress: &[u8], egress: &[u8], options: &Options) -> Analysis {
 
 /// Stamps and identifiers of frames as a pcap.
 fn pcap(packets: &[(i64, u32)]) -> Vec<u8> {
+    pcap_of_length(packets, probe(0).len())
+}
+
+/// The same with longer frames.
+fn pcap_of_length(packets: &[(i64, u32)], length: usize) -> Vec<u8> {
     let mut file = Pcap::ethernet();
     for &(stamp_ns, identifier) in packets {
-        file.frame(stamp_ns, &probe(identifier));
+        let mut frame = probe(identifier);
+        frame.resize(length, 0);
+        file.frame(stamp_ns, &frame);
     }
     file.bytes
 }
+
+/// So long that only the first hundred frames or so of a capture are at hand from the start.
+const LONG: usize = 2_500;
 
 fn options() -> Options {
     Options {
@@ -293,7 +304,7 @@ fn naive(world: &World, options: &Options) -> Naive {
 
     let origin_ns = world.ingress.first().or(world.egress.first()).map_or(0, |packet| packet.0);
     let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
-    let length = probe(0).len() as u64;
+    let length = LONG as u64;
     let mut at = |stamp_ns: i64, change: &dyn Fn(&mut Second)| {
         let second = (stamp_ns - origin_ns).div_euclid(SECOND_NS);
         change(seconds.entry(second).or_insert(Second { second, ..Second::default() }));
@@ -351,7 +362,7 @@ fn pairs_of(samples: &[Sample]) -> Vec<(i64, i64)> {
 }
 
 fn check(world: &World, options: &Options) {
-    let files = (pcap(&world.ingress), pcap(&world.egress));
+    let files = (pcap_of_length(&world.ingress, LONG), pcap_of_length(&world.egress, LONG));
     let files = (files.0.as_slice(), files.1.as_slice());
     let (analysis, samples) = try_run(files, How::default(), Arrival::Mapped, options).unwrap();
     let expected = naive(world, options);
@@ -453,10 +464,14 @@ proptest! {
             packets.sort_by_key(|(written, _)| *written);
             packets.into_iter().map(|(_, packet)| packet).collect::<Vec<(i64, u32)>>()
         };
-        // Copies cannot be told from what they are copies of once they change places.
+        // What else becomes of a packet depends on the order in which it is seen.
         let mut world = world;
-        let mut seen = std::collections::BTreeSet::new();
-        world.egress.retain(|packet| seen.insert(packet.1));
+        let plain = |id: u32| {
+            let kind = world.kinds[id as usize];
+            matches!(kind, Kind::Delivered(_) | Kind::Lost | Kind::Never(_) | Kind::Alien)
+        };
+        world.ingress.retain(|packet| plain(packet.1));
+        world.egress.retain(|packet| plain(packet.1));
         let ordered = run(&pcap(&world.ingress), &pcap(&world.egress), &options());
         let (ingress, egress) = (disordered(&world.ingress, 0), disordered(&world.egress, 3));
         let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
@@ -685,14 +700,13 @@ fn positions_in_bursts() {
 
 #[test]
 fn late_positions_share_the_last_histogram() {
-    // Bursts of 300 frames; the burst must repeat within what is looked at first.
     let (mut ingress, mut egress) = (Vec::new(), Vec::new());
     for id in 0..1_800_u32 {
-        let at = START_NS + i64::from(id / 100) * 10 * MS + i64::from(id % 100) * US;
+        let at = START_NS + i64::from(id / 50) * 10 * MS + i64::from(id % 50) * US;
         ingress.push((at, id));
         egress.push((at + 30 * US, id));
     }
-    // The second part comes as one burst.
+    // Bursts of 50 frames, and at the end one of 600.
     for id in 1_800..2_400_u32 {
         let at = START_NS + 400 * MS + i64::from(id) * US;
         ingress.push((at, id));
@@ -701,7 +715,7 @@ fn late_positions_share_the_last_histogram() {
     let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
     let bursts = analysis.summary.bursts.unwrap();
     assert_eq!(bursts.positions.len(), POSITIONS);
-    assert_eq!(bursts.positions[0].samples, 19);
+    assert_eq!(bursts.positions[0].samples, 37);
     assert_eq!(bursts.positions[254].samples, 1);
     assert_eq!(bursts.positions[255].samples, 600 - 255);
 }
@@ -985,18 +999,20 @@ fn a_sink_that_cannot_take_a_sample_ends_the_analysis() {
 
 #[test]
 fn progress_is_told_and_may_stop() {
-    let records: Vec<(u64, u32)> = (0..9_000).map(|id| (u64::from(id) * 1_000, id)).collect();
+    // Called once in about a million packets.
+    let records: Vec<(u64, u32)> = (0..600_000).map(|id| (u64::from(id) * 1_000, id)).collect();
     let bytes = mscap(&records);
-    let open = |name| open(name, &bytes, How::MOONSNIFF, Arrival::ByteByByte);
+    let open = |name| open(name, &bytes, How::MOONSNIFF, Arrival::Mapped);
     let (mut ingress, mut egress) = (open("in"), open("out"));
     let mut told = Vec::new();
     let error = analyze(&mut ingress, &mut egress, &options(), &mut (), |entered, left| {
         told.push((entered, left));
-        if told.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Break(())
     });
     assert_eq!(error.err().unwrap().to_string(), "stopped on request");
-    assert_eq!(told.len(), 2);
-    assert!(told[0].0 > 12 * 3_000 && told[0] < told[1] && told[1].0 <= bytes.len() as u64);
+    assert_eq!(told.len(), 1);
+    let expected = 12 * 500_000..bytes.len() as u64;
+    assert!(expected.contains(&told[0].0) && expected.contains(&told[0].1), "{told:?}");
 }
 
 #[test]

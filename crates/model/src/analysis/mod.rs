@@ -182,6 +182,7 @@ struct Run<'a> {
     /// Whether their ingress packet may have come before the capture shows only at the end.
     early_unmatched: Histogram,
     trimmed_lost: u64,
+    window_ns: i64,
     origin_ns: i64,
 }
 
@@ -223,6 +224,7 @@ impl<'a> Run<'a> {
             lost_by_second: BTreeMap::new(),
             early_unmatched: Histogram::new(),
             trimmed_lost: 0,
+            window_ns: options.window.window_ns,
             origin_ns,
         })
     }
@@ -293,7 +295,12 @@ impl<'a> Run<'a> {
         let mut decided: Vec<(Fate, i64)> = Vec::new();
         decided.extend(self.matcher.decided(now_ns));
         for (fate, stamp_ns) in decided {
-            self.count(fate, stamp_ns);
+            // Nothing leaves behind the end of the egress capture: the time to wait has not passed.
+            if fate == Fate::Lost && self.egress.is_ended() {
+                self.judge_open(stamp_ns);
+            } else {
+                self.count(fate, stamp_ns);
+            }
         }
     }
 
@@ -344,7 +351,7 @@ impl Run<'_> {
             self.count(fate, stamp_ns);
         }
         for stamp_ns in open {
-            self.judge_open(stamp_ns, options.window.window_ns);
+            self.judge_open(stamp_ns);
         }
         // With a match, all of these were decided before its trim ended; without one there is no trim.
         let matched = self.latencies.trimmed_until_ns != i64::MAX;
@@ -391,11 +398,12 @@ impl Run<'_> {
 
     /// A packet still in flight at the end is lost, unless the egress capture ended before it could have
     /// left: then nobody can tell.
-    fn judge_open(&mut self, stamp_ns: i64, window_ns: i64) {
+    fn judge_open(&mut self, stamp_ns: i64) {
         let left_ns = self.egress.last_ns.saturating_sub(stamp_ns);
-        if left_ns >= window_ns || left_ns > self.latencies.longest_ns {
+        let trimmed_until_ns = self.latencies.trimmed_until_ns;
+        if left_ns >= self.window_ns || left_ns > self.latencies.longest_ns {
             self.count(Fate::Lost, stamp_ns);
-        } else if stamp_ns <= self.latencies.trimmed_until_ns {
+        } else if stamp_ns <= trimmed_until_ns && trimmed_until_ns != i64::MAX {
             self.ingress_outcomes.trimmed += 1;
         } else {
             self.ingress_outcomes.cut += 1;

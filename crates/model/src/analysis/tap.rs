@@ -116,6 +116,8 @@ impl<'a> Tap<'a> {
         let out_of_order = self.out_of_order;
         if odd {
             last_ns = self.sort_out(signer)?;
+        } else if let Some(first) = self.batch.first() {
+            self.first_ns = self.first_ns.min(first.stamp_ns);
         }
         self.ordered = self.out_of_order == out_of_order;
         self.last_ns = last_ns;
@@ -142,6 +144,7 @@ impl<'a> Tap<'a> {
             }
             self.out_of_order += u64::from(record.stamp_ns < last_ns);
             last_ns = last_ns.max(record.stamp_ns);
+            self.first_ns = self.first_ns.min(record.stamp_ns);
         }
         self.batch.retain(|record| record.stamped);
         Ok(last_ns)
@@ -150,12 +153,9 @@ impl<'a> Tap<'a> {
     fn account(&mut self, after_ns: i64) {
         let batch = std::mem::take(&mut self.batch);
         if self.ordered {
-            self.first_ns =
-                self.first_ns.min(batch.first().map_or(i64::MAX, |first| first.stamp_ns));
             self.gaps.record_ordered(&batch, after_ns);
         } else {
             for record in &batch {
-                self.first_ns = self.first_ns.min(record.stamp_ns);
                 self.gaps.record(record.stamp_ns, after_ns);
             }
         }
