@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tailtrim_model::capture::{Capture, CaptureError, Input, StampSource, Streamed, Whole};
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// With the compression method: two bytes alone may also begin an mscap file.
+const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
@@ -124,7 +125,10 @@ fn is_compressed(head: &[u8]) -> bool {
 }
 
 fn compressed_or_plain(mut source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Input>> {
-    let head = source.fill_buf()?;
+    // A pipe may hand out its first bytes one by one.
+    let mut head = Vec::with_capacity(ZSTD.len());
+    source.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
+    let source = io::Cursor::new(head.clone()).chain(source);
     let source: Box<dyn Read + Send> = if head.starts_with(&ZSTD) {
         Box::new(zstd::Decoder::with_buffer(source)?)
     } else if head.starts_with(&GZIP) {
