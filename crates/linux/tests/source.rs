@@ -1,4 +1,5 @@
 //! Captures by name: plain, compressed, cut short, through a pipe, and what cannot be opened.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs::File;
 use std::io::Write;
@@ -30,8 +31,12 @@ fn pcap(frames: u32) -> Vec<u8> {
 
 const FRAMES: u32 = 5_000;
 
+/// As the zstd program does it, with a checksum.
 fn zstd(bytes: &[u8]) -> Vec<u8> {
-    zstd::encode_all(bytes, 3).unwrap()
+    let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -201,9 +206,8 @@ fn damaged_compression_is_reported() {
         let middle = compressed.len() / 2;
         compressed[middle..middle + 200].fill(0xff);
         let path = files.write(name, &compressed);
-        let (records, error) = read(&mut open(&path, Reading::default()).unwrap());
-        assert!(records.len() < FRAMES as usize);
-        // Garbage may also come out as a record that is none.
+        let (_, error) = read(&mut open(&path, Reading::default()).unwrap());
+        // Garbage may come out as a record that is none before the checksum tells.
         let error = error.unwrap();
         assert!(matches!(error, CaptureError::Io { .. } | CaptureError::Damaged { .. }), "{error}");
         assert!(error.to_string().starts_with(&path.display().to_string()));
