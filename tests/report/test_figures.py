@@ -149,3 +149,10 @@ def test_figure_5_has_the_steps_of_a_batch(published: Callable[[str], RunDirecto
     late = line.y[np.searchsorted(line.x, 520.0) - 1]
     assert early < 20, "no packet leaves before the batch is done"
     assert late > 90, "and then all of it"
+
+
+def test_text_in_an_svg_falls_back_to_sans_serif(testpmd: RunDirectory) -> None:
+    figure = distributions.cumulative([Run(0, "run", testpmd)])
+    assert figure is not None
+    svg = figures.render(figure, ["run"])["svg"].decode()
+    assert svg.count("font-family") == svg.count("font-family: 'DejaVu Sans', sans-serif") > 0

@@ -1015,6 +1015,27 @@ fn progress_is_told_and_may_stop() {
     assert!(expected.contains(&told[0].0) && expected.contains(&told[0].1), "{told:?}");
 }
 
+/// Found by fuzzing: differences of such stamps overflowed.
+#[test]
+fn stamps_at_both_ends_of_time() {
+    const HALF: i64 = 1 << 62;
+    let offset_s = -HALF / SECOND_NS;
+    let mut file = Pcapng::new(Order::Big);
+    file.interface(1, Some(9), Some(offset_s));
+    let last = ((HALF - 1) - offset_s * SECOND_NS) as u64;
+    file.packet(0, 0, &probe(0)).packet(0, last, &probe(1));
+    let analysis = run(&file.bytes, &file.bytes, &options());
+    assert_eq!(analysis.latencies.entries(), [(0, 2)]);
+    assert_eq!(analysis.ingress_gaps.sorted(), [(last as i64, 1)]);
+    assert_eq!(analysis.seconds.len(), 2);
+    // A little later is no time any more.
+    file.packet(0, last + 1, &probe(2));
+    let files = (file.bytes.as_slice(), file.bytes.as_slice());
+    let (analysis, _) = try_run(files, How::SALVAGE, Arrival::Mapped, &options()).unwrap();
+    assert_eq!(analysis.summary.samples, 2);
+    assert!(analysis.summary.taps.ingress.damage.is_some());
+}
+
 #[test]
 fn a_pipe_reports_where_it_broke() {
     let (ingress, egress) = steady(10);

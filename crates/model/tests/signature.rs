@@ -329,6 +329,17 @@ fn a_limit_makes_cut_and_whole_frames_equal() {
     assert_eq!(Signer::new(PLAIN).limited_to(1000).limit(), SIGNED_BYTES);
 }
 
+/// Found by fuzzing: such a frame was taken for one of the shape of the frame before the first.
+#[test]
+fn a_frame_of_no_bytes_is_signed_by_the_selection() {
+    let signer = Signer::of_selection("42:4".parse().unwrap());
+    let empty = records(1, &[&[]], &signer)[0];
+    assert_eq!(records(1, &[&[], &[0; 100]], &signer)[0], empty);
+    let hash = xxh3_128(&[]);
+    let nothing = Signature { high: (hash >> 64) as i64, low: hash as i64 };
+    assert_eq!(empty.signature, nothing);
+}
+
 #[test]
 fn identifiers_do_not_collide() {
     let mut signatures: Vec<Signature> = (0..100_000).map(Signature::of_identifier).collect();

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
 _STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
+    # By its generic name, so that an SVG falls back to sans-serif where DejaVu is not installed.
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 8.5,
     "axes.labelsize": 8.5,
     "axes.linewidth": 0.6,

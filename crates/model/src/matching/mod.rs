@@ -13,6 +13,8 @@
 //! * An egress packet whose ingress packet was matched before is a *copy*, when it left after that one
 //!   entered, less than `window_ns` after, and that one is among the last [`MEMORY`] ingress packets;
 //!   otherwise it is unmatched.
+//! * An egress packet that nothing explains waits for an ingress packet stamped less than `early_ns` later.
+//!   One of a signature waits at a time: another one that comes less than `early_ns` after it is unmatched.
 //! * An ingress packet that leaves after `window_ns` but before twice that is *beyond the window* (the
 //!   egress packet is unmatched); one that does not is *lost*, and so is one whose signature enters again
 //!   after `window_ns`.
