@@ -552,6 +552,18 @@ fn egress_packets_before_the_first_ingress_packet_are_cut() {
 }
 
 #[test]
+fn an_egress_packet_is_cut_up_to_the_longest_latency_after_the_first_ingress_stamp() {
+    // Every packet takes 30 µs: one that left no later than that may have entered before the capture.
+    for (after_ns, expected) in [(30 * US - 1, 1), (30 * US, 1), (30 * US + 1, 0)] {
+        let (ingress, mut egress) = steady(400);
+        egress.push((START_NS + after_ns, 9_999));
+        egress.sort_by_key(|packet| packet.0);
+        let outcomes = run(&pcap(&ingress), &pcap(&egress), &options()).summary.egress;
+        assert_eq!((outcomes.cut, outcomes.unmatched), (expected, 1 - expected), "{after_ns} ns");
+    }
+}
+
+#[test]
 fn unmatched_packets_of_the_first_moments_are_not_cut_when_they_cannot_have_entered_before() {
     // Duplicates enter and leave; what leaves is unmatched at once.
     let (mut ingress, mut egress) = steady(400);

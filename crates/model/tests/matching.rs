@@ -678,3 +678,22 @@ fn a_matched_packet_is_known_for_as_many_packets_as_the_memory_holds() {
         assert_eq!(outcomes.fates, BTreeMap::from([((expected, 3 * TICK_NS), 1)]));
     }
 }
+
+#[test]
+fn a_packet_that_falls_out_of_the_ring_stops_those_entered_ahead_of_its_namesake() {
+    let by_number = |number: u64| (Signature::of_identifier(number), 0);
+    let mut matcher: Matcher<SMALL> = Matcher::with_memory(WINDOW, 8);
+    let mut pairs = Vec::new();
+    // Only the first packet is in flight when the ring is full.
+    for number in 0..SMALL as u64 {
+        assert_eq!(matcher.ingress(by_number(number).0, 0, 0), None);
+        matcher.egress_all([by_number(number)].into_iter().filter(|_| number > 0), &mut pairs);
+    }
+    assert_eq!(pairs.len(), SMALL - 1);
+    // The next one pushes it out, so its namesake behind that one must not go ahead.
+    let ahead = [SMALL as u64, 0].map(by_number);
+    assert_eq!(matcher.ingress_ahead(ahead.into_iter(), 0, |_| 0), 1);
+    assert_eq!(matcher.ingress(by_number(0).0, 0, 0), None);
+    let fates: Vec<(Fate, i64)> = matcher.decided(0).collect();
+    assert_eq!(fates, [(Fate::Duplicate, 0), (Fate::Duplicate, 0)]);
+}

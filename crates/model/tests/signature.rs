@@ -313,6 +313,23 @@ fn an_unknown_total_length_keeps_what_was_captured() {
 }
 
 #[test]
+fn a_frame_is_not_signed_in_the_shape_of_the_one_before() {
+    // All of one captured length, each differing from the first in what decides which bytes take part.
+    let mut frame = Ipv4::new(UDP, udp(1, 2, 3, &payload(30))).frame();
+    frame.resize(100, 0x99);
+    let signer = Signer::new(PLAIN);
+    for (place, value) in [(13, 6), (14, 0x46), (16, 1), (17, 29), (20, 0x41), (21, 1), (23, TCP)] {
+        let mut other = frame.clone();
+        assert_ne!(other[place], value);
+        other[place] = value;
+        // The frame behind them all keeps the three before on the fast path.
+        let together = records(1, &[&frame, &other, &frame, &[0; 90]], &signer);
+        let alone = |frame: &[u8]| records(1, &[frame], &signer)[0];
+        assert_eq!(together[..3], [alone(&frame), alone(&other), alone(&frame)], "byte {place}");
+    }
+}
+
+#[test]
 fn a_limit_makes_cut_and_whole_frames_equal() {
     let frame = Ipv4::new(UDP, udp(1, 2, 3, &payload(100))).frame();
     for kept in 14..=14 + SIGNED_BYTES {
