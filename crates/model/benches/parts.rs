@@ -82,11 +82,14 @@ fn parts(criterion: &mut Criterion) {
     });
     group.bench_function("histogram and clusters", |bencher| {
         bencher.iter_batched(
-            || (Histogram::new(), BlockCounts::new()),
-            |(mut histogram, mut blocks)| {
-                for value_ns in 0..PACKETS as i64 {
-                    histogram.record(value_ns & 0xfff);
-                    blocks.record(value_ns & 0xfff);
+            || {
+                let values_ns: Vec<i64> = (0..PACKETS as i64).map(|value| value & 0xfff).collect();
+                (Histogram::new(), BlockCounts::new(), values_ns)
+            },
+            |(mut histogram, mut blocks, values_ns)| {
+                for batch_ns in values_ns.chunks(256) {
+                    histogram.record_all(batch_ns.iter().copied());
+                    blocks.record_all(batch_ns);
                 }
                 (histogram, blocks)
             },

@@ -113,8 +113,11 @@ type Block = [u8; SIGNED_BYTES];
 /// Bytes of an Ethernet header without tags.
 const ETHERNET: usize = 14;
 
+/// Bytes of [`Head`].
+pub(crate) const HEAD: usize = ETHERNET + SIGNED_BYTES;
+
 /// The start of a frame: what takes part in a default signature and the L2 header before it.
-type Head = [u8; ETHERNET + SIGNED_BYTES];
+pub(crate) type Head = [u8; HEAD];
 
 /// What frames that differ only in addresses and payload have in common: most frames of a capture are of
 /// the shape of the one before.
@@ -122,31 +125,55 @@ type Head = [u8; ETHERNET + SIGNED_BYTES];
 pub(crate) struct Shape<'a> {
     key: (u64, u64),
     mask: &'a Block,
+    /// Bytes that may take part.
+    signed: usize,
     /// Bytes that could have been signed, see [`Signer::sign`].
     pub(crate) signable: u16,
 }
 
+/// A packet in a frame of the least size, 60 bytes without FCS, has fewer bytes.
+const SHORT: usize = 48;
+
 impl Default for Shape<'_> {
     /// The shape of no frame: the key of each has bits that are 0.
     fn default() -> Self {
-        Self { key: (u64::MAX, u64::MAX), mask: &[0; SIGNED_BYTES], signable: 0 }
+        Self { key: (u64::MAX, u64::MAX), mask: &[0; SIGNED_BYTES], signed: 0, signable: 0 }
     }
 }
 
 impl Shape<'_> {
+    /// Whether a frame is of this shape, of which the first bytes are `head`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
+    pub(crate) fn is_that_of(&self, head: &Head, captured: usize) -> bool {
+        self.key == Self::key(head, captured)
+    }
+
     /// The signature of a frame of this shape, of which the first bytes are `head`.
     #[inline(always)]
-    #[allow(clippy::inline_always, reason = "see Signer::shape")]
+    #[allow(clippy::inline_always, reason = "see is_that_of")]
     pub(crate) fn sign(&self, head: &Head) -> Signature {
+        // The hash of a short packet is half constant: the compiler makes two versions of it.
+        if self.signed <= SHORT {
+            Signature::of_bytes(&self.masked::<SHORT>(head))
+        } else {
+            Signature::of_bytes(&self.masked::<SIGNED_BYTES>(head))
+        }
+    }
+
+    /// The first `BYTES` signed bytes without what does not take part, the rest 0.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see is_that_of")]
+    fn masked<const BYTES: usize>(&self, head: &Head) -> Block {
         // By words: the hash wants them in general registers, and would have to take bytes out of vector
         // registers again.
         let mut block = [0; SIGNED_BYTES];
-        let words = block.as_chunks_mut::<8>().0.iter_mut();
+        let words = block.as_chunks_mut::<8>().0.iter_mut().take(BYTES / 8);
         let (frame, _) = head[ETHERNET..].as_chunks::<8>();
         for ((word, frame), mask) in words.zip(frame).zip(self.mask.as_chunks::<8>().0) {
             *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
         }
-        Signature::of_bytes(&block)
+        block
     }
 
     /// What decides the shape: ethertype, IP version and header length, total length, fragment offset,
@@ -222,36 +249,9 @@ impl Signer {
         self.limit
     }
 
-    /// The shape of the frame at the start of `bytes`, `captured` bytes long: `last` where it has the
-    /// shape of the frame before, which is then kept there. `None` for frames that need
-    /// [`sign`](Self::sign).
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
-    pub(crate) fn shape<'a, 'b>(
-        &'a self,
-        link: Link,
-        bytes: &'b [u8],
-        captured: usize,
-        last: &mut Shape<'a>,
-    ) -> Option<&'b Head> {
-        // 78 bytes can be read behind the start of all but the last frame of a capture.
-        let head = bytes.first_chunk()?;
-        let key = Shape::key(head, captured);
-        if key != last.key {
-            *last = self.new_shape(link, head, captured, key)?;
-        }
-        Some(head)
-    }
-
-    /// The shape of a frame that is Ethernet with IPv4 without options, as nearly all are.
-    #[cold]
-    fn new_shape(
-        &self,
-        link: Link,
-        head: &Head,
-        captured: usize,
-        key: (u64, u64),
-    ) -> Option<Shape<'_>> {
+    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is
+    /// Ethernet with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
+    pub(crate) fn shape(&self, link: Link, head: &Head, captured: usize) -> Option<Shape<'_>> {
         if !self.plain
             || link != Link::Ethernet
             || [head[12], head[13], head[14]] != [0x08, 0x00, 0x45]
@@ -268,9 +268,11 @@ impl Signer {
             6 if !later_fragment => TCP,
             _ => OTHER,
         };
+        let signed = there.min(end).min(self.limit);
         Some(Shape {
-            key,
-            mask: &self.masks[kind][there.min(end).min(self.limit)],
+            key: Shape::key(head, captured),
+            mask: &self.masks[kind][signed],
+            signed,
             signable: there.min(usize::from(u16::MAX)) as u16,
         })
     }

@@ -42,21 +42,30 @@ impl Gaps {
     /// Counts the gaps before frames whose stamps ascend, from no earlier than the last one.
     pub(super) fn record_ordered(&mut self, records: &[Record], after_ns: i64) {
         let Some((first, later)) = records.split_first() else { return };
-        if first.stamp_ns <= after_ns || self.head == 0 {
-            for record in records {
+        self.record(first.stamp_ns, after_ns);
+        if first.stamp_ns <= after_ns {
+            for record in later {
                 self.record(record.stamp_ns, after_ns);
             }
-            return;
+        } else {
+            let gaps = records.windows(2).map(|pair| pair[1].stamp_ns - pair[0].stamp_ns);
+            self.histogram.record_all(gaps);
+            self.remember(later);
         }
-        let mut previous_ns = first.stamp_ns;
-        self.record(previous_ns, after_ns);
-        for record in later {
-            self.histogram.record(record.stamp_ns - previous_ns);
-            previous_ns = record.stamp_ns;
-        }
-        for record in &later[later.len().saturating_sub(RECENT)..] {
-            self.recent[self.head % RECENT] = record.stamp_ns;
-            self.head += 1;
+    }
+
+    /// Keeps the stamps of frames whose gaps are counted.
+    fn remember(&mut self, records: &[Record]) {
+        for records in records.chunks(RECENT) {
+            let (start, end) = self.recent.split_at_mut(self.head % RECENT);
+            let (first, rest) = records.split_at(records.len().min(end.len()));
+            for (slot, record) in end.iter_mut().zip(first) {
+                *slot = record.stamp_ns;
+            }
+            for (slot, record) in start.iter_mut().zip(rest) {
+                *slot = record.stamp_ns;
+            }
+            self.head += records.len();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::burst::Bursts;
-use super::tap::second;
+use super::tap::{SECOND_NS, second};
 use crate::matching::Pair;
 use crate::signature::Signature;
 use crate::stats::{BlockCounts, Histogram, Worst};
@@ -20,6 +20,11 @@ pub struct Sample {
 }
 
 impl Sample {
+    fn of(pair: &Pair) -> Self {
+        let &Pair { ingress_ns, egress_ns, signature, tag: _ } = pair;
+        Self { ingress_ns, egress_ns, signature }
+    }
+
     /// Time spent in the device under test; negative when the taps' clocks disagree.
     #[must_use]
     pub fn latency_ns(&self) -> i64 {
@@ -65,6 +70,14 @@ pub(super) struct Latencies {
     origin_ns: i64,
     pub(super) maxima: BTreeMap<i64, (u64, i64)>,
     current: (i64, u64, i64),
+    /// Latencies of the pairs being counted; empty between calls.
+    batch: Vec<i64>,
+}
+
+/// Whether a stamp lies in the second that begins at `start_ns`.
+#[inline]
+fn is_within_second(stamp_ns: i64, start_ns: i64) -> bool {
+    stamp_ns.wrapping_sub(start_ns).cast_unsigned() < SECOND_NS.cast_unsigned()
 }
 
 impl Latencies {
@@ -85,11 +98,68 @@ impl Latencies {
             origin_ns,
             maxima: BTreeMap::new(),
             current: (i64::MIN, 0, i64::MIN),
+            batch: Vec::new(),
         }
     }
 
-    #[inline]
-    pub(super) fn record<S: Sink>(&mut self, pair: &Pair, sink: &mut S) -> std::io::Result<()> {
+    /// Counts pairs in the order in which they left.
+    pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
+        if self.are_plain(pairs) {
+            self.record_plain(pairs);
+            for pair in pairs {
+                sink.sample(&Sample::of(pair))?;
+            }
+        } else {
+            for pair in pairs {
+                self.record_one(pair, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of these left after the trim, took their time, and entered in the second being
+    /// counted. Then nothing depends on their order but the statistics that [`record_plain`] keeps one
+    /// after the other, each in a loop of its own: three times faster than packet by packet.
+    ///
+    /// [`record_plain`]: Self::record_plain
+    fn are_plain(&self, pairs: &[Pair]) -> bool {
+        let (start_ns, _, _) = self.current;
+        let after_ns = self.trimmed_until_ns.max(self.first_egress_ns.saturating_sub(1));
+        let mut plain = true;
+        for pair in pairs {
+            plain &= (pair.egress_ns > after_ns)
+                & (pair.egress_ns > pair.ingress_ns)
+                & is_within_second(pair.ingress_ns, start_ns);
+        }
+        plain
+    }
+
+    fn record_plain(&mut self, pairs: &[Pair]) {
+        let mut latencies = std::mem::take(&mut self.batch);
+        latencies.clear();
+        latencies.extend(pairs.iter().map(|pair| pair.egress_ns - pair.ingress_ns));
+        if let (Some(&first_ns), Some(&last_ns)) = (latencies.first(), latencies.last()) {
+            let longest_ns = self.worst.offer_all(&latencies, |index| Sample::of(&pairs[index]));
+            self.longest_ns = self.longest_ns.max(longest_ns);
+            let (_, count, second_ns) = &mut self.current;
+            *count += latencies.len() as u64;
+            *second_ns = longest_ns.max(*second_ns);
+            self.histogram.record_all(latencies.iter().copied());
+            self.blocks.record_all(&latencies);
+            if let Some(previous_ns) = self.previous_ns.replace(last_ns) {
+                self.delay_variation.record(first_ns - previous_ns);
+            }
+            self.delay_variation.record_all(latencies.windows(2).map(|pair| pair[1] - pair[0]));
+            if let Some(bursts) = &mut self.bursts {
+                for (pair, latency_ns) in pairs.iter().zip(&latencies) {
+                    bursts.record(pair.tag, *latency_ns);
+                }
+            }
+        }
+        self.batch = latencies;
+    }
+
+    fn record_one<S: Sink>(&mut self, pair: &Pair, sink: &mut S) -> std::io::Result<()> {
         let latency_ns = pair.egress_ns - pair.ingress_ns;
         self.longest_ns = self.longest_ns.max(latency_ns);
         if pair.egress_ns < self.first_egress_ns {
@@ -100,22 +170,11 @@ impl Latencies {
             return Ok(());
         }
         self.not_positive += u64::from(latency_ns <= 0);
-        self.histogram.record(latency_ns);
-        self.blocks.record(latency_ns);
-        if let Some(previous_ns) = self.previous_ns.replace(latency_ns) {
-            self.delay_variation.record(latency_ns - previous_ns);
+        if !is_within_second(pair.ingress_ns, self.current.0) {
+            self.change_second(pair.ingress_ns);
         }
-        let sample = Sample {
-            ingress_ns: pair.ingress_ns,
-            egress_ns: pair.egress_ns,
-            signature: pair.signature,
-        };
-        self.worst.offer(latency_ns, || sample);
-        self.count_second(pair.ingress_ns, latency_ns);
-        if let Some(bursts) = &mut self.bursts {
-            bursts.record(pair.tag, latency_ns);
-        }
-        sink.sample(&sample)
+        self.record_plain(std::slice::from_ref(pair));
+        sink.sample(&Sample::of(pair))
     }
 
     /// The trim counts from the first egress stamp that matched.
@@ -127,18 +186,11 @@ impl Latencies {
         }
     }
 
-    #[inline]
-    fn count_second(&mut self, ingress_ns: i64, latency_ns: i64) {
-        let (start_ns, count, longest_ns) = &mut self.current;
-        if (0..super::tap::SECOND_NS).contains(&ingress_ns.saturating_sub(*start_ns)) {
-            *count += 1;
-            *longest_ns = latency_ns.max(*longest_ns);
-        } else {
-            self.flush_second();
-            let second = second(ingress_ns, self.origin_ns);
-            let start_ns = self.origin_ns + second * super::tap::SECOND_NS;
-            self.current = (start_ns, 1, latency_ns);
-        }
+    #[cold]
+    fn change_second(&mut self, ingress_ns: i64) {
+        self.flush_second();
+        let second = second(ingress_ns, self.origin_ns);
+        self.current = (self.origin_ns + second * SECOND_NS, 0, i64::MIN);
     }
 
     /// Puts away the second being counted.

@@ -121,7 +121,7 @@ pub struct Analysis {
 }
 
 /// Batches between two calls of the progress callback: about a million frames.
-const PROGRESS_BATCHES: u32 = 8_192;
+const PROGRESS_BATCHES: u32 = 4_096;
 
 /// Analyses two captures. Samples go to `sink` as they are matched; `progress` is told now and then how
 /// many bytes of each capture are done with and may ask to stop.
@@ -282,9 +282,7 @@ impl<'a> Run<'a> {
 
     /// Counts the pairs that the last merge found.
     fn record<S: Sink>(&mut self, sink: &mut S) -> std::io::Result<()> {
-        for pair in &self.pairs {
-            self.latencies.record(pair, sink)?;
-        }
+        self.latencies.record(&self.pairs, sink)?;
         self.pairs.clear();
         Ok(())
     }

@@ -20,6 +20,8 @@ pub(super) struct Load {
 pub(super) struct Tap<'a> {
     pub(super) capture: &'a mut Capture,
     batch: Vec<Record>,
+    /// Bytes on the wire of the batch.
+    batch_bytes: u64,
     /// The first record of the batch that is not merged yet.
     pub(super) next: usize,
     ended: bool,
@@ -47,6 +49,7 @@ impl<'a> Tap<'a> {
         Self {
             capture,
             batch: Vec::new(),
+            batch_bytes: 0,
             next: 0,
             ended: false,
             ordered: true,
@@ -109,9 +112,11 @@ impl<'a> Tap<'a> {
         self.packets += self.batch.len() as u64;
         let mut last_ns = self.last_ns;
         let mut odd = self.shift_ns != 0 || signer.has_selection();
+        self.batch_bytes = 0;
         for record in &self.batch {
             odd |= (record.stamp_ns < last_ns) | record.cut | !record.stamped;
             last_ns = record.stamp_ns;
+            self.batch_bytes += u64::from(record.length);
         }
         let out_of_order = self.out_of_order;
         if odd {
@@ -147,6 +152,7 @@ impl<'a> Tap<'a> {
             self.first_ns = self.first_ns.min(record.stamp_ns);
         }
         self.batch.retain(|record| record.stamped);
+        self.batch_bytes = self.batch.iter().map(|record| u64::from(record.length)).sum();
         Ok(last_ns)
     }
 
@@ -159,21 +165,31 @@ impl<'a> Tap<'a> {
                 self.gaps.record(record.stamp_ns, after_ns);
             }
         }
-        let mut rest = batch.as_slice();
-        while let Some(first) = rest.first() {
-            if !self.is_this_second(first.stamp_ns) {
-                self.change_second(first.stamp_ns);
+        match (batch.first(), batch.last()) {
+            (Some(first), Some(last))
+                if self.ordered
+                    && self.is_this_second(first.stamp_ns)
+                    && self.is_this_second(last.stamp_ns) =>
+            {
+                self.load.packets += batch.len() as u64;
+                self.load.bytes += self.batch_bytes;
             }
-            let same =
-                rest.iter().take_while(|record| self.is_this_second(record.stamp_ns)).count();
-            // At least one, or a stamp at the far end of time would be looked at for ever.
-            let (now, later) = rest.split_at(same.max(1));
-            self.load.packets += now.len() as u64;
-            self.load.bytes += now.iter().map(|record| u64::from(record.length)).sum::<u64>();
-            rest = later;
+            _ => self.account_load(&batch),
         }
         self.batch = batch;
         self.batch.clear();
+    }
+
+    /// Counts frames that do not all lie in the second being counted.
+    #[cold]
+    fn account_load(&mut self, batch: &[Record]) {
+        for record in batch {
+            if !self.is_this_second(record.stamp_ns) {
+                self.change_second(record.stamp_ns);
+            }
+            self.load.packets += 1;
+            self.load.bytes += u64::from(record.length);
+        }
     }
 
     #[inline]

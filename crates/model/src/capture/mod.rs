@@ -55,9 +55,9 @@ struct Progress {
     damage: Option<Damage>,
 }
 
-/// Records decoded in one go: few enough to stay in the first-level cache beside those of the other
+/// Most records decoded in one go: few enough to stay in the first-level cache beside those of the other
 /// capture, enough to pay for the call.
-const BATCH: usize = 128;
+const BATCH: usize = 256;
 
 /// Bytes that [`Capture::peek`] looks at to learn what kind of traffic this is.
 const PEEK_BYTES: usize = 256 * 1024;
@@ -191,10 +191,16 @@ impl Capture {
             self.extend()?;
         }
         let window = self.input.window();
-        let window = &window[..window.len().min(PEEK_BYTES)];
+        let mut window = &window[..window.len().min(PEEK_BYTES)];
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
-        decoder.decode(window, signer, usize::MAX, &mut records);
+        loop {
+            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records);
+            window = &window[consumed..];
+            if consumed == 0 || damage.is_some() {
+                break;
+            }
+        }
         if let (Decoder::Mscap(decoder), Decoder::Mscap(ahead)) = (&mut self.decoder, decoder) {
             decoder.learn_width(&ahead);
         }
@@ -209,7 +215,7 @@ impl Capture {
         batch.clear();
         while !self.ended {
             let window_at = self.offset;
-            let progress = self.decoder.decode(self.input.window(), signer, BATCH, batch);
+            let progress = self.decoder.decode(self.input.window(), signer, batch);
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
             self.records += batch.len() as u64;
@@ -269,17 +275,11 @@ impl Capture {
 }
 
 impl Decoder {
-    fn decode(
-        &mut self,
-        window: &[u8],
-        signer: &Signer,
-        most: usize,
-        records: &mut Vec<Record>,
-    ) -> Progress {
+    fn decode(&mut self, window: &[u8], signer: &Signer, records: &mut Vec<Record>) -> Progress {
         match self {
-            Self::Pcap(decoder) => decoder.decode(window, signer, most, records),
-            Self::Pcapng(decoder) => decoder.decode(window, signer, most, records),
-            Self::Mscap(decoder) => decoder.decode(window, most, records),
+            Self::Pcap(decoder) => decoder.decode(window, signer, records),
+            Self::Pcapng(decoder) => decoder.decode(window, signer, records),
+            Self::Mscap(decoder) => decoder.decode(window, records),
         }
     }
 

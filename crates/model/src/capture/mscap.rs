@@ -4,7 +4,7 @@
 //! `MoonGen` computes `seconds * 1_000_000_000` in 32 bits, so its stamps wrap every 2^32 ns (4.29 s).
 //! Taps do not reorder, so a step back of more than half of that is a wrap and is undone.
 
-use super::{Progress, Record};
+use super::{BATCH, Progress, Record};
 use crate::signature::Signature;
 
 /// Bytes of a record.
@@ -32,14 +32,9 @@ impl Decoder {
         self.full_width |= ahead.full_width;
     }
 
-    pub(super) fn decode(
-        &mut self,
-        window: &[u8],
-        most: usize,
-        records: &mut Vec<Record>,
-    ) -> Progress {
+    pub(super) fn decode(&mut self, window: &[u8], records: &mut Vec<Record>) -> Progress {
         let mut consumed = 0;
-        for record in window.chunks_exact(RECORD_LEN).take(most) {
+        for record in window.chunks_exact(RECORD_LEN).take(BATCH) {
             let (stamp, identifier) = record.split_at(8);
             let raw = stamp.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
             let identifier =

@@ -4,9 +4,9 @@
 //! follow back to back without padding.
 
 use super::error::Damage;
-use super::{Progress, Record, StampSource};
+use super::{BATCH, Progress, Record, StampSource};
 use crate::frame::Link;
-use crate::signature::{Shape, Signer};
+use crate::signature::{HEAD, Shape, Signer};
 
 /// Bytes of the file header.
 pub(super) const HEADER_LEN: usize = 24;
@@ -23,11 +23,14 @@ const X552_TRAILER_LEN: usize = 8;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
+/// What was found and what was expected instead.
+type FoundExpected = (String, String);
+
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
     swapped: bool,
     /// Nanoseconds of one unit of the fraction field: 1000 or 1.
-    resolution_ns: u32,
+    resolution_ns: u64,
     longest: usize,
     link: Link,
     stamps: StampSource,
@@ -75,13 +78,12 @@ impl Decoder {
         &mut self,
         window: &[u8],
         signer: &Signer,
-        most: usize,
         records: &mut Vec<Record>,
     ) -> Progress {
         if self.swapped {
-            self.decode_as::<true>(window, signer, most, records)
+            self.decode_as::<true>(window, signer, records)
         } else {
-            self.decode_as::<false>(window, signer, most, records)
+            self.decode_as::<false>(window, signer, records)
         }
     }
 
@@ -89,42 +91,93 @@ impl Decoder {
         &self,
         window: &[u8],
         signer: &Signer,
-        most: usize,
         records: &mut Vec<Record>,
     ) -> Progress {
         let mut rest = window;
         let mut damage = None;
         let mut shape = Shape::default();
-        let trailers = self.stamps == StampSource::X552Trailer;
-        records.reserve(most.min(window.len() / RECORD_HEADER_LEN));
-        for _ in 0..most {
-            let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else { break };
-            let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
-            let captured = captured as usize;
-            let fraction_ns = u64::from(fraction) * u64::from(self.resolution_ns);
-            if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
-                damage = Some(self.damage(window.len() - rest.len(), captured, fraction));
-                break;
+        let mut decoded = records.len();
+        // Slots written one after the other: a push would look for space for each.
+        records.extend_from_slice(&BLANK[..BATCH.min(window.len() / RECORD_HEADER_LEN)]);
+        for record in &mut records[decoded..] {
+            // Nearly every record is followed by so many bytes, and its frame is of the shape of the
+            // one before: then one comparison stands for most of what follows below.
+            if let Some((header, head)) = rest
+                .first_chunk::<{ RECORD_HEADER_LEN + HEAD }>()
+                .and_then(|front| front.split_first_chunk())
+                && let Some(head) = head.first_chunk()
+            {
+                let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
+                let captured = captured as usize;
+                let fraction_ns = u64::from(fraction) * self.resolution_ns;
+                if shape.is_that_of(head, captured)
+                    && fraction_ns < NS_PER_S as u64
+                    && let Some(next) = rest.get(RECORD_HEADER_LEN + captured..)
+                {
+                    fetch(rest, RECORD_HEADER_LEN + captured);
+                    *record = Record {
+                        stamp_ns: i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed(),
+                        signature: shape.sign(head),
+                        length,
+                        signable: shape.signable,
+                        cut: captured < length as usize,
+                        stamped: true,
+                    };
+                    decoded += 1;
+                    rest = next;
+                    continue;
+                }
             }
-            if body.len() < captured {
-                break;
+            match self.decode_one::<SWAPPED>(rest, signer, &mut shape) {
+                Ok(Some((other, next))) => {
+                    *record = other;
+                    decoded += 1;
+                    rest = next;
+                }
+                Ok(None) => break,
+                Err((found, expected)) => {
+                    damage = Some(Damage { at: window.len() - rest.len(), found, expected });
+                    break;
+                }
             }
-            let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
-            let cut = captured < length as usize;
-            if trailers {
-                records.push(self.with_trailer(&body[..captured], length, cut, signer));
-            } else if let Some(head) = signer.shape(self.link, body, captured, &mut shape) {
-                let (signature, signable) = (shape.sign(head), shape.signable);
-                records.push(Record { stamp_ns, signature, length, signable, cut, stamped: true });
-            } else {
-                // Apart from the above: merging the two results would take them through memory, with a
-                // stall for every frame.
-                let (signature, signable) = signer.sign(self.link, &body[..captured]);
-                records.push(Record { stamp_ns, signature, length, signable, cut, stamped: true });
-            }
-            rest = &body[captured..];
         }
+        records.truncate(decoded);
         Progress { consumed: window.len() - rest.len(), damage }
+    }
+
+    /// The record at the start of `rest`, whatever it looks like, and what follows it; `None` when it
+    /// does not end there.
+    #[cold]
+    fn decode_one<'a, 'b, const SWAPPED: bool>(
+        &self,
+        rest: &'b [u8],
+        signer: &'a Signer,
+        shape: &mut Shape<'a>,
+    ) -> Result<Option<(Record, &'b [u8])>, FoundExpected> {
+        let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else {
+            return Ok(None);
+        };
+        let [seconds, fraction, captured, length] = words::<SWAPPED>(header);
+        let captured = captured as usize;
+        let fraction_ns = u64::from(fraction) * self.resolution_ns;
+        if captured > self.longest || fraction_ns >= NS_PER_S as u64 {
+            return Err(self.damage(captured, fraction));
+        }
+        let Some((frame, next)) = body.split_at_checked(captured) else { return Ok(None) };
+        let cut = captured < length as usize;
+        let record = if self.stamps == StampSource::X552Trailer {
+            self.with_trailer(frame, length, cut, signer)
+        } else {
+            let head = body.first_chunk();
+            let known = head.and_then(|head| {
+                *shape = signer.shape(self.link, head, captured)?;
+                Some((shape.sign(head), shape.signable))
+            });
+            let (signature, signable) = known.unwrap_or_else(|| signer.sign(self.link, frame));
+            let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
+            Record { stamp_ns, signature, length, signable, cut, stamped: true }
+        };
+        Ok(Some((record, next)))
     }
 
     /// A frame whose stamp is in its trailer.
@@ -141,17 +194,16 @@ impl Decoder {
         }
     }
 
-    fn damage(&self, at: usize, captured: usize, fraction: u32) -> Damage {
-        let (found, expected) = if captured > self.longest {
+    fn damage(&self, captured: usize, fraction: u32) -> FoundExpected {
+        if captured > self.longest {
             (format!("a record of {captured} bytes"), format!("at most {} bytes", self.longest))
         } else {
             let unit = if self.resolution_ns == 1 { "nanoseconds" } else { "microseconds" };
             (
                 format!("{fraction} {unit} in a stamp"),
-                format!("fewer than {}", NS_PER_S / i64::from(self.resolution_ns)),
+                format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns),
             )
-        };
-        Damage { at, found, expected }
+        }
     }
 
     /// Describes the partial record `rest` at the end of the capture.
@@ -186,6 +238,23 @@ pub(super) fn take_trailer(frame: &[u8], cut: bool) -> (Option<i64>, &[u8]) {
     // The NIC leaves some frames without a stamp; their last bytes are payload.
     let stamp_ns = (nanoseconds < NS_PER_S).then_some(seconds * NS_PER_S + nanoseconds);
     (stamp_ns, rest)
+}
+
+static BLANK: [Record; BATCH] = [Record::BLANK; BATCH];
+
+/// Records ahead of the one being decoded.
+const AHEAD: usize = 32;
+
+/// Asks the memory for what lies some records of `size` bytes ahead.
+///
+/// The CPU's own guesses end at each page and fall behind here: without this, half of the time of
+/// decoding 60-byte frames is spent waiting for them.
+#[inline]
+fn fetch(rest: &[u8], size: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = rest.get(AHEAD * size) {
+        safe_arch::prefetch_t0(byte);
+    }
 }
 
 #[inline]

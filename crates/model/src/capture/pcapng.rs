@@ -2,7 +2,7 @@
 //! places of damage are ours.
 
 use super::error::Damage;
-use super::{Progress, Record, StampSource};
+use super::{BATCH, Progress, Record, StampSource};
 use crate::frame::Link;
 use crate::signature::Signer;
 use pcap_parser::nom;
@@ -62,12 +62,12 @@ impl Decoder {
         &mut self,
         window: &[u8],
         signer: &Signer,
-        most: usize,
         records: &mut Vec<Record>,
     ) -> Progress {
         let mut rest = window;
         let mut damage = None;
-        while records.len() < most {
+        let end = records.len() + BATCH;
+        while records.len() < end {
             let at = window.len() - rest.len();
             match self.block(rest, signer) {
                 Ok(Some((length, record))) => {

@@ -19,3 +19,15 @@ pub struct Record {
     /// The frame has a stamp.
     pub stamped: bool,
 }
+
+impl Record {
+    /// No record yet.
+    pub(super) const BLANK: Self = Self {
+        stamp_ns: 0,
+        signature: Signature { high: 0, low: 0 },
+        length: 0,
+        signable: 0,
+        cut: false,
+        stamped: false,
+    };
+}

@@ -173,41 +173,27 @@ impl<const N: usize> Matcher<N> {
     #[inline]
     pub fn egress_all(
         &mut self,
-        packets: impl Iterator<Item = (Signature, i64)>,
+        mut packets: impl Iterator<Item = (Signature, i64)>,
         pairs: &mut Vec<Pair>,
     ) {
-        for (signature, stamp_ns) in packets {
-            self.leave(signature, stamp_ns, |pair| pairs.push(pair));
+        while let Some((signature, stamp_ns)) =
+            self.ring.leave_in_order(&mut packets, self.window, pairs)
+        {
+            pairs.extend(self.egress(signature, stamp_ns));
         }
     }
 
     /// A packet left the device under test. Returns the pair when the packet is matched.
     pub fn egress(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
-        let mut found = None;
-        self.leave(signature, stamp_ns, |pair| found = Some(pair));
-        found
-    }
-
-    /// Hands the pair on instead of returning it: through memory that costs as much as finding it.
-    #[inline(always)]
-    #[allow(clippy::inline_always, reason = "see above")]
-    fn leave(&mut self, signature: Signature, stamp_ns: i64, found: impl FnOnce(Pair)) {
-        let Window { window_ns, early_ns } = self.window;
         let Some(position) = self.ring.find_next(signature) else {
-            if let Some(pair) = self.leave_late(signature, stamp_ns) {
-                found(pair);
-            }
-            return;
+            return self.leave_late(signature, stamp_ns);
         };
         let entry = self.ring.entry(position);
-        let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
-        if entry.state == State::Open && -early_ns < latency_ns && latency_ns < window_ns {
-            entry.state = State::Matched;
-            let (ingress_ns, tag) = (entry.stamp_ns, entry.tag);
-            found(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag });
-        } else {
+        let pair = entry.leave(stamp_ns, self.window);
+        if pair.is_none() {
             self.leave_unmatched(position, signature, stamp_ns);
         }
+        pair
     }
 
     /// A packet left that is not that of the remembered one, or too late.
@@ -250,30 +236,37 @@ impl<const N: usize> Matcher<N> {
     #[inline]
     pub fn ingress_ahead(
         &mut self,
-        packets: impl Iterator<Item = (Signature, i64)>,
+        packets: impl Iterator<Item = (Signature, i64)> + Clone,
         next_out_ns: i64,
         mut tag: impl FnMut(i64) -> u16,
     ) -> usize {
         let before_ns = next_out_ns.saturating_add(self.window.early_ns);
+        let mut packets = packets.take_while(|(_, stamp_ns)| *stamp_ns < before_ns);
         let mut entered = 0;
-        let mut waiting = !self.late.is_empty() || !self.early.is_empty();
-        for (signature, stamp_ns) in packets {
-            if stamp_ns >= before_ns
-                || waiting && (self.late.holds(signature) || self.early.holds(signature))
-            {
+        loop {
+            let next = if self.late.is_empty() && self.early.is_empty() {
+                let (count, next) = self.ring.push_new(&mut packets, &mut tag);
+                entered += count;
+                next
+            } else {
+                packets.next()
+            };
+            let Some((signature, stamp_ns)) = next else { break };
+            if self.late.holds(signature) || self.early.holds(signature) {
                 break;
             }
             if let Some(evicted) = self.ring.evict() {
                 self.spill(evicted);
-                waiting = true;
                 if evicted.signature == signature {
                     break;
                 }
             }
-            if !self.ring.push_new(signature, stamp_ns, || tag(stamp_ns)) {
+            let (count, next) =
+                self.ring.push_new(&mut std::iter::once((signature, stamp_ns)), &mut tag);
+            entered += count;
+            if next.is_some() {
                 break;
             }
-            entered += 1;
         }
         entered
     }

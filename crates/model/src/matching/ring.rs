@@ -6,6 +6,7 @@
 //! a signature that is new, costs one load and no branch that cannot be predicted. The whole (768 KB)
 //! stays in the second-level cache, which a hash map that grows and deletes does not.
 
+use super::{Pair, Window};
 use crate::signature::Signature;
 
 /// Slots of the table for each entry of the ring: a chain then rarely holds another signature.
@@ -35,12 +36,48 @@ pub(super) struct Entry {
     pub(super) state: State,
 }
 
-/// The start of a chain.
+impl Entry {
+    /// Whether it matters that the packet is found again.
+    #[inline]
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open | State::Ambiguous)
+    }
+
+    /// The packet left: its pair if it was in flight for no longer than the window.
+    #[inline]
+    pub(super) fn leave(&mut self, egress_ns: i64, window: Window) -> Option<Pair> {
+        let &mut Self { signature, stamp_ns: ingress_ns, tag, state, .. } = self;
+        let latency_ns = egress_ns.saturating_sub(ingress_ns);
+        if state != State::Open || latency_ns <= -window.early_ns || latency_ns >= window.window_ns
+        {
+            return None;
+        }
+        self.state = State::Matched;
+        Some(Pair { ingress_ns, egress_ns, signature, tag })
+    }
+}
+
+/// The start of a chain: the position of its first entry and, in the upper half, one bit for each
+/// signature of the chain, out of 32. One word, because of two the compiler would load the second only
+/// after a branch that nobody can predict.
 #[derive(Debug, Clone, Copy)]
-struct Head {
-    position: u32,
-    /// One bit for each signature of the chain, out of 32.
-    filter: u32,
+struct Head(u64);
+
+impl Head {
+    #[inline]
+    fn new(position: u32, filter: u32) -> Self {
+        Self(u64::from(filter) << 32 | u64::from(position))
+    }
+
+    #[inline]
+    fn position(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
+    fn filter(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// The last `N` ingress packets, `N` a power of two: in the type, so that masking an index is all the
@@ -51,7 +88,6 @@ pub(super) struct Ring<const N: usize> {
     heads: Box<[[Head; SLOTS_PER_ENTRY]; N]>,
     /// Position of the next entry; positions wrap at 2^32.
     head: u32,
-    filled: usize,
     /// Behind the packet found last: most devices keep the order, so this one is asked for next.
     expected: u32,
 }
@@ -66,13 +102,12 @@ impl<const N: usize> Ring<N> {
             tag: 0,
             state: State::Matched,
         };
-        let head = [Head { position: 0, filter: 0 }; SLOTS_PER_ENTRY];
+        let head = [Head::new(0, 0); SLOTS_PER_ENTRY];
         Self {
             entries: boxed(empty),
             heads: boxed(head),
             // Starting one turn in makes position 0, which the empty heads name, an overwritten one.
             head: N as u32 + 1,
-            filled: 0,
             expected: 0,
         }
     }
@@ -105,7 +140,7 @@ impl<const N: usize> Ring<N> {
     /// cannot be predicted.
     #[inline]
     fn live_filter(&self, head: Head) -> u32 {
-        head.filter & u32::from(self.is_live(self.age(head.position))).wrapping_neg()
+        head.filter() & u32::from(self.is_live(self.age(head.position()))).wrapping_neg()
     }
 
     /// The how manieth last packet the one at `position` was at `until_ns`: 1 for the last one. Packets
@@ -156,10 +191,11 @@ impl<const N: usize> Ring<N> {
         if self.live_filter(head) & Self::filter(signature) == 0 {
             return None;
         }
-        self.follow(head.position, signature)
+        self.follow(head.position(), signature)
     }
 
     /// Looks for the signature along a chain.
+    #[cold]
     fn follow(&self, mut position: u32, signature: Signature) -> Option<u32> {
         let mut age = self.age(position);
         // An age beyond the ring is an overwritten entry. The ages along a chain grow, or the link is a
@@ -182,12 +218,8 @@ impl<const N: usize> Ring<N> {
     /// Takes out the packet that the next [`push`](Self::push) overwrites, when it was not matched.
     #[inline]
     pub(super) fn evict(&mut self) -> Option<Entry> {
-        if self.filled < N {
-            return None;
-        }
-        let index = Self::index(self.head);
-        let entry = &mut self.entries[index];
-        if matches!(entry.state, State::Matched | State::Beyond) {
+        let entry = &mut self.entries[Self::index(self.head)];
+        if !entry.is_open() {
             return None;
         }
         let evicted = *entry;
@@ -197,29 +229,64 @@ impl<const N: usize> Ring<N> {
         Some(evicted)
     }
 
-    /// Enters a packet unless one of its signature is there, and says whether it did.
+    /// Enters packets up to the first whose signature is there or that would push out one whose fate is
+    /// open. Returns how many were entered and the packet that was not.
     #[inline]
     pub(super) fn push_new(
         &mut self,
-        signature: Signature,
-        stamp_ns: i64,
-        tag: impl FnOnce() -> u16,
-    ) -> bool {
-        let head = self.head(signature);
-        let filter = self.live_filter(head);
-        if filter & Self::filter(signature) != 0 && self.follow(head.position, signature).is_some()
-        {
-            return false;
-        }
-        self.push_behind(head.position, filter, signature, stamp_ns, tag(), State::Open);
-        true
+        packets: &mut (impl Iterator<Item = (Signature, i64)> + Clone),
+        tag: &mut impl FnMut(i64) -> u16,
+    ) -> (usize, Option<(Signature, i64)>) {
+        // The chain heads lie all over the table: asked for all at once, they come sooner.
+        let heads = packets.clone().map(|(signature, _)| self.head(signature).0);
+        std::hint::black_box(heads.fold(0, |all, filter| all | filter));
+        let mut entered = 0;
+        let stopped = packets.find(|&(signature, stamp_ns)| {
+            let head = self.head(signature);
+            let filter = self.live_filter(head);
+            if self.entries[Self::index(self.head)].is_open()
+                || filter & Self::filter(signature) != 0
+                    && self.follow(head.position(), signature).is_some()
+            {
+                return true;
+            }
+            let (next, tag) = (head.position(), tag(stamp_ns));
+            self.push_behind(next, filter, signature, stamp_ns, tag, State::Open);
+            entered += 1;
+            false
+        });
+        (entered, stopped)
+    }
+
+    /// Matches packets that leave in the order in which they entered, up to the first that does not, and
+    /// returns that one.
+    #[inline]
+    pub(super) fn leave_in_order(
+        &mut self,
+        packets: &mut impl Iterator<Item = (Signature, i64)>,
+        window: Window,
+        pairs: &mut Vec<Pair>,
+    ) -> Option<(Signature, i64)> {
+        let mut expected = self.expected;
+        let stopped = packets.find(|&(signature, stamp_ns)| {
+            let entry = &mut self.entries[Self::index(expected)];
+            if entry.signature != signature {
+                return true;
+            }
+            let Some(pair) = entry.leave(stamp_ns, window) else { return true };
+            pairs.push(pair);
+            expected = expected.wrapping_add(1);
+            false
+        });
+        self.expected = expected;
+        stopped
     }
 
     /// Enters a packet.
     pub(super) fn push(&mut self, signature: Signature, stamp_ns: i64, tag: u16, state: State) {
         let head = self.head(signature);
         let filter = self.live_filter(head);
-        self.push_behind(head.position, filter, signature, stamp_ns, tag, state);
+        self.push_behind(head.position(), filter, signature, stamp_ns, tag, state);
     }
 
     #[inline]
@@ -240,9 +307,8 @@ impl<const N: usize> Ring<N> {
         entry.state = state;
         let (row, column) = Self::slot(signature);
         let filter = filter | Self::filter(signature);
-        self.heads[row][column] = Head { position: self.head, filter };
+        self.heads[row][column] = Head::new(self.head, filter);
         self.head = self.head.wrapping_add(1);
-        self.filled = (self.filled + 1).min(N);
     }
 
     /// Stamps of the packets in flight.

@@ -98,7 +98,7 @@ impl Stalls {
             }
             let latency_ns = BODY_NS + delay_ns.round() as i64;
             histogram.record(latency_ns);
-            blocks.record(latency_ns);
+            blocks.record_all(&[latency_ns]);
             delay_ns -= self.gap_ns;
             packet += 1;
         }

@@ -41,15 +41,23 @@ impl BlockCounts {
         Self::default()
     }
 
-    /// Records the next sample's latency in nanoseconds; negative ones count as zero.
+    /// Records the next samples' latencies in nanoseconds; negative ones count as zero.
     #[inline]
-    pub fn record(&mut self, value_ns: i64) {
-        if self.left == 0 {
-            self.begin_block();
-        }
-        self.left -= 1;
-        if let Some(count) = self.counts.get_mut(self.row + level(value_ns)) {
-            *count = count.saturating_add(1);
+    pub fn record_all(&mut self, values_ns: &[i64]) {
+        let mut rest = values_ns;
+        while !rest.is_empty() {
+            if self.left == 0 {
+                self.begin_block();
+            }
+            let now = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+            let (block, later) = rest.split_at(now);
+            self.left -= now as u64;
+            let row = &mut self.counts[self.row..][..LEVELS];
+            for &value_ns in block {
+                let count = &mut row[level(value_ns)];
+                *count = count.saturating_add(1);
+            }
+            rest = later;
         }
     }
 
@@ -213,7 +221,7 @@ mod tests {
 
     fn blocks_of(values: impl IntoIterator<Item = i64>) -> BlockCounts {
         let mut blocks = BlockCounts::new();
-        values.into_iter().for_each(|v| blocks.record(v));
+        blocks.record_all(&values.into_iter().collect::<Vec<_>>());
         blocks
     }
 
@@ -275,7 +283,7 @@ mod tests {
             let (mut bulk, mut single) = (BlockCounts::new(), BlockCounts::new());
             for (value, n) in lengths.into_iter().enumerate() {
                 bulk.record_n(value as i64 * 90, n);
-                (0..n).for_each(|_| single.record(value as i64 * 90));
+                single.record_all(&vec![value as i64 * 90; n as usize]);
             }
             prop_assert_eq!(bulk.left, single.left);
             prop_assert_eq!(bulk.counts, single.counts);

@@ -97,6 +97,22 @@ impl Histogram {
         }
     }
 
+    /// Counts values in nanoseconds.
+    #[inline]
+    pub fn record_all(&mut self, values_ns: impl Iterator<Item = i64>) {
+        let mut counted = 0;
+        for value_ns in values_ns {
+            let index = value_ns.wrapping_sub(self.start_ns).cast_unsigned() as usize;
+            if let Some(slot) = self.dense.get_mut(index) {
+                *slot += 1;
+                counted += 1;
+            } else {
+                self.record_rare(value_ns);
+            }
+        }
+        self.count += counted;
+    }
+
     #[cold]
     #[inline(never)]
     fn record_rare(&mut self, value_ns: i64) {

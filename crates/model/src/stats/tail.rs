@@ -35,15 +35,21 @@ impl<T> Worst<T> {
         Self { heap: BinaryHeap::new(), capacity, floor_ns: i64::MIN, offered: 0 }
     }
 
-    /// Offers an item with its latency in nanoseconds. `make` is called only if the item enters,
-    /// which becomes rare after the first `capacity` offers.
+    /// Offers items in their order with their latencies in nanoseconds, and returns the largest of these
+    /// (`i64::MIN` of none). `make` is called with an item's index if the item enters, which becomes rare
+    /// after the first `capacity` offers.
     #[inline]
-    pub fn offer(&mut self, latency_ns: i64, make: impl FnOnce() -> T) {
-        let sequence = self.offered;
-        self.offered += 1;
-        if latency_ns >= self.floor_ns {
-            self.enter(latency_ns, sequence, make);
+    pub fn offer_all(&mut self, latencies_ns: &[i64], mut make: impl FnMut(usize) -> T) -> i64 {
+        let offered = self.offered;
+        let mut largest_ns = i64::MIN;
+        for (index, &latency_ns) in latencies_ns.iter().enumerate() {
+            largest_ns = largest_ns.max(latency_ns);
+            if latency_ns >= self.floor_ns {
+                self.enter(latency_ns, offered + index as u64, || make(index));
+            }
         }
+        self.offered += latencies_ns.len() as u64;
+        largest_ns
     }
 
     #[cold]
@@ -138,7 +144,7 @@ mod tests {
             let mut worst = Worst::new(capacity);
             let mut made = 0;
             for &latency in &latencies {
-                worst.offer(latency, || { made += 1; latency });
+                worst.offer_all(&[latency], |_| { made += 1; latency });
             }
             let mut all: Vec<(i64, u64, i64)> =
                 latencies.iter().zip(0..).map(|(&l, i)| (l, i, l)).collect();
@@ -156,9 +162,9 @@ mod tests {
     fn makes_no_item_that_does_not_enter() {
         let mut worst = Worst::new(2);
         for latency in [7, 9, 7, 7, 3] {
-            worst.offer(latency, || latency);
+            worst.offer_all(&[latency], |_| latency);
         }
-        worst.offer(7, || unreachable!("7 ns does not beat what is kept"));
+        worst.offer_all(&[7], |_| unreachable!("7 ns does not beat what is kept"));
         assert_eq!(worst.into_sorted(), [(9, 1, 9), (7, 0, 7)]);
         assert_eq!(Worst::<()>::default().into_sorted(), []);
     }
