@@ -13,7 +13,7 @@ from session import BENCHMARKS, ROOT
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GROUPS = ("agent", "published", "duckdb", "postgres")
+GROUPS = ("agent", "published", "naive", "duckdb", "postgres")
 FRAMES = (60, 1500)
 # The frame size of the comparison with peers: decoded, larger frames are the same data.
 PEER_FRAME = 60

@@ -113,6 +113,19 @@ def postgres_programs(
     return programs
 
 
+def naive_programs(session: Session, case: Case, pair: Pair) -> list[Program]:
+    """Compile the naive matcher and build its command on one core."""
+    name, compiler = "naive C", shutil.which("cc")
+    if compiler is None:
+        session.skip(case.name, case.pairs, name, "skipped: no C compiler")
+        return []
+    built = session.scratch / "programs" / "naive_match"
+    source = BENCHMARKS / "peers" / "naive_match.c"
+    subprocess.run([compiler, "-O3", "-march=native", "-o", built, source], check=True)
+    command = [*pinned(session.core), str(built), "ingress.pcap", "egress.pcap"]
+    return [Program(name, command, histogram_answer, pair)]
+
+
 def truth(case: Case, pair: Pair) -> Integers:
     """Compute the right answer of a synthetic pair without matching."""
     count = [str(BENCHMARKS / "truth.py"), *map(str, pair), str(case.frame_bytes)]

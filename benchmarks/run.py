@@ -32,6 +32,7 @@ from programs import (
     agent_program,
     command_line_programs,
     duckdb_programs,
+    naive_programs,
     postgres_programs,
     truth,
 )
@@ -166,6 +167,8 @@ def through_files(
     if find_spec("numpy"):
         session.truths[case.pairs] = truth(case, pair)
     programs = [agent_program(session, case.pairs, pair, problem or "")]
+    if has_peers(case) and "naive" in session.groups:
+        programs += naive_programs(session, case, pair)
     if has_peers(case) and "duckdb" in session.groups:
         programs += duckdb_programs(session, case, pair)
     if has_peers(case) and "postgres" in session.groups:
