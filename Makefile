@@ -63,10 +63,16 @@ bench: setup
 	cargo build --release --locked --package tailtrim-model --example synthesize
 	python benchmarks/run.py
 
+# analyze computes all statistics for each input: it is given a time instead.
 fuzz:
-	cd fuzz && for target in fuzz_targets/*.rs; do \
-	    cargo +nightly fuzz run "$$(basename "$$target" .rs)" -- -runs=$(RUNS) -max_len=4096 || exit 1; \
+	for target in pcap pcapng mscap frame text; do \
+	    mkdir -p target/fuzz/$$target; \
+	    (cd fuzz && cargo +nightly fuzz run -s none $$target ../target/fuzz/$$target corpus/$$target -- \
+	        -runs=$(RUNS) -max_len=512) || exit 1; \
 	done
+	mkdir -p target/fuzz/analyze
+	cd fuzz && cargo +nightly fuzz run -s none --no-trace-compares analyze ../target/fuzz/analyze corpus/analyze -- \
+	    -max_total_time=1500 -max_len=400
 
 clean:
 	cargo clean

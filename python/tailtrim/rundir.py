@@ -19,12 +19,16 @@ moved there when it is complete: what exists is whole.
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import shutil
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -98,7 +102,7 @@ class Draft:
     """A run directory being written: complete or not there at all.
 
     Used as a context manager; :meth:`commit` moves the draft to its place, leaving without a
-    commit removes it.
+    commit removes it. What a killed process leaves behind, the next one removes.
     """
 
     def __init__(self, place: str | os.PathLike[str]) -> None:
@@ -109,7 +113,12 @@ class Draft:
             raise OutputError(message)
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix=f".{self.place.name}.", dir=self.place.parent))
+            prefix = f".tailtrim-draft-{self.place.name}-"
+            _remove_abandoned(self.place.parent, prefix)
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=self.place.parent))
+            # The lock goes with the process, however that ends.
+            self._lock = os.open(self.path, os.O_RDONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
             # mkdtemp is private; a run directory is as open as any other.
             umask = os.umask(0)
             os.umask(umask)
@@ -124,6 +133,7 @@ class Draft:
     def __exit__(self, *_: object) -> None:
         """Remove what was not committed."""
         shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
 
     def _replaceable(self) -> bool:
         if not self.place.is_dir():
@@ -141,6 +151,23 @@ class Draft:
             self.path.rename(self.place)
         except OSError as error:
             raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+
+#: A younger draft may belong to a process that has not locked it yet.
+_ABANDONED_AFTER_S = 60
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove drafts whose process is gone."""
+    for draft in folder.glob(f"{glob.escape(prefix)}*"):
+        with suppress(OSError):
+            lock = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER_S:
+                    shutil.rmtree(draft)
+            finally:
+                os.close(lock)
 
 
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:

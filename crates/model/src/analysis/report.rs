@@ -174,27 +174,31 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
     };
     for (side, tap) in [("ingress", &run.ingress), ("egress", &run.egress)] {
         if let Some(damage) = tap.capture.damage() {
-            warn("damaged", 1, format!("{damage}; {} packets before it were used", tap.packets));
+            warn(
+                "damaged",
+                1,
+                format!("{damage}; {} packets before it were used", grouped(tap.packets)),
+            );
         }
         warn(
             "tap_drops",
             tap.capture.tap_drops().unwrap_or(0),
             format!(
                 "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
-                tap.capture.tap_drops().unwrap_or(0),
+                grouped(tap.capture.tap_drops().unwrap_or(0)),
             ),
         );
         warn(
             "unstamped",
             tap.unstamped,
-            format!("{} {side} packets have no stamp and take no part", tap.unstamped,),
+            format!("{} {side} packets have no stamp and take no part", grouped(tap.unstamped),),
         );
         warn(
             "out_of_order",
             tap.out_of_order,
             format!(
                 "{} {side} stamps lie before an earlier one; gaps and matches account for it",
-                tap.out_of_order,
+                grouped(tap.out_of_order),
             ),
         );
         warn(
@@ -202,7 +206,7 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
             tap.gaps.misplaced(),
             format!(
                 "{} {side} packets are too far out of order for their gaps to be counted",
-                tap.gaps.misplaced(),
+                grouped(tap.gaps.misplaced()),
             ),
         );
         warn(
@@ -210,7 +214,7 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
             tap.short_signatures,
             format!(
                 "{} {side} frames were cut so short that they may not match; record with a longer snap length",
-                tap.short_signatures,
+                grouped(tap.short_signatures),
             ),
         );
     }
@@ -221,7 +225,7 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
         format!(
             "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
          or shorten --window",
-            outcomes.duplicate,
+            grouped(outcomes.duplicate),
         ),
     );
     warn(
@@ -229,15 +233,16 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
         run.trimmed_lost,
         format!(
             "{} packets were lost within the trim and do not count; see them with --trim 0",
-            run.trimmed_lost,
+            grouped(run.trimmed_lost),
         ),
     );
     warn(
         "not_positive",
         run.latencies.not_positive,
         format!(
-            "{} of {samples} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
-            run.latencies.not_positive,
+            "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+            grouped(run.latencies.not_positive),
+            grouped(samples),
         ),
     );
     let overlap =
@@ -252,4 +257,16 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
         warn("no_samples", run.ingress.packets, text.to_owned());
     }
     warnings
+}
+
+/// A count as people read it: 1,234,567.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
 }

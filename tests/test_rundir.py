@@ -1,0 +1,71 @@
+"""Drafts of run directories: whole or not there, also after a crash."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tailtrim.rundir import Draft
+
+HOLD = """
+import sys, time
+from tailtrim.rundir import Draft
+with Draft(sys.argv[1]) as draft:
+    (draft.path / "half.parquet").write_bytes(b"x")
+    print(draft.path, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a process that holds a draft of ``tmp_path/run``; yields it and the draft."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        draft = process.stdout.readline().strip()
+        yield process, tmp_path / draft
+        process.kill()
+
+
+def age(path: Path) -> None:
+    """Make a draft older than the time that a process has to lock it."""
+    then = time.time() - 3600
+    os.utime(path, (then, then))
+
+
+def test_the_draft_of_a_killed_process_is_removed_by_the_next(
+    tmp_path: Path, holder: tuple[subprocess.Popen[str], Path]
+) -> None:
+    process, abandoned = holder
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert (abandoned / "half.parquet").exists()
+    age(abandoned)
+    with Draft(tmp_path / "run") as draft:
+        assert not abandoned.exists()
+        assert draft.path.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_draft_of_a_living_process_stays(
+    tmp_path: Path, holder: tuple[subprocess.Popen[str], Path]
+) -> None:
+    _, alive = holder
+    age(alive)
+    with Draft(tmp_path / "run"):
+        assert (alive / "half.parquet").exists()
+
+
+def test_what_is_no_draft_of_this_place_stays(tmp_path: Path) -> None:
+    others = [tmp_path / name for name in (".run.backup", ".tailtrim-draft-other-1", "run-2")]
+    for other in others:
+        other.mkdir()
+        age(other)
+    with Draft(tmp_path / "run"):
+        assert all(other.exists() for other in others)
