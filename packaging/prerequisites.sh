@@ -58,9 +58,9 @@ if [ -n "$missing" ]; then
 fi
 if [ "${1:-build}" = build ]; then
     version=$(cargo --version | cut -d' ' -f2)
-    oldest=$(printf '%s\n1.88.0\n' "$version" | sort -V | head -n1)
-    [ "$oldest" = 1.88.0 ] || {
-        echo "error: cargo $version is too old, expected 1.88 or later (rustup.rs, or Debian backports)" >&2
+    oldest=$(printf '%s\n1.89.0\n' "$version" | sort -V | head -n1)
+    [ "$oldest" = 1.89.0 ] || {
+        echo "error: cargo $version is too old, expected 1.89 or later (rustup.rs, or Debian backports)" >&2
         exit 2
     }
 fi

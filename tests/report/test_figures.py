@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from tailtrim import RunDirectory
 from tailtrim.report import distributions, figures, timelines
 from tailtrim.report.binning import binned, edges, thinned
 from tailtrim.report.figure import Axis
@@ -13,8 +15,7 @@ from tailtrim.report.writing import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from tailtrim import RunDirectory
+    from pathlib import Path
 
 
 def test_percentiles_are_the_samples_at_their_ranks(make_run: Callable[..., RunDirectory]) -> None:
@@ -50,6 +51,46 @@ def test_intervals_are_those_of_the_summary(testpmd: RunDirectory) -> None:
         if 1 / (1 - float(q.p)) <= testpmd.summary.samples
     ]
     assert drawn == listed
+
+
+def test_the_band_holds_the_line_and_opens_where_the_samples_give_no_bound(
+    testpmd: RunDirectory,
+) -> None:
+    figure = distributions.percentiles([Run(0, "run", testpmd)])
+    assert figure is not None
+    panel = figure.panels[0]
+    (band,) = panel.bands
+    assert (np.diff(band.x) > 0).all()
+    bounded = ~np.isnan(band.high)
+    assert (band.value[bounded] <= band.high[bounded]).all()
+    assert (np.nan_to_num(band.low, nan=0) <= band.value).all()
+    # Once there is no upper bound, there is none further out.
+    assert (np.diff(bounded.astype(int)) <= 0).all()
+    (x, foot, head), (open_x, open_foot, open_head) = band.parts(panel.y)
+    assert x[-1] == open_x[0] == band.x[bounded][-1]
+    assert open_x[-1] == band.x[-1]
+    assert (foot <= head).all()
+    assert (open_foot <= open_head).all()
+    assert (open_head == band.value[-open_head.size :]).all()
+
+
+def test_without_a_curve_the_listed_intervals_are_drawn(
+    testpmd: RunDirectory, tmp_path: Path
+) -> None:
+    older = shutil.copytree(testpmd.path, tmp_path / "older")
+    (older / "quantile.parquet").unlink()
+    run = RunDirectory(older)
+    figure = distributions.percentiles([Run(0, "run", run)])
+    assert figure is not None
+    assert figure.panels[0].bands == ()
+    assert any(interval.high is not None for interval in figure.panels[0].intervals)
+    svg = figures.render(figure, ["run"])["svg"].decode()
+    whole = distributions.percentiles([Run(0, "run", testpmd)])
+    assert whole is not None
+    # Whiskers have caps; a band has none.
+    assert svg.count("LineCollection") > figures.render(whole, ["run"])["svg"].decode().count(
+        "LineCollection"
+    )
 
 
 def test_a_histogram_counts_every_sample(testpmd: RunDirectory) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailtrim.report import units
 from tailtrim.report.binning import binned, edges, thinned, width_ns
-from tailtrim.report.figure import Axis, Figure, Interval, Line, Panel
+from tailtrim.report.figure import Axis, Band, Figure, Interval, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,10 +34,10 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
         key="hdr",
         title="Latency by percentile",
         caption=(
-            "Stepped as the samples are, and ending where they end. Bars are the"
-            f" {confidence} confidence intervals at the listed percentiles, with an arrow where"
-            " the samples give no upper bound; between them no interval is drawn. Paler beyond"
-            " the largest listed percentile that the samples support."
+            "Stepped as the samples are, and ending where they end. The band is the"
+            f" {confidence} confidence interval of each percentile; where the samples give no upper"
+            " bound, it lies below the line only and the line is paler. Marks are the listed"
+            " percentiles, hollow where they are not supported."
         ),
         panels=(
             Panel(
@@ -46,6 +45,7 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
                 y,
                 tuple(line for run in runs for line in _percentile_lines(run, x, y)),
                 tuple(interval for run in runs for interval in _intervals(run, y)),
+                tuple(band for run in runs for band in _bands(run, y)),
             ),
         ),
     )
@@ -58,10 +58,7 @@ def _percentile_lines(run: Run, x: Axis, y: Axis) -> Iterator[Line]:
     above = samples - (np.cumsum(counts) - counts)
     at = np.append(samples / above, float(samples))
     value = np.append(latencies, latencies[-1]) / y.unit_ns
-    limit = max(
-        (_nines(quantile.p) for quantile in run.summary.latency_ns.quantiles if quantile.supported),
-        default=1.0,
-    )
+    limit = _supported_to(run)
     split = int(np.searchsorted(at, limit, side="right"))
     joint = value[max(split - 1, 0)]
     if limit > 1:
@@ -72,9 +69,20 @@ def _percentile_lines(run: Run, x: Axis, y: Axis) -> Iterator[Line]:
         yield Line(run.index, *thinned(*pale, x, y), faded=True)
 
 
+def _supported_to(run: Run) -> float:
+    """Return 1/(1 - p) of the last percentile of which the samples give both bounds."""
+    curve = run.curve()
+    if curve is not None:
+        at, _, _, high_ns = curve
+        bounded = at[~np.isnan(high_ns)]
+        return float(bounded[-1]) if bounded.size else 1.0
+    quantiles = run.summary.latency_ns.quantiles
+    return max((units.nines(q.p) for q in quantiles if q.supported), default=1.0)
+
+
 def _intervals(run: Run, y: Axis) -> Iterator[Interval]:
     for quantile in run.summary.latency_ns.quantiles:
-        at = _nines(quantile.p)
+        at = units.nines(quantile.p)
         if quantile.value is not None and at <= run.summary.samples:
             yield Interval(
                 run.index,
@@ -85,9 +93,12 @@ def _intervals(run: Run, y: Axis) -> Iterator[Interval]:
             )
 
 
-def _nines(p: str) -> float:
-    rest = 1 - Decimal(p)
-    return float(1 / rest) if rest else float("inf")
+def _bands(run: Run, y: Axis) -> Iterator[Band]:
+    curve = run.curve()
+    if curve is not None:
+        within = curve[0] <= run.summary.samples
+        at, *times_ns = (column[within] for column in curve)
+        yield Band(run.index, at, *(column / y.unit_ns for column in times_ns))
 
 
 def histogram(runs: Sequence[Run]) -> Figure | None:

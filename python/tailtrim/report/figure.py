@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
+if TYPE_CHECKING:
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -102,6 +102,32 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """Confidence intervals along a line of values; NaN where the samples give no bound."""
+
+    run: int
+    x: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def parts(self, axis: Axis) -> tuple[tuple[Floats, Floats, Floats], ...]:
+        """Return x, foot and head of the bounded part and of the part that is open above.
+
+        A missing lower bound is the foot of the axis. The open part reaches from the lower bound
+        to the value: up to the head of the axis it would bury the other runs of an overlay.
+        """
+        low = np.maximum(np.nan_to_num(self.low, nan=axis.low), axis.low)
+        bounded = np.flatnonzero(~np.isnan(self.high))
+        end = int(bounded[-1]) + 1 if bounded.size else 0
+        bounded_part, open_part = slice(end), slice(max(end - 1, 0), None)
+        return (
+            (self.x[bounded_part], low[bounded_part], self.high[bounded_part]),
+            (self.x[open_part], low[open_part], self.value[open_part]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One pair of axes."""
 
@@ -109,6 +135,7 @@ class Panel:
     y: Axis
     lines: tuple[Line, ...]
     intervals: tuple[Interval, ...] = ()
+    bands: tuple[Band, ...] = ()
     title: str = ""
 
 

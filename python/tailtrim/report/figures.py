@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figure import Axis, Figure, Interval, Line, Scale
+    from tailtrim.report.figure import Axis, Band, Figure, Interval, Line, Scale
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
@@ -66,6 +66,11 @@ _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
 _MANY_POINTS = 2_000
+_FEW_POINTS = 500
+# Of the bounded and of the open part of a band.
+_BAND_ALPHA = (0.22, 0.09)
+# Clouds of points are images within the drawing: as paths they take half a megabyte.
+_CLOUD_DPI = 300
 
 
 def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
@@ -77,7 +82,7 @@ def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
         contents = {}
         for suffix, metadata in _METADATA.items():
             file = io.BytesIO()
-            canvas.savefig(file, format=suffix, metadata=metadata)
+            canvas.savefig(file, format=suffix, metadata=metadata, dpi=_CLOUD_DPI)
             contents[suffix] = file.getvalue()
             # What the first found for the places of things holds for the second.
             canvas.set_layout_engine("none")
@@ -93,8 +98,11 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
         axes.grid(visible=True)
         for line in panel.lines:
             _line(axes, line, panel.y)
+        for band in panel.bands:
+            _band(axes, band, panel.y)
+        banded = {band.run for band in panel.bands}
         for interval in panel.intervals:
-            _interval(axes, interval, panel.y)
+            _interval(axes, interval, panel.y, whiskers=interval.run not in banded)
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -116,7 +124,16 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
     y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
     if line.draw == "points":
         size = 1.6 if line.x.size > _MANY_POINTS else 2.6
-        axes.plot(line.x, y, marker, color=colour, markersize=size, markeredgewidth=0, alpha=0.75)
+        axes.plot(
+            line.x,
+            y,
+            marker,
+            color=colour,
+            markersize=size,
+            markeredgewidth=0,
+            alpha=0.75,
+            rasterized=line.x.size > _FEW_POINTS,
+        )
         return
     pattern = dash(line.run, line.part)
     axes.plot(
@@ -133,11 +150,30 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
     )
 
 
-def _interval(axes: Axes, interval: Interval, y_axis: Axis) -> None:
+def _band(axes: Axes, band: Band, y_axis: Axis) -> None:
+    colour = LIGHT[band.run % len(LIGHT)]
+    for (x, low, high), alpha in zip(band.parts(y_axis), _BAND_ALPHA, strict=False):
+        axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1.5)
+
+
+def _interval(axes: Axes, interval: Interval, y_axis: Axis, *, whiskers: bool) -> None:
     colour = LIGHT[interval.run % len(LIGHT)]
     marker = MARKERS[interval.run % len(MARKERS)]
     low = y_axis.low if interval.low is None else interval.low
     bounded = interval.high is not None
+    if not whiskers:
+        fill = colour if bounded else "white"
+        axes.plot(
+            interval.x,
+            interval.value,
+            marker,
+            color=colour,
+            markersize=3.6,
+            markerfacecolor=fill,
+            markeredgewidth=0.8,
+            zorder=4,
+        )
+        return
     axes.errorbar(
         interval.x,
         interval.value,

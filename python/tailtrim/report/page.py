@@ -170,6 +170,13 @@ def _panel(panel: Panel) -> dict[str, Any]:
             [interval.run, *map(_number, (interval.x, interval.value, interval.low, interval.high))]
             for interval in panel.intervals
         ],
+        "bands": [
+            {
+                "run": band.run,
+                "parts": [[_numbers(values) for values in part] for part in band.parts(panel.y)],
+            }
+            for band in panel.bands
+        ],
     }
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
+from tailtrim.report.units import nines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tailtrim.report.figure import Integers
+    from tailtrim.report.figure import Floats, Integers
     from tailtrim.rundir import RunDirectory
     from tailtrim.summary import Summary
 
@@ -36,6 +37,25 @@ class Run:
         """Latencies in ns, ascending, and how often each occurred."""
         latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
         return latencies, counts
+
+    def curve(self) -> tuple[Floats, Floats, Floats, Floats] | None:
+        """Return 1/(1 - p), value and both bounds in ns (NaN: none) along the whole curve.
+
+        ``None`` for a directory that an older version wrote.
+        """
+        if not (self.directory.path / "quantile.parquet").exists():
+            return None
+        table = self.directory.table("quantile")
+        try:
+            value, low, high = (
+                table[name].cast("float64").fill_null(float("nan")).to_numpy()
+                for name in ("value_ns", "low_ns", "high_ns")
+            )
+            at = np.asarray([nines(p) for p in table["p"].to_pylist()], dtype=np.float64)
+        except KeyError as error:
+            message = f"{self.directory.path}: a table lacks the column {error}"
+            raise RunDirectoryError(message) from error
+        return at, value, low, high
 
     def worst(self) -> tuple[Integers, Integers]:
         """Ingress stamps in ns and latencies in ns of the worst packets."""

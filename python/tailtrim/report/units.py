@@ -169,3 +169,14 @@ def printable(text: str) -> str:
         else sign.encode("unicode_escape").decode("ascii")
         for sign in text
     )
+
+
+def nines(p: str) -> float:
+    """Return 1/(1 - p) of a probability in decimal text.
+
+    >>> nines("0.999")
+    1000.0
+
+    """
+    rest = 1 - Decimal(p)
+    return float(1 / rest) if rest else float("inf")

@@ -52,7 +52,28 @@
     u.ctx.restore();
   }
 
-  // Markers, whiskers, and an arrow where there is no upper bound.
+  // Behind the lines; the part without an upper bound is paler.
+  function bands(u, panel) {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const { run, parts } of panel.bands) {
+      if (hidden.has(run)) continue;
+      ctx.fillStyle = colour(run);
+      parts.forEach(([x, low, high], part) => {
+        const path = new Path2D();
+        x.forEach((at, i) => path.lineTo(u.valToPos(at, "x", true), u.valToPos(high[i], "y", true)));
+        for (let i = x.length - 1; i >= 0; i--) path.lineTo(u.valToPos(x[i], "x", true), u.valToPos(low[i], "y", true));
+        ctx.globalAlpha = part ? .1 : .24;
+        ctx.fill(path);
+      });
+    }
+    ctx.restore();
+  }
+
+  // Markers; without a band also whiskers, and an arrow where there is no upper bound.
   function intervals(u, panel) {
     const { ctx, bbox } = u;
     const pixel = devicePixelRatio;
@@ -62,6 +83,7 @@
     ctx.clip();
     ctx.lineWidth = 1.3 * pixel;
     ctx.setLineDash([]);
+    const banded = new Set(panel.bands.map((band) => band.run));
     for (const [run, at, value, low, high] of panel.intervals) {
       if (hidden.has(run)) continue;
       const x = u.valToPos(at, "x", true);
@@ -70,13 +92,15 @@
       const head = high === null ? y - 20 * pixel : u.valToPos(high, "y", true);
       const cap = 3.5 * pixel;
       ctx.strokeStyle = colour(run);
-      ctx.beginPath();
-      ctx.moveTo(x, foot);
-      ctx.lineTo(x, head);
-      if (low !== null) { ctx.moveTo(x - cap, foot); ctx.lineTo(x + cap, foot); }
-      if (high === null) { ctx.moveTo(x - cap, head + 1.6 * cap); ctx.lineTo(x, head); ctx.lineTo(x + cap, head + 1.6 * cap); }
-      else { ctx.moveTo(x - cap, head); ctx.lineTo(x + cap, head); }
-      ctx.stroke();
+      if (!banded.has(run)) {
+        ctx.beginPath();
+        ctx.moveTo(x, foot);
+        ctx.lineTo(x, head);
+        if (low !== null) { ctx.moveTo(x - cap, foot); ctx.lineTo(x + cap, foot); }
+        if (high === null) { ctx.moveTo(x - cap, head + 1.6 * cap); ctx.lineTo(x, head); ctx.lineTo(x + cap, head + 1.6 * cap); }
+        else { ctx.moveTo(x - cap, head); ctx.lineTo(x + cap, head); }
+        ctx.stroke();
+      }
       const path = new Path2D();
       SHAPES[data.looks[run].marker](path, x, y, 3.6 * pixel);
       ctx.fillStyle = high === null ? css("--paper") : colour(run);
@@ -128,6 +152,9 @@
     },
   });
 
+  // A label ends with its unit in brackets, if it has one.
+  const unit = (axis) => { const found = /\(([^()]+)\)$/.exec(axis.label); return found ? ` ${found[1]}` : ""; };
+
   function tell(u, panel, readout) {
     const { left } = u.cursor;
     if (left === undefined || left === null || left < 0) { readout.textContent = ""; return; }
@@ -137,9 +164,9 @@
       if (hidden.has(line.run)) continue;
       const value = valueAt(line, x);
       if (value === null || value === undefined) continue;
-      shown.set(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""}`, number(value));
+      shown.set(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""}`, `${number(value)}${unit(panel.y)}`);
     }
-    const at = panel.x.scale === "nines" ? nines(x) : number(x);
+    const at = panel.x.scale === "nines" ? nines(x) : `${number(x)}${unit(panel.x)}`;
     readout.textContent = `${at}: ${[...shown].map(([name, value]) => `${name} ${value}`).join(" · ")}`;
   }
 
@@ -178,6 +205,7 @@
       }))],
       hooks: {
         init: [(self) => Object.assign(self, { lines, zoomed: {} })],
+        drawAxes: [(self) => bands(self, panel)],
         draw: [(self) => { markers(self); intervals(self, panel); self.root.dataset.drawn = ""; }],
         setCursor: [(self) => tell(self, panel, readout)],
         setSelect: [(self) => zoom(self)],
