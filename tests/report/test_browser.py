@@ -98,7 +98,8 @@ def test_every_panel_is_drawn(
     panels = 9
     assert html.count("<canvas") == panels + len(["testpmd", "lossy"])
     assert len(re.findall(r"data-drawn", html.partition('id="data"')[0])) == panels
-    assert re.search(r'"readout":"[\d.]+( s)?: testpmd [\d.]+ µs"', title)
+    assert re.search(r'id="trouble"[^>]* hidden', html)
+    assert "Theme: system" in html
 
 
 def test_it_zooms_resets_reads_and_hides(
@@ -109,7 +110,4 @@ def test_it_zooms_resets_reads_and_hides(
     page.write_text(html.replace("</body>", ACT + "</body>"), "utf-8")
     (title,) = re.findall(r"<title>(.*)</title>", dom(page))
     assert '"zooms":true,"resets":true,"hides":true' in title
-    assert re.search(
-        r'"readout":"[\d.]+: testpmd [\d.]+ \\u00b5s"|"readout":"[\d.]+ s?: testpmd [\d.]+ µs"',
-        title,
-    )
+    assert re.search(r'"readout":"[\d.]+( s)?: testpmd [\d.]+ µs"', title)
