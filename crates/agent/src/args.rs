@@ -13,13 +13,19 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 3 not possible on this host, \
+     4 broke while running.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Match an ingress and an egress capture; prints the summary as JSON.
     Analyze(Analyze),
+    /// Send probes on a schedule.
+    Generate(crate::generate::Generate),
+    /// Capture at the taps of a device under test.
+    Capture(crate::capture::Capture),
+    /// Forward frames between two ports, with a known delay if asked to.
+    Forward(crate::forward::Forward),
 }
 
 /// Match an ingress and an egress capture; prints the summary as JSON.
@@ -79,7 +85,7 @@ pub(crate) enum Stamps {
 }
 
 /// Decimal seconds as nanoseconds, exactly.
-fn nanoseconds(text: &str) -> Result<i64, String> {
+pub(crate) fn nanoseconds(text: &str) -> Result<i64, String> {
     let expected = || format!("{text:?} is no time, expected seconds such as 5 or 0.25");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.len() > 9 {

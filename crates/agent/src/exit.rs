@@ -11,6 +11,10 @@ pub(crate) enum Exit {
     Negative = 1,
     /// The request or its input is wrong (clap uses the same for its own errors).
     Usage = 2,
+    /// This host cannot do it: no permission, no such interface, a kernel that lacks something.
+    Impossible = 3,
+    /// It worked, and then something broke: an interface that went, a disk that is full.
+    Disturbed = 4,
 }
 
 impl From<Exit> for ExitCode {

@@ -5,7 +5,12 @@
 
 mod analyze;
 mod args;
+mod capture;
+mod events;
 mod exit;
+mod forward;
+mod generate;
+mod stop;
 
 use args::{Args, Verb};
 use clap::Parser;
@@ -15,5 +20,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match args.verb {
         Verb::Analyze(request) => analyze::run(&request).into(),
+        Verb::Generate(request) => generate::run(&request).into(),
+        Verb::Capture(request) => capture::run(&request).into(),
+        Verb::Forward(request) => forward::run(&request).into(),
     }
 }

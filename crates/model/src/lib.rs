@@ -16,3 +16,4 @@ pub mod matching;
 pub mod signature;
 pub mod stats;
 pub mod summary;
+pub mod traffic;

@@ -9,6 +9,7 @@ mod mscap;
 mod pcap;
 mod pcapng;
 mod record;
+pub mod write;
 
 pub use error::CaptureError;
 pub use input::{Input, Streamed, Whole};

@@ -1,0 +1,135 @@
+//! `tailtrim-agent capture`.
+
+use crate::args::nanoseconds;
+use crate::events::{self, Progress, exit_of, failed};
+use crate::exit::Exit;
+use crate::stop::{self, Ending};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use tailtrim_linux::capture::{Sink, TapError, Tapped, tap};
+use tailtrim_linux::port::{PacketPort, PortName, Receiving};
+
+/// Bytes of kernel memory for frames that wait for this process, at each tap.
+const RING_BYTES: usize = 64 << 20;
+
+/// Capture at the taps of a device under test, each into a nanosecond pcap.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5\n  \
+    tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C")]
+pub(crate) struct Capture {
+    /// What to call the capture, and the interface that it is of; once for each tap
+    #[arg(long = "tap", required = true, value_name = "NAME=IFACE", value_parser = parse_tap)]
+    pub(crate) taps: Vec<(String, PortName)>,
+    /// Directory for NAME.pcap; created if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Bytes to keep of each frame
+    #[arg(long, value_name = "BYTES", default_value = "96", value_parser = clap::value_parser!(u32).range(14..=9_018))]
+    pub(crate) snap: u32,
+    /// Compress
+    #[arg(long)]
+    pub(crate) zstd: bool,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    pub(crate) stop_after: Option<i64>,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+#[derive(Serialize)]
+struct Report {
+    taps: BTreeMap<String, Tapped>,
+}
+
+/// Runs the verb and prints its events.
+pub(crate) fn run(request: &Capture) -> Exit {
+    let snap = request.snap as usize;
+    if let Err(error) = std::fs::create_dir_all(&request.out) {
+        let message = format!("{}: cannot be created: {error}", request.out.display());
+        return failed(&message, Exit::Usage);
+    }
+    let mut opened = Vec::new();
+    for (name, interface) in &request.taps {
+        let path =
+            request.out.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" }));
+        let sink = match Sink::create(&path, request.zstd) {
+            Ok(sink) => sink,
+            Err(error) => {
+                let message = format!("{}: cannot be written: {error}", path.display());
+                return failed(&message, Exit::Usage);
+            }
+        };
+        let slots = RING_BYTES / (snap + 96).next_power_of_two();
+        match PacketPort::receiver(interface, Receiving { snap, slots }) {
+            Ok(port) => opened.push((name.clone(), path, sink, port)),
+            Err(error) => return failed(&error.to_string(), exit_of(&error)),
+        }
+    }
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    if let Some(ns) = request.stop_after {
+        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
+    }
+    let seen = Arc::new(AtomicU64::new(0));
+    events::ready();
+    let progress = Progress::start(Arc::clone(&seen));
+    let threads: Vec<_> = opened
+        .into_iter()
+        .enumerate()
+        .map(|(number, (name, path, sink, mut port))| {
+            // The first tap stands for all of them in the progress.
+            let seen = if number == 0 { Arc::clone(&seen) } else { Arc::default() };
+            let ended = OnEnd(Arc::clone(&stopped));
+            thread::spawn(move || (name, tap(&mut port, sink, &path, snap, &ended.0, &seen)))
+        })
+        .collect();
+    let mut taps = BTreeMap::new();
+    let mut problem = None;
+    for thread in threads {
+        match thread.join() {
+            Ok((name, Ok(tapped))) => {
+                taps.insert(name, tapped);
+            }
+            Ok((name, Err(error))) => problem = Some((name, error)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    drop(progress);
+    match problem {
+        None => events::result("tailtrim.capture/1", &Report { taps }),
+        Some((name, TapError::Port(error))) => {
+            failed(&format!("tap {name}: {error}"), exit_of(&error))
+        }
+        Some((name, error)) => failed(&format!("tap {name}: {error}"), Exit::Disturbed),
+    }
+}
+
+/// One tap that ends, ends all.
+struct OnEnd(Arc<AtomicBool>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// `ingress=eth1`
+fn parse_tap(text: &str) -> Result<(String, PortName), String> {
+    let (name, port) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?}: expected NAME=IFACE such as ingress=eth1"))?;
+    let plain = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if !plain {
+        return Err(format!("{name:?}: expected a name of letters, digits, - and _"));
+    }
+    Ok((name.to_owned(), port.parse().map_err(|error| format!("{error}"))?))
+}

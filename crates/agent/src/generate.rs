@@ -1,0 +1,235 @@
+//! `tailtrim-agent generate`.
+
+use crate::args::nanoseconds;
+use crate::events::{self, exit_of, failed};
+use crate::exit::Exit;
+use crate::stop::Ending;
+use clap::builder::NonEmptyStringValueParser;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate};
+use tailtrim_linux::host::Placement;
+use tailtrim_linux::port::{PacketPort, Port, PortName, mac};
+use tailtrim_linux::source::{self, Reading};
+use tailtrim_model::signature::{Rewrites, Signer};
+use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
+
+/// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness told.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent generate --port eth1 --rate 100kpps --stop-after 5s\n  \
+    tailtrim-agent generate --port eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --stop-after 1000000\n  \
+    tailtrim-agent generate --port eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
+pub(crate) struct Generate {
+    /// Where to send: an interface
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) port: PortName,
+    /// Packets such as 120kpps, or bits on the wire such as 1Gbit/s
+    #[arg(long)]
+    pub(crate) rate: Option<Rate>,
+    /// cbr, poisson, burst:N, jitter:SHARE or replay:CAPTURE[:SCALE]
+    #[arg(long, default_value = "cbr", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) schedule: String,
+    /// Bytes of a frame with FCS, a list that repeats, or imix
+    #[arg(long, default_value = "64", value_name = "BYTES")]
+    pub(crate) frame_bytes: Sizes,
+    /// When to stop: a time such as 5s, or a number of packets
+    #[arg(long, value_name = "TIME|PACKETS", value_parser = stop)]
+    pub(crate) stop_after: Option<Stop>,
+    /// Flows, told apart by their source ports
+    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) flows: u16,
+    /// Seed of the schedule
+    #[arg(long, default_value = "1")]
+    pub(crate) seed: u64,
+    /// Source MAC address [default: that of the interface]
+    #[arg(long, value_parser = parse_mac, value_name = "MAC")]
+    pub(crate) src_mac: Option<[u8; 6]>,
+    /// Destination MAC address
+    #[arg(long, value_parser = parse_mac, value_name = "MAC", default_value = "02:00:00:00:00:02")]
+    pub(crate) dst_mac: [u8; 6],
+    /// Source address, IPv4 or IPv6
+    #[arg(long, value_name = "IP", default_value = "198.18.0.1")]
+    pub(crate) src_ip: IpAddr,
+    /// Destination address, of the same kind
+    #[arg(long, value_name = "IP", default_value = "198.19.0.1")]
+    pub(crate) dst_ip: IpAddr,
+    /// UDP source port of the first flow
+    #[arg(long, value_name = "PORT", default_value = "10000")]
+    pub(crate) src_port: u16,
+    /// UDP destination port
+    #[arg(long, value_name = "PORT", default_value = "20000")]
+    pub(crate) dst_port: u16,
+    /// 802.1Q VLAN
+    #[arg(long, value_parser = clap::value_parser!(u16).range(0..4096))]
+    pub(crate) vlan: Option<u16>,
+    /// Differentiated services code point
+    #[arg(long, default_value = "0", value_parser = clap::value_parser!(u8).range(0..64))]
+    pub(crate) dscp: u8,
+    /// CPU to run on
+    #[arg(long)]
+    pub(crate) cpu: Option<usize>,
+    /// Run under SCHED_FIFO
+    #[arg(long)]
+    pub(crate) fifo: bool,
+    /// Write sequence number, intended and actual departure of each probe (ns, little-endian i64)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) log: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schedule: String,
+    rate: Option<String>,
+    frame_bytes: String,
+    flows: u16,
+    seed: u64,
+    #[serde(flatten)]
+    generated: &'a Generated,
+    host: &'a Placement,
+}
+
+/// Runs the verb and prints its events.
+pub(crate) fn run(request: &Generate) -> Exit {
+    let (schedule, builder) = match (schedule(request), builder(request)) {
+        (Ok(schedule), Ok(builder)) => (schedule, builder),
+        (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
+    };
+    let mut port = match PacketPort::sender(&request.port) {
+        Ok(port) => port,
+        Err(error) => return failed(&error.to_string(), exit_of(&error)),
+    };
+    let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
+    let most = port.capabilities().most_bytes;
+    if largest > most {
+        let message = format!(
+            "{}: carries frames of up to {} bytes (with FCS), not {}: raise its MTU",
+            request.port,
+            most + 4,
+            largest + 4
+        );
+        return failed(&message, Exit::Usage);
+    }
+    let mut log = match request.log.as_deref().map(create).transpose() {
+        Ok(log) => log,
+        Err(error) => return failed(&error, Exit::Usage),
+    };
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    let host = match Placement::take(request.cpu, request.fifo) {
+        Ok(host) => host,
+        Err(error) => return failed(&error.to_string(), Exit::Usage),
+    };
+    let load = Load {
+        schedule,
+        sizes: request.frame_bytes.clone(),
+        builder,
+        stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
+    };
+    let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
+    match generate(&mut port, load, log, &stopped, events::ready) {
+        Ok(generated) => {
+            let report = Report {
+                schedule: request.schedule.clone(),
+                rate: request.rate.map(|rate| rate.to_string()),
+                frame_bytes: request.frame_bytes.to_string(),
+                flows: request.flows,
+                seed: request.seed,
+                generated: &generated,
+                host: &host,
+            };
+            events::result("tailtrim.generator/1", &report)
+        }
+        Err(GenerateError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
+        Err(error) => failed(&error.to_string(), Exit::Disturbed),
+    }
+}
+
+fn create(path: &Path) -> Result<BufWriter<File>, String> {
+    File::create(path)
+        .map(|file| BufWriter::with_capacity(1 << 20, file))
+        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+}
+
+fn schedule(request: &Generate) -> Result<Schedule, String> {
+    if let Some(replay) = request.schedule.strip_prefix("replay:") {
+        let (path, scale) = match replay.rsplit_once(':') {
+            Some((path, scale)) if scale.parse::<f64>().is_ok() => (path, scale),
+            _ => (replay, "1"),
+        };
+        let thousandths = (scale.parse::<f64>().unwrap_or(1.0) * 1e3).round();
+        if !(1.0..=1e9).contains(&thousandths) {
+            return Err(format!("schedule {:?}: a scale from 0.001 to 1000000", request.schedule));
+        }
+        return Ok(Schedule::replay(stamps(Path::new(path))?, thousandths as u64));
+    }
+    let pattern: Pattern = request.schedule.parse().map_err(|error| format!("{error}"))?;
+    let rate = request
+        .rate
+        .ok_or("--rate is missing: packets such as 120kpps, or bits such as 1Gbit/s")?;
+    Ok(Schedule::new(&pattern, rate.interval_ns(request.frame_bytes.mean()), request.seed))
+}
+
+/// The stamps of a capture.
+fn stamps(path: &Path) -> Result<Vec<i64>, String> {
+    let mut source = source::open(path, Reading::default()).map_err(|error| error.to_string())?;
+    let signer = Signer::new(Rewrites::default());
+    let (mut batch, mut stamps) = (Vec::new(), Vec::new());
+    while source.capture.read(&signer, &mut batch).map_err(|error| error.to_string())? {
+        stamps.extend(batch.iter().filter(|record| record.stamped).map(|record| record.stamp_ns));
+    }
+    Ok(stamps)
+}
+
+fn builder(request: &Generate) -> Result<Builder, String> {
+    let ip = match (request.src_ip, request.dst_ip) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => Ip::V4(source, destination),
+        (IpAddr::V6(source), IpAddr::V6(destination)) => Ip::V6(source, destination),
+        _ => return Err("--src-ip and --dst-ip: one is IPv4, the other IPv6".to_owned()),
+    };
+    let source_mac = match request.src_mac {
+        Some(mac) => mac,
+        None => mac(&request.port).map_err(|error| error.to_string())?,
+    };
+    let addressing = Addressing {
+        source_mac,
+        destination_mac: request.dst_mac,
+        vlan: request.vlan,
+        ip,
+        dscp: request.dscp,
+        source_port: request.src_port,
+        destination_port: request.dst_port,
+        flows: request.flows,
+    };
+    let least = request.frame_bytes.distinct().into_iter().min().unwrap_or(0);
+    Builder::new(addressing, least).map_err(|error| error.to_string())
+}
+
+/// `5s`, `0.25s` or a number of packets.
+fn stop(text: &str) -> Result<Stop, String> {
+    if let Some(seconds) = text.strip_suffix('s') {
+        return nanoseconds(seconds).map(|ns| Stop::After(ns.cast_unsigned()));
+    }
+    text.parse()
+        .map(Stop::Packets)
+        .map_err(|_| format!("{text:?}: expected a time such as 5s, or a number of packets"))
+}
+
+/// `02:00:00:00:00:01`
+pub(crate) fn parse_mac(text: &str) -> Result<[u8; 6], String> {
+    let bytes: Vec<u8> = text
+        .split(':')
+        .map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2))
+        .collect::<Option<_>>()
+        .unwrap_or_default();
+    bytes
+        .try_into()
+        .map_err(|_| format!("{text:?}: expected a MAC address such as 02:00:00:00:00:01"))
+}

@@ -1,0 +1,45 @@
+//! What ends a verb: SIGINT, SIGTERM, the end of standard input, the death of the parent, a time.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tailtrim_linux::host;
+
+/// How a verb that runs for a while ends.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ending {
+    /// End when standard input does, or the parent process
+    #[arg(long)]
+    pub(crate) until_eof: bool,
+}
+
+impl Ending {
+    /// The flag that is set when the verb is to end.
+    pub(crate) fn watch(&self) -> io::Result<Arc<AtomicBool>> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        if self.until_eof {
+            host::end_with_parent();
+            let stopped = Arc::clone(&stopped);
+            thread::spawn(move || {
+                let mut rest = [0; 64];
+                while matches!(io::stdin().read(&mut rest), Ok(1..)) {}
+                stopped.store(true, Ordering::Release);
+            });
+        }
+        Ok(stopped)
+    }
+}
+
+/// Sets the flag after this time.
+pub(crate) fn after(time: Duration, stopped: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        thread::sleep(time);
+        stopped.store(true, Ordering::Release);
+    });
+}

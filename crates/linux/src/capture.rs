@@ -1,0 +1,142 @@
+//! Capturing at a tap: what a port receives, into a nanosecond pcap.
+
+use crate::port::{Counters, Port, PortError};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tailtrim_model::capture::write::{header, record_header};
+
+/// Frames taken from the port in one go.
+const BATCH: usize = 256;
+/// How soon the end is noticed when nothing comes.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// What a tap saw.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tapped {
+    /// Frames written.
+    pub packets: u64,
+    /// Their bytes on the wire, without FCS.
+    pub bytes: u64,
+    /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
+    /// device under test.
+    pub dropped: u64,
+    /// Frames without a stamp; they are written with the stamp 0.
+    pub unstamped: u64,
+    /// Where stamps were taken.
+    pub stamps: crate::port::Stamping,
+    /// The capture.
+    pub file: PathBuf,
+}
+
+/// Why a capture ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum TapError {
+    /// The port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The file: what was written before is kept.
+    #[error("{path}: cannot be written after {packets} frames: {source}")]
+    Write {
+        /// The capture.
+        path: PathBuf,
+        /// Frames before.
+        packets: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// A capture file being written.
+pub enum Sink {
+    /// As it is.
+    Plain(BufWriter<File>),
+    /// Compressed by zstd.
+    Zstd(BufWriter<zstd::Encoder<'static, File>>),
+}
+
+impl Sink {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path, zstd: bool) -> io::Result<Self> {
+        let file = File::create(path)?;
+        const BUFFER: usize = 1 << 20;
+        Ok(if zstd {
+            Self::Zstd(BufWriter::with_capacity(BUFFER, zstd::Encoder::new(file, 1)?))
+        } else {
+            Self::Plain(BufWriter::with_capacity(BUFFER, file))
+        })
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.write_all(bytes),
+            Self::Zstd(file) => file.write_all(bytes),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Plain(mut file) => file.flush(),
+            Self::Zstd(file) => {
+                file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes what the port receives until `stopped`; then what is still waiting in the port. `seen` counts
+/// the frames meanwhile.
+///
+/// # Errors
+/// [`TapError`].
+pub fn tap(
+    port: &mut dyn Port,
+    mut sink: Sink,
+    path: &Path,
+    snap: usize,
+    stopped: &AtomicBool,
+    seen: &AtomicU64,
+) -> Result<Tapped, TapError> {
+    let mut packets = 0;
+    let failed = |packets| move |source| TapError::Write { path: path.to_owned(), packets, source };
+    sink.write_all(&header(snap as u32)).map_err(failed(0))?;
+    loop {
+        let ending = stopped.load(Ordering::Acquire);
+        let mut written = Ok(());
+        let count = port.receive(BATCH, &mut |frame| {
+            if written.is_err() {
+                return;
+            }
+            let kept = &frame.bytes[..frame.bytes.len().min(snap)];
+            let stamp_ns = frame.stamp.map_or(0, |stamp| stamp.ns);
+            let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
+            written = sink.write_all(&head).and_then(|()| sink.write_all(kept));
+            packets += u64::from(written.is_ok());
+        })?;
+        written.map_err(failed(packets))?;
+        seen.store(packets, Ordering::Relaxed);
+        if count == 0 {
+            if ending {
+                break;
+            }
+            port.wait(WAIT)?;
+        }
+    }
+    sink.finish().map_err(failed(packets))?;
+    let Counters { received_bytes, dropped, unstamped, .. } = port.counters()?;
+    Ok(Tapped {
+        packets,
+        bytes: received_bytes,
+        dropped,
+        unstamped,
+        stamps: port.capabilities().stamping,
+        file: path.to_owned(),
+    })
+}

@@ -1,0 +1,94 @@
+//! Ports that end in each other, within one process: for tests, and to measure what is not the network.
+
+use super::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
+use crate::sys::clock;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A frame under way: when it was sent, and its bytes.
+type Queued = (i64, Vec<u8>);
+
+#[derive(Debug, Default)]
+struct Lane {
+    frames: Mutex<VecDeque<Queued>>,
+    arrived: Condvar,
+}
+
+impl Lane {
+    /// A panic of the other side leaves the queue as it was.
+    fn frames(&self) -> MutexGuard<'_, VecDeque<Queued>> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One end of a pair.
+#[derive(Debug)]
+pub struct MemoryPort {
+    incoming: Arc<Lane>,
+    outgoing: Arc<Lane>,
+    room: usize,
+    counters: Counters,
+}
+
+/// Two ports, each of which receives what the other sends. So many frames may be under way each way.
+#[must_use]
+pub fn memory_pair(room: usize) -> (MemoryPort, MemoryPort) {
+    let (there, back) = (Arc::new(Lane::default()), Arc::new(Lane::default()));
+    let port = |incoming: &Arc<Lane>, outgoing: &Arc<Lane>| MemoryPort {
+        incoming: Arc::clone(incoming),
+        outgoing: Arc::clone(outgoing),
+        room,
+        counters: Counters::default(),
+    };
+    (port(&back, &there), port(&there, &back))
+}
+
+impl Port for MemoryPort {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { stamping: Stamping::Process, most_bytes: 9_014, most_frames: self.room }
+    }
+
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        let mut count = 0;
+        while count < most {
+            let Some((ns, bytes)) = self.incoming.frames().pop_front() else { break };
+            self.counters.received += 1;
+            self.counters.received_bytes += bytes.len() as u64;
+            let stamp = Some(Stamp { ns, stamping: Stamping::Process });
+            take(Received { bytes: &bytes, length: bytes.len(), stamp });
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        let mut queue = self.outgoing.frames();
+        let sent = frames.len().min(self.room.saturating_sub(queue.len()));
+        for frame in &frames[..sent] {
+            queue.push_back((clock::realtime_ns(), frame.to_vec()));
+            self.counters.sent_bytes += frame.len() as u64;
+        }
+        drop(queue);
+        self.counters.sent += sent as u64;
+        self.counters.refused += (frames.len() - sent) as u64;
+        self.outgoing.arrived.notify_one();
+        Ok(sent)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
+        let frames = self.incoming.frames();
+        let waited =
+            self.incoming.arrived.wait_timeout_while(frames, timeout, |frames| frames.is_empty());
+        let (frames, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Ok(!frames.is_empty())
+    }
+
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        Ok(self.counters)
+    }
+}

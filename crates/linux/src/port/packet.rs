@@ -1,0 +1,189 @@
+//! AF_PACKET: works with every interface, and unprivileged within a user namespace.
+
+use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
+use crate::sys::packet::{self, Ring, STAMPED_BY_HARDWARE, Slot, Socket};
+use std::io;
+use std::time::Duration;
+
+/// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
+const HEADERS: usize = 14 + 4;
+/// Where a VLAN tag stands in a frame.
+const TAG_AT: usize = 12;
+/// Most frames in one system call: more gain nothing and make the first of them wait.
+const BATCH: usize = 64;
+
+/// Frames of an interface by AF_PACKET.
+#[derive(Debug)]
+pub struct PacketPort {
+    name: String,
+    socket: Socket,
+    ring: Option<Ring>,
+    most_bytes: usize,
+    hardware: bool,
+    counters: Counters,
+    /// A frame with its tag put back.
+    tagged: Vec<u8>,
+}
+
+/// How much to keep of received frames.
+#[derive(Debug, Clone, Copy)]
+pub struct Receiving {
+    /// Bytes of a frame; the rest is cut.
+    pub snap: usize,
+    /// Frames that may wait for this process.
+    pub slots: usize,
+}
+
+impl PacketPort {
+    /// Opens a port that only sends.
+    ///
+    /// # Errors
+    /// [`PortError::Open`].
+    pub fn sender(name: &PortName) -> Result<Self, PortError> {
+        Self::open(name, None)
+    }
+
+    /// Opens a port that sends and receives. Frames that come in are received from now on, also those to
+    /// other addresses; those that this host sends are not.
+    ///
+    /// # Errors
+    /// [`PortError::Open`].
+    pub fn receiver(name: &PortName, receiving: Receiving) -> Result<Self, PortError> {
+        Self::open(name, Some(receiving))
+    }
+
+    fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Self, PortError> {
+        let failed = |what, hint| {
+            move |source| PortError::Open { port: name.to_string(), what, source, hint }
+        };
+        let interface = &name.interface;
+        let index = packet::interface_index(interface).map_err(failed("no such interface", ""))?;
+        let socket = Socket::new().map_err(failed(
+            "raw sockets",
+            " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)",
+        ))?;
+        let setup = failed("setting up", "");
+        let mut ring = None;
+        let mut hardware = false;
+        if let Some(Receiving { snap, slots }) = receiving {
+            (|| {
+                socket.ignore_outgoing()?;
+                // Not every kernel and NIC can; what a frame carries is looked at each time.
+                hardware = socket.prefer_hardware_stamps().is_ok();
+                socket.stamp_early()?;
+                ring = Some(Ring::new(&socket, slots, snap)?);
+                socket.bind(index, true)?;
+                socket.promiscuous(index)
+            })()
+            .map_err(setup)?;
+        } else {
+            socket.bind(index, false).map_err(setup)?;
+        }
+        socket.bypass_qdisc().map_err(failed("sending past the queueing discipline", ""))?;
+        let mtu = packet::interface_mtu(interface).map_err(failed("asking for the MTU", ""))?;
+        Ok(Self {
+            name: name.to_string(),
+            socket,
+            ring,
+            most_bytes: mtu + HEADERS,
+            hardware: false,
+            counters: Counters::default(),
+            tagged: Vec::new(),
+        })
+    }
+
+    fn broken(&self, what: &'static str) -> impl FnOnce(io::Error) -> PortError {
+        let port = self.name.clone();
+        move |source| PortError::Broken { port, what, source }
+    }
+}
+
+/// The MAC address of an interface.
+///
+/// # Errors
+/// [`PortError::Open`] when there is no such interface.
+pub fn mac(name: &PortName) -> Result<[u8; 6], PortError> {
+    packet::interface_mac(&name.interface).map_err(|source| PortError::Open {
+        port: name.to_string(),
+        what: "asking for the MAC address",
+        source,
+        hint: "",
+    })
+}
+
+impl Port for PacketPort {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            stamping: if self.hardware { Stamping::Hardware } else { Stamping::Kernel },
+            most_bytes: self.most_bytes,
+            most_frames: BATCH,
+        }
+    }
+
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        let Some(ring) = &mut self.ring else { return Ok(0) };
+        let (counters, tagged, by_hardware) =
+            (&mut self.counters, &mut self.tagged, &mut self.hardware);
+        let mut count = 0;
+        while count < most {
+            let mut pass = |slot: Slot<'_>| {
+                let stamp = stamp(&slot);
+                *by_hardware |= stamp.is_some_and(|stamp| stamp.stamping == Stamping::Hardware);
+                let (mut bytes, mut length) = (slot.bytes, slot.length as usize);
+                if let Some((protocol, control)) = slot.tag
+                    && let Some((addresses, rest)) = slot.bytes.split_at_checked(TAG_AT)
+                {
+                    tagged.clear();
+                    tagged.extend(addresses);
+                    tagged.extend(protocol.to_be_bytes());
+                    tagged.extend(control.to_be_bytes());
+                    tagged.extend(rest);
+                    bytes = tagged;
+                    length += 4;
+                }
+                counters.received += 1;
+                counters.received_bytes += length as u64;
+                counters.unstamped += u64::from(stamp.is_none());
+                take(Received { bytes, length, stamp });
+            };
+            if !ring.receive(&mut pass) {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        let offered = frames.len().min(BATCH);
+        let sent = self.socket.send(&frames[..offered]).map_err(self.broken("sending"))?;
+        self.counters.sent += sent as u64;
+        self.counters.sent_bytes +=
+            frames[..sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        self.counters.refused += (offered - sent) as u64;
+        Ok(sent)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
+        let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        self.socket.wait(timeout_ms).map_err(self.broken("receiving"))
+    }
+
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        let statistics =
+            self.socket.statistics().map_err(self.broken("asking for the counters"))?;
+        self.counters.dropped += u64::from(statistics.dropped);
+        Ok(self.counters)
+    }
+}
+
+fn stamp(slot: &Slot<'_>) -> Option<Stamp> {
+    let ns = i64::from(slot.seconds) * 1_000_000_000 + i64::from(slot.nanoseconds);
+    let stamping =
+        if slot.status & STAMPED_BY_HARDWARE != 0 { Stamping::Hardware } else { Stamping::Kernel };
+    (ns != 0).then_some(Stamp { ns, stamping })
+}

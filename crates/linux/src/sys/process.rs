@@ -1,0 +1,41 @@
+//! What a process asks of the scheduler and of the memory for the sake of its timing.
+
+use std::io;
+
+/// Runs the calling thread on this CPU only.
+pub(crate) fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: all-zero bits are an empty set; `cpu` is within the set, as checked above.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        set
+    };
+    // SAFETY: the set is valid for reading and of the size given; 0 is the calling thread.
+    checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) })
+}
+
+/// Keeps all pages of the process, present and to come, in memory.
+pub(crate) fn lock_memory() -> io::Result<()> {
+    // SAFETY: the call takes flags only.
+    checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+}
+
+/// Runs the calling thread with real-time priority, `SCHED_FIFO`.
+pub(crate) fn fifo(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters are valid for reading; 0 is the calling thread.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })
+}
+
+/// Has the kernel end this process with SIGTERM when its parent dies.
+pub(crate) fn end_with_parent() -> io::Result<()> {
+    // SAFETY: the call takes a signal number only.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })
+}
+
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
