@@ -5,15 +5,38 @@
     TailtrimError            anything that tailtrim reports as an error
     ├── CaptureError         a capture cannot be read (says where, and what was expected there)
     ├── OutputError          a result cannot be written
-    └── RunDirectoryError    a run directory is missing, incomplete or of another version
+    ├── RunDirectoryError    a run directory is missing, incomplete or of another version
+    ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
+    ├── HostError            this host cannot do it: no permission, a program that is missing
+    └── RunError             a run broke: a device that died, an interface that went
 
 What to do about an error is in its notes (``error.__notes__``), which tracebacks show.
 """
 
 from tailtrim._native import CaptureError, OutputError, TailtrimError
 
-__all__ = ["CaptureError", "OutputError", "RunDirectoryError", "TailtrimError"]
+__all__ = [
+    "CaptureError",
+    "HostError",
+    "OutputError",
+    "PlanError",
+    "RunDirectoryError",
+    "RunError",
+    "TailtrimError",
+]
 
 
 class RunDirectoryError(TailtrimError):
     """A run directory is missing, incomplete or of another version."""
+
+
+class PlanError(TailtrimError):
+    """A plan asks for what makes no sense."""
+
+
+class HostError(TailtrimError):
+    """The host cannot do what is asked for."""
+
+
+class RunError(TailtrimError):
+    """Something broke while it ran."""

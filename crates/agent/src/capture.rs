@@ -14,9 +14,6 @@ use std::time::Duration;
 use tailtrim_linux::capture::{Sink, TapError, Tapped, tap};
 use tailtrim_linux::port::{PacketPort, PortName, Receiving};
 
-/// Bytes of kernel memory for frames that wait for this process, at each tap.
-const RING_BYTES: usize = 64 << 20;
-
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -32,6 +29,9 @@ pub(crate) struct Capture {
     /// Bytes to keep of each frame
     #[arg(long, value_name = "BYTES", default_value = "96", value_parser = clap::value_parser!(u32).range(14..=9_018))]
     pub(crate) snap: u32,
+    /// Megabytes of kernel memory for frames that wait, at each tap
+    #[arg(long, value_name = "MB", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) buffer: u32,
     /// Compress
     #[arg(long)]
     pub(crate) zstd: bool,
@@ -65,7 +65,7 @@ pub(crate) fn run(request: &Capture) -> Exit {
                 return failed(&message, Exit::Usage);
             }
         };
-        let slots = RING_BYTES / (snap + 96).next_power_of_two();
+        let slots = ((request.buffer as usize) << 20) / (snap + 96).next_power_of_two();
         match PacketPort::receiver(interface, Receiving { snap, slots }) {
             Ok(port) => opened.push((name.clone(), path, sink, port)),
             Err(error) => return failed(&error.to_string(), exit_of(&error)),

@@ -1,7 +1,7 @@
 """The command line: arguments in, calls out, nothing else.
 
 Exit codes, the same as the agent's: 0 done, 1 done but nothing matched, 2 wrong request or input,
-130 interrupted.
+3 not possible on this host, 4 broke while running, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from typing import Annotated
 import typer
 
 from tailtrim import __version__
-from tailtrim.cli import analyze, convert, report
+from tailtrim.cli import analyze, convert, report, run
 from tailtrim.cli.console import INTERRUPTED, USAGE, complain
 from tailtrim.errors import TailtrimError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 130 interrupted."
+    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 3 not possible on"
+    " this host, 4 broke while running, 130 interrupted."
 )
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.command)
+app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 

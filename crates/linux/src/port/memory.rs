@@ -88,6 +88,10 @@ impl Port for MemoryPort {
         Ok(!frames.is_empty())
     }
 
+    fn is_pressed(&self) -> bool {
+        self.incoming.frames().len() > self.room / 2
+    }
+
     fn counters(&mut self) -> Result<Counters, PortError> {
         Ok(self.counters)
     }

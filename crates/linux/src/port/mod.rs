@@ -133,6 +133,9 @@ pub trait Port: Send {
     /// As of [`receive`](Self::receive).
     fn wait(&mut self, timeout: Duration) -> Result<bool, PortError>;
 
+    /// Whether so much has come that it must be fetched soon, or frames will be dropped.
+    fn is_pressed(&self) -> bool;
+
     /// What passed so far.
     ///
     /// # Errors

@@ -173,6 +173,10 @@ impl Port for PacketPort {
         self.socket.wait(timeout_ms).map_err(self.broken("receiving"))
     }
 
+    fn is_pressed(&self) -> bool {
+        self.ring.as_ref().is_some_and(Ring::is_half_full)
+    }
+
     fn counters(&mut self) -> Result<Counters, PortError> {
         let statistics =
             self.socket.statistics().map_err(self.broken("asking for the counters"))?;

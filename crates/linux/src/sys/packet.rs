@@ -311,18 +311,31 @@ impl Ring {
         }
     }
 
+    /// Whether frames wait in half of the slots or more.
+    pub(crate) fn is_half_full(&self) -> bool {
+        let middle = (self.next + self.slots / 2) % self.slots;
+        self.status(middle).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
+    }
+
+    /// The word by which a slot changes hands.
+    #[inline]
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        assert!(slot < self.slots);
+        // SAFETY: the slot lies within the mapping, which lives as long as `self`. It begins with a
+        // tpacket2_hdr, whose first field is the status, aligned as slots are powers of two; the kernel
+        // changes it only atomically.
+        unsafe { AtomicU32::from_ptr(self.start.add(slot * self.slot_bytes).as_ptr().cast()) }
+    }
+
     /// Hands the next frame to `take` and its slot back to the kernel. Returns whether there was one.
     #[inline]
     pub(crate) fn receive(&mut self, take: &mut dyn FnMut(Slot<'_>)) -> bool {
-        // SAFETY: `next` is below `slots`, so the slot lies within the mapping. It begins with a
-        // tpacket2_hdr, whose first field is the status, aligned as slots are powers of two.
-        let slot = unsafe { self.start.add(self.next * self.slot_bytes) };
-        // SAFETY: as above; the kernel changes the word only atomically.
-        let status = unsafe { AtomicU32::from_ptr(slot.as_ptr().cast()) };
-        let flags = status.load(Ordering::Acquire);
+        let flags = self.status(self.next).load(Ordering::Acquire);
         if flags & libc::TP_STATUS_USER == 0 {
             return false;
         }
+        // SAFETY: `next` is below `slots`, so the slot lies within the mapping.
+        let slot = unsafe { self.start.add(self.next * self.slot_bytes) };
         // SAFETY: the slot belongs to this process until the status is written; the kernel has filled in
         // the header before it set the status.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
@@ -342,7 +355,7 @@ impl Ring {
             tag: (flags & libc::TP_STATUS_VLAN_VALID != 0)
                 .then_some((protocol, header.tp_vlan_tci)),
         });
-        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % self.slots;
         true
     }

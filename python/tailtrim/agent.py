@@ -1,0 +1,149 @@
+"""The agent as a local process, if need be within a network namespace."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+from tailtrim.errors import HostError, PlanError, RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: The agent's exit codes, see ``tailtrim-agent --help``.
+_USAGE, _IMPOSSIBLE = 2, 3
+
+#: How long an agent may take to open its ports, and to end when it is told to.
+_READY_S, _END_S = 10.0, 10.0
+
+
+def program() -> str:
+    """Return the path of the agent: beside this Python, or on the PATH.
+
+    Raises:
+        HostError: there is none.
+
+    """
+    beside = Path(sys.executable).with_name("tailtrim-agent")
+    found = str(beside) if beside.is_file() else shutil.which("tailtrim-agent")
+    if found is None:
+        raise HostError("tailtrim-agent is not installed, expected it beside python or on the PATH")
+    return found
+
+
+def _errors_file() -> IO[str]:
+    # A pipe that nobody empties would stop who writes to it.
+    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+
+
+class Agent:
+    """A verb of the agent that runs for a while.
+
+    Used as a context manager: leaving ends the process, however that happens. The process ends with
+    this one, too: its standard input is held open by this process alone.
+    """
+
+    def __init__(self, verb: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
+        """Start a verb; ``prefix`` is what to start it with, such as nsenter."""
+        self.verb = verb
+        self._stack = ExitStack()
+        self._errors = self._stack.enter_context(_errors_file())
+        self._process = subprocess.Popen(
+            [*prefix, program(), verb, *arguments, "--until-eof"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
+        #: Packets that the last progress told of.
+        self.packets = 0
+
+    def _read(self, lines: Iterable[str] | None) -> None:
+        for line in lines or ():
+            try:
+                self._events.put(json.loads(line))
+            except ValueError:
+                continue
+        self._events.put(None)
+
+    def __enter__(self) -> Self:
+        """Return the agent itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._stack.close()
+
+    def ready(self) -> None:
+        """Wait until the next packet would be handled.
+
+        Raises:
+            HostError: this host cannot do it.
+            RunError: the agent did not get that far.
+
+        """
+        if self._next("ready", _READY_S) is None:
+            raise self._failure()
+
+    def result(self, timeout_s: float) -> dict[str, Any]:
+        """Wait for the result.
+
+        Raises:
+            RunError: there is none, or not in time.
+
+        """
+        result = self._next("result", timeout_s)
+        if result is None:
+            raise self._failure()
+        return result
+
+    def poll(self) -> bool:
+        """Take note of the progress. Returns whether the process runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> dict[str, Any]:
+        """Tell the verb to end, and return its result."""
+        self._process.send_signal(signal.SIGINT)
+        return self.result(_END_S)
+
+    def _next(self, kind: str, timeout_s: float) -> dict[str, Any] | None:
+        """Return the next event of a kind; ``None`` when the process ended without."""
+        until_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                event = self._events.get(timeout=max(until_s - time.monotonic(), 0))
+            except queue.Empty:
+                message = f"tailtrim-agent {self.verb}: no {kind} within {timeout_s:g} s"
+                raise RunError(message) from None
+            if event is None or event.get("event") == kind:
+                return event
+            if event.get("event") == "progress":
+                self.packets = int(event["packets"])
+
+    def _failure(self) -> HostError | PlanError | RunError:
+        code = self._process.wait(_END_S)
+        self._errors.seek(0)
+        lines = self._errors.read().strip().splitlines()
+        told = [line.removeprefix("error: ") for line in lines if line.strip()]
+        message = f"tailtrim-agent {self.verb}: {told[0] if told else f'ended with {code}'}"
+        if code == _IMPOSSIBLE:
+            return HostError(message)
+        return PlanError(message) if code == _USAGE else RunError(message)

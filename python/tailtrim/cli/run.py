@@ -1,0 +1,202 @@
+"""``tailtrim run``."""
+
+from __future__ import annotations
+
+import json as jsons
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+import typer
+
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
+from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.plan import load
+from tailtrim.testbed import enter
+
+if TYPE_CHECKING:
+    from tailtrim.plan import Run
+
+EXAMPLES = """\b
+Examples:
+  tailtrim run forwarder-tail.yml
+  tailtrim run forwarder-tail.yml --out results/tail --resume
+  tailtrim run forwarder-tail.yml --check        # what would be run
+"""
+
+
+def command(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="What to run.")],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where results go. Default: results/NAME of the plan."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an experiment that was interrupted.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Print the runs of the plan and do none.")
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print what became of the runs as JSON.")
+    ] = False,
+) -> None:
+    """Run an experiment: measure a device under test for each value of the loop variables."""
+    try:
+        loaded, runs = load(plan)
+        if check:
+            for run in runs:
+                typer.echo(f"{run.folder}  {run.label}{'  (floor)' if run.floor else ''}")
+            raise typer.Exit
+        enter()
+        experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
+        experiment.save()
+        shutil.copyfile(plan, experiment.path / "plan.yml")
+        _conduct(experiment, json=json)
+        failed = _finish(experiment, json=json)
+    except (HostError, PlanError, OutputError, TailtrimError) as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    if failed:
+        raise typer.Exit(BROKEN)
+    if not any(run.summary.samples for _, _, run in experiment.complete()):
+        raise typer.Exit(NEGATIVE)
+
+
+def _conduct(experiment: Experiment, *, json: bool) -> None:
+    missing = len(experiment.missing())
+    done = len(experiment.runs) - missing
+    if missing == 0:
+        return
+    if done:
+        typer.echo(f"{done} of {len(experiment.runs)} runs are there", err=True)
+    lines = _Terminal(experiment) if sys.stderr.isatty() and not json else _Plain(experiment)
+    with lines:
+        conduct(experiment, lines.told, lines.ended)
+
+
+def _finish(experiment: Experiment, *, json: bool) -> bool:
+    failed = [o for o in experiment.outcomes.values() if o.failed]
+    complete = experiment.complete()
+    if json:
+        outcomes = [
+            {
+                "run": run.folder,
+                "loop": run.loop,
+                "dut": run.dut.label,
+                "floor": run.floor,
+                "repetition": run.repetition,
+                "invalid": list(outcome.invalid),
+                "summary": jsons.loads(result.summary.text),
+            }
+            for run, outcome, result in complete
+        ]
+        typer.echo(jsons.dumps({"runs": outcomes, "failed": {o.run: o.failed for o in failed}}))
+    elif complete:
+        from rich.console import Console  # noqa: PLC0415 - not for --json
+
+        from tailtrim.report import write  # noqa: PLC0415
+        from tailtrim.report.text import render  # noqa: PLC0415
+
+        console = Console(highlight=False)
+        names = [_name(run, outcome) for run, outcome, _ in complete]
+        console.print(render([result.summary for _, _, result in complete], names))
+        page, *_ = write(
+            [result for _, _, result in complete], experiment.path / "report", names=names
+        )
+        console.print(f"\nExperiment: {experiment.path}\nReport:     {page}", markup=False)
+    for outcome in experiment.outcomes.values():
+        for reason in outcome.invalid:
+            typer.echo(f"warning: {outcome.run} ({outcome.label}) is invalid: {reason}", err=True)
+    for outcome in failed:
+        typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
+    return bool(failed)
+
+
+def _name(run: Run, outcome: Outcome) -> str:
+    name = run.label + (f" #{run.repetition + 1}" if run.repetition else "")
+    return f"{name} (invalid)" if outcome.invalid else name
+
+
+class _Plain:
+    """A line for each run, for a pipe."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def told(self, run: Run, what: str) -> None:
+        pass
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        typer.echo(f"{run.folder}  {run.label}: {_became(self._experiment, outcome)}", err=True)
+
+
+class _Terminal:
+    """A bar over all runs, with what the current one does."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        from rich.console import Console  # noqa: PLC0415 - only where it is shown
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._experiment = experiment
+        self._bar = Progress(
+            SpinnerColumn(),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=24),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+        )
+        done = len(experiment.runs) - len(experiment.missing())
+        self._task = self._bar.add_task("", total=len(experiment.runs), completed=done)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def told(self, run: Run, what: str) -> None:
+        self._bar.update(self._task, description=f"{run.label}: {what}")
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        became = _became(self._experiment, outcome)
+        self._bar.console.print(f"{run.folder}  {run.label}: {became}", markup=False)
+        self._bar.advance(self._task)
+
+
+def _became(experiment: Experiment, outcome: Outcome) -> str:
+    """Say in a few words what became of a run."""
+    if outcome.failed:
+        return f"failed: {outcome.failed}"
+    from tailtrim.report import units  # noqa: PLC0415 - after the first run, not before
+    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
+
+    summary = RunDirectory(experiment.path / outcome.run).summary
+    values = {q.p: q.value for q in summary.latency_ns.quantiles}
+    shown = ", ".join(
+        f"{name} {units.microseconds(value)} µs"
+        for name, p in (("p50", "0.5"), ("p99", "0.99"), ("p99.9", "0.999"))
+        if (value := values.get(p)) is not None
+    )
+    lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
+    invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
+    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{invalid}"

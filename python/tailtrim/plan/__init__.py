@@ -1,0 +1,19 @@
+"""Plans: what to run, as data. A plan is a YAML file.
+
+::
+
+    name: forwarder-tail
+    dut: {preset: testpmd}
+    traffic: {frame_bytes: 64, rate_pps: $rate, pattern: cbr, flows: 256, duration_s: 5}
+    loop: {rate: [10000, 60000, 120000]}
+    repeat: 3
+    trim_s: 1
+
+``$rate`` stands for each value of the loop variable ``rate`` in turn. Several loop variables
+multiply: each combination is run ``repeat`` times. ``schema/plan.json`` is the JSON Schema.
+"""
+
+from tailtrim.plan.loading import load
+from tailtrim.plan.model import PRESETS, Dut, Limits, Plan, Run, Traffic
+
+__all__ = ["PRESETS", "Dut", "Limits", "Plan", "Run", "Traffic", "load"]
