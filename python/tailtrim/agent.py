@@ -64,6 +64,9 @@ class Agent:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
+            # Ctrl-C is for this process, which ends the agent. And the scheduler shares the CPU out
+            # among sessions first: only in one of its own can the agent be preferred.
+            start_new_session=True,
         )
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()

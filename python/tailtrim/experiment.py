@@ -49,6 +49,8 @@ SCHEMA = "tailtrim.experiment/1"
 _SETTLE_S = 0.3
 #: What a generator that cannot keep its schedule may take beyond its time.
 _GRACE = 3.0
+#: How often the device is looked at: on few cores every look takes time from it.
+_LOOK_S = 0.2
 #: CLOCK_REALTIME may drift against CLOCK_MONOTONIC by this much in a run; beyond it, it stepped.
 _STEP_S = 0.0005
 _DRIFT = 500e-6
@@ -247,7 +249,7 @@ def _measure(
             device.check()
             if not capture.poll():
                 capture.result(1)
-            time.sleep(0.02)
+            time.sleep(_LOOK_S)
         sent = generator.result(5)
         device.check()
         time.sleep(_SETTLE_S)

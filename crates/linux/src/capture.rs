@@ -12,7 +12,7 @@ use tailtrim_model::capture::write::{header, record_header};
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
 /// How often the tap looks at its port.
-const INTERVAL: Duration = Duration::from_millis(5);
+const INTERVAL: Duration = Duration::from_millis(20);
 /// The same once the port is half full: less at a time.
 const PRESSED_INTERVAL: Duration = Duration::from_millis(1);
 

@@ -3,6 +3,7 @@
 use crate::sys::process;
 use serde::Serialize;
 use std::io;
+use std::path::Path;
 
 /// Priority of real-time threads: above what a distribution starts, below the kernel's own.
 const FIFO_PRIORITY: i32 = 50;
@@ -14,6 +15,8 @@ pub struct Placement {
     pub cpu: Option<usize>,
     /// Whether it runs under `SCHED_FIFO`.
     pub fifo: bool,
+    /// Whether it has the highest priority of its class (nice -20).
+    pub preferred: bool,
     /// Whether its memory is locked.
     pub locked: bool,
     /// What was asked for and refused, with the reason.
@@ -21,8 +24,8 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Places the calling thread. Memory is locked in any case; what is refused is told, not an error:
-    /// the measurement shows what it costs.
+    /// Places the calling thread. Memory is locked and the priority raised in any case; what is
+    /// refused is told, not an error: the measurement shows what it costs.
     ///
     /// # Errors
     /// A CPU that cannot be pinned to: whoever names one means it.
@@ -32,6 +35,7 @@ impl Placement {
         }
         let mut placement = Self { cpu, ..Self::default() };
         placement.locked = placement.note("locking memory", process::lock_memory());
+        placement.preferred = placement.note("nice -20", prefer());
         if fifo {
             placement.fifo = placement.note("SCHED_FIFO", process::fifo(FIFO_PRIORITY));
         }
@@ -44,6 +48,17 @@ impl Placement {
         }
         result.is_ok()
     }
+}
+
+/// Where the scheduler groups tasks by session, as most distributions have it, a nice value only counts
+/// within the session; that of the session itself is set apart. A shell's session is not ours to change.
+fn prefer() -> io::Result<()> {
+    process::prefer()?;
+    let group = Path::new("/proc/self/autogroup");
+    if group.exists() && process::leads_session() {
+        std::fs::write(group, "-20")?;
+    }
+    Ok(())
 }
 
 /// A CPU that cannot be pinned to.

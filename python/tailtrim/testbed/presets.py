@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.agent import Agent
@@ -16,8 +16,6 @@ from tailtrim.testbed.node import check
 from tailtrim.testbed.ready import DESTINATION_IP, DESTINATION_PORT, wait_until_ready
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tailtrim.plan import Dut
     from tailtrim.testbed.local import Testbed
     from tailtrim.testbed.node import Node
@@ -91,8 +89,7 @@ class Device:
                 self.agent.ready()
             case "testpmd":
                 check({"dpdk-testpmd": "dpdk-dev"})
-                scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-dpdk-"))
-                self._run(node, _testpmd(dut, cpu), stack, {"RUNTIME_DIRECTORY": scratch})
+                self._run(node, _testpmd(dut, cpu), stack, {"RUNTIME_DIRECTORY": str(folder)})
             case "bridge":
                 _bridge(node)
             case "router":
@@ -117,7 +114,13 @@ class Device:
             stderr=subprocess.STDOUT,
             text=True,
             env=os.environ | environment,
+            start_new_session=True,
         )
+        # As the agent does for itself: what polls must not wait for what happens to run beside it.
+        with suppress(OSError):
+            Path(f"/proc/{self._process.pid}/autogroup").write_text("-20", encoding="ascii")
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, -20)
         stack.callback(_end, self._process)
 
 

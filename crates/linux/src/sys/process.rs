@@ -17,10 +17,23 @@ pub(crate) fn pin(cpu: usize) -> io::Result<()> {
     checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) })
 }
 
-/// Keeps all pages of the process, present and to come, in memory.
+/// Keeps the pages that the process has now in memory. Not those to come: without privileges the limit is
+/// a few megabytes, and every allocation beyond it would fail.
 pub(crate) fn lock_memory() -> io::Result<()> {
     // SAFETY: the call takes flags only.
-    checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+    checked(unsafe { libc::mlockall(libc::MCL_CURRENT) })
+}
+
+/// Gives the calling thread the largest share of its CPU that others of its class leave it.
+pub(crate) fn prefer() -> io::Result<()> {
+    // SAFETY: the call takes numbers only; 0 is the calling thread.
+    checked(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) })
+}
+
+/// Whether this process is alone in its session, or at its head.
+pub(crate) fn leads_session() -> bool {
+    // SAFETY: neither call takes anything; neither can fail for the caller itself.
+    unsafe { libc::getsid(0) == libc::getpid() }
 }
 
 /// Runs the calling thread with real-time priority, `SCHED_FIFO`.
