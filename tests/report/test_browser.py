@@ -37,6 +37,16 @@ setTimeout(async () => {
   await wait();
   const zoomed = canvas.toDataURL();
   const readout = document.querySelector("#worst .readout").textContent;
+  const percentiles = document.querySelector("#hdr .u-over").getBoundingClientRect();
+  const read = async (x) => {
+    document.querySelector("#hdr .u-over").dispatchEvent(new MouseEvent("mousemove", {
+      bubbles: true, view: window, movementX: 1,
+      clientX: percentiles.left + x * percentiles.width, clientY: percentiles.top + 50,
+    }));
+    await wait();
+    return document.querySelector("#hdr .readout").textContent;
+  };
+  const [bounded, open] = [await read(.5), await read(.95)];
   mouse("dblclick", .5, .5);
   await wait();
   const again = canvas.toDataURL();
@@ -44,7 +54,8 @@ setTimeout(async () => {
   await wait();
   const hidden = document.querySelector("#worst canvas").toDataURL();
   document.title = JSON.stringify({
-    zooms: zoomed !== whole, resets: again === whole, hides: hidden !== whole, readout,
+    zooms: zoomed !== whole, resets: again === whole, hides: hidden !== whole,
+    readout, bounded, open,
   });
 }, 100);
 </script>
@@ -110,4 +121,9 @@ def test_it_zooms_resets_reads_and_hides(
     page.write_text(html.replace("</body>", ACT + "</body>"), "utf-8")
     (title,) = re.findall(r"<title>(.*)</title>", dom(page))
     assert '"zooms":true,"resets":true,"hides":true' in title
-    assert re.search(r'"readout":"[\d.]+( s)?: testpmd [\d.]+ µs"', title)
+    assert re.search(r'"readout":"[\d.]+&nbsp;s: testpmd [\d.]+&nbsp;µs"', title)
+    span = r"testpmd [\d.]+&nbsp;µs \([\d.]+ to [\d.]+&nbsp;µs\)"
+    assert re.search(rf'"bounded":"[\d.]+ %: {span}"', title)
+    assert re.search(
+        r'"open":"[\d.]+ %: testpmd [\d.]+&nbsp;µs \(at least [\d.]+&nbsp;µs\)"', title
+    )

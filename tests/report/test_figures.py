@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-import shutil
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from tailtrim import RunDirectory
-from tailtrim.report import distributions, figures, timelines
+from tailtrim import RunDirectoryError
+from tailtrim.report import distributions, figures, palette, percentiles, timelines
 from tailtrim.report.binning import binned, edges, thinned
 from tailtrim.report.figure import Axis
 from tailtrim.report.run import Run
@@ -15,12 +15,13 @@ from tailtrim.report.writing import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from tailtrim import RunDirectory
 
 
 def test_percentiles_are_the_samples_at_their_ranks(make_run: Callable[..., RunDirectory]) -> None:
     run = make_run([4_000] * 90 + [6_000] * 9 + [9_000])
-    figure = distributions.percentiles([Run(0, "run", run)])
+    figure = percentiles.percentiles([Run(0, "run", run)])
     assert figure is not None
     lines = figure.panels[0].lines
     x, y = (np.concatenate([getattr(line, axis) for line in lines]) for axis in ("x", "y"))
@@ -31,7 +32,7 @@ def test_percentiles_are_the_samples_at_their_ranks(make_run: Callable[..., RunD
 
 
 def test_a_line_is_pale_beyond_what_the_samples_support(testpmd: RunDirectory) -> None:
-    figure = distributions.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([Run(0, "run", testpmd)])
     assert figure is not None
     solid, pale = figure.panels[0].lines
     supported = [q for q in testpmd.summary.latency_ns.quantiles if q.supported]
@@ -41,8 +42,8 @@ def test_a_line_is_pale_beyond_what_the_samples_support(testpmd: RunDirectory) -
     assert pale.y[-1] * 1000 == testpmd.summary.latency_ns.max
 
 
-def test_intervals_are_those_of_the_summary(testpmd: RunDirectory) -> None:
-    figure = distributions.percentiles([Run(0, "run", testpmd)])
+def test_marks_are_those_of_the_summary(testpmd: RunDirectory) -> None:
+    figure = percentiles.percentiles([Run(0, "run", testpmd)])
     assert figure is not None
     drawn = [(i.value, i.low, i.high) for i in figure.panels[0].intervals]
     listed = [
@@ -51,46 +52,130 @@ def test_intervals_are_those_of_the_summary(testpmd: RunDirectory) -> None:
         if 1 / (1 - float(q.p)) <= testpmd.summary.samples
     ]
     assert drawn == listed
+    assert not any(interval.bars for interval in figure.panels[0].intervals)
 
 
-def test_the_band_holds_the_line_and_opens_where_the_samples_give_no_bound(
+def test_a_band_reaches_from_one_lower_bound_to_the_next_upper_one(testpmd: RunDirectory) -> None:
+    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    assert figure is not None
+    (band,) = figure.panels[0].bands
+    rows = testpmd.table("quantile").to_pylist()
+    samples = testpmd.summary.samples
+    assert band.x.tolist() == pytest.approx(
+        [1, *(1 / (1 - float(row["p"])) for row in rows), samples]
+    )
+    below = [None, *(row["low_ns"] for row in rows)]
+    above = [*(row["high_ns"] for row in rows), None]
+    for bounds, expected in ((band.low, below), (band.high, above)):
+        assert [None if np.isnan(ns) else round(ns * 1000) for ns in bounds] == expected
+    assert np.isnan(band.high).any(), "the samples of the example do not bound every percentile"
+    assert np.isfinite(band.high).any()
+
+
+def test_the_line_stays_in_its_band(testpmd: RunDirectory) -> None:
+    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    assert figure is not None
+    (band,) = figure.panels[0].bands
+    ordered = np.repeat(*Run(0, "run", testpmd).histogram) / 1000
+    p = np.arange(ordered.size) / ordered.size
+    # In the middle between two ranks, where rounding moves neither to another cell.
+    cells = np.searchsorted(band.x, 1 / (1 - p - 0.5 / ordered.size), side="right") - 1
+    known = cells < band.low.size
+    assert np.count_nonzero(~known) <= 1
+    assert not np.any(ordered[known] < band.low[cells[known]])
+    assert not np.any(ordered[known] > band.high[cells[known]])
+
+
+def test_a_band_is_open_where_the_line_turns_pale(testpmd: RunDirectory) -> None:
+    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    assert figure is not None
+    (band,) = figure.panels[0].bands
+    _, pale = figure.panels[0].lines
+    first = int(np.argmax(np.isnan(band.high)))
+    assert band.x[first] == pytest.approx(pale.x[0])
+    assert np.isfinite(band.low[first:]).all(), "a lower bound there is"
+
+
+def test_few_samples_have_a_band_without_bounds(make_run: Callable[..., RunDirectory]) -> None:
+    figure = percentiles.percentiles([Run(0, "few", make_run([5_000, 6_000, 7_000]))])
+    assert figure is not None
+    (band,) = figure.panels[0].bands
+    assert np.isnan(band.high[-1])
+    assert np.isnan(band.low[0])
+    assert all(line.faded for line in figure.panels[0].lines if line.x[0] > 1)
+    for content in figures.render(figure, ["few"]).values():
+        assert content
+
+
+def test_without_the_table_of_the_curve_there_are_bars(
+    make_run: Callable[..., RunDirectory],
+) -> None:
+    latencies = [4_000 + 10 * (n % 97) for n in range(1_000)]
+    new, old = make_run(latencies, name="new"), make_run(latencies, name="old")
+    (old.path / "quantile.parquet").unlink()
+    figure = percentiles.percentiles([Run(0, "new", new), Run(1, "old", old)])
+    assert figure is not None
+    (panel,) = figure.panels
+    assert [band.run for band in panel.bands] == [0]
+    assert {(interval.run, interval.bars) for interval in panel.intervals} == {
+        (0, False),
+        (1, True),
+    }
+    assert "The band is the 95 %" in figure.caption
+    assert "Bars are the 95 %" in figure.caption
+    alone = percentiles.percentiles([Run(0, "old", old)])
+    assert alone is not None
+    assert "band" not in alone.caption
+    solid, pale = alone.panels[0].lines
+    supported = [q.p for q in old.summary.latency_ns.quantiles if q.supported]
+    assert solid.x[-1] == pale.x[0] == pytest.approx(1 / (1 - float(supported[-1])))
+
+
+def test_a_damaged_table_of_the_curve_is_an_error(make_run: Callable[..., RunDirectory]) -> None:
+    run = make_run([5_000] * 50)
+    (run.path / "quantile.parquet").write_bytes(b"PAR1")
+    with pytest.raises(RunDirectoryError, match=r"quantile\.parquet: the table cannot be read"):
+        percentiles.percentiles([Run(0, "run", run)])
+
+
+def test_bands_of_several_runs_are_translucent_and_in_their_colours(
     testpmd: RunDirectory,
 ) -> None:
-    figure = distributions.percentiles([Run(0, "run", testpmd)])
+    runs = [Run(index, name, testpmd) for index, name in enumerate(("one", "two", "three"))]
+    figure = percentiles.percentiles(runs)
     assert figure is not None
-    panel = figure.panels[0]
-    (band,) = panel.bands
-    assert (np.diff(band.x) > 0).all()
-    bounded = ~np.isnan(band.high)
-    assert (band.value[bounded] <= band.high[bounded]).all()
-    assert (np.nan_to_num(band.low, nan=0) <= band.value).all()
-    # Once there is no upper bound, there is none further out.
-    assert (np.diff(bounded.astype(int)) <= 0).all()
-    (x, foot, head), (open_x, open_foot, open_head) = band.parts(panel.y)
-    assert x[-1] == open_x[0] == band.x[bounded][-1]
-    assert open_x[-1] == band.x[-1]
-    assert (foot <= head).all()
-    assert (open_foot <= open_head).all()
-    assert (open_head == band.value[-open_head.size :]).all()
+    svg = figures.render(figure, ["one", "two", "three"])["svg"].decode()
+    for colour in palette.LIGHT[:3]:
+        fills = re.findall(rf"fill: {colour.lower()}; (?:fill-)?opacity: ([\d.]+)", svg)
+        assert fills
+        assert all(float(opacity) <= 0.25 for opacity in fills)
 
 
-def test_without_a_curve_the_listed_intervals_are_drawn(
-    testpmd: RunDirectory, tmp_path: Path
-) -> None:
-    older = shutil.copytree(testpmd.path, tmp_path / "older")
-    (older / "quantile.parquet").unlink()
-    run = RunDirectory(older)
-    figure = distributions.percentiles([Run(0, "run", run)])
+def test_the_cloud_in_an_svg_is_a_picture_in_its_place(testpmd: RunDirectory) -> None:
+    figure = timelines.worst([Run(0, "run", testpmd)])
     assert figure is not None
-    assert figure.panels[0].bands == ()
-    assert any(interval.high is not None for interval in figure.panels[0].intervals)
-    svg = figures.render(figure, ["run"])["svg"].decode()
-    whole = distributions.percentiles([Run(0, "run", testpmd)])
-    assert whole is not None
-    # Whiskers have caps; a band has none.
-    assert svg.count("LineCollection") > figures.render(whole, ["run"])["svg"].decode().count(
-        "LineCollection"
+    contents = figures.render(figure, ["run"])
+    svg = contents["svg"].decode()
+    assert len(svg) < 150_000
+    assert b"/Subtype /Image" not in contents["pdf"], "there the points stay points"
+    (box,) = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)"', svg)
+    left, top, width, height = map(float, box)
+    (place,) = re.findall(
+        r'<image [^>]*x="([-\d.]+)" y="([-\d.]+)" width="([\d.]+)" height="([\d.]+)"/>', svg
     )
+    x, y, wide, tall = map(float, place)
+    panel = figure.panels[0]
+    (points,) = panel.lines
+    # An image is drawn from below; a marker is 1.6 pt wide, a pixel 0.24 pt.
+    near = 1.5
+    assert panel.x.low == 0
+    assert x == pytest.approx(left + width * points.x.min() / panel.x.high, abs=near)
+    assert x + wide == pytest.approx(left + width * points.x.max() / panel.x.high, abs=near)
+    assert panel.y.scale == "log"
+    whole = np.log(panel.y.high / panel.y.low)
+    head, foot = (np.log(panel.y.high / at) / whole for at in (points.y.max(), points.y.min()))
+    assert -y == pytest.approx(top + height * head, abs=near)
+    assert tall == pytest.approx(height * (foot - head), abs=2 * near)
 
 
 def test_a_histogram_counts_every_sample(testpmd: RunDirectory) -> None:

@@ -73,8 +73,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         typer.echo(f"{done} of {len(experiment.runs)} runs are there", err=True)
-    lines = _Terminal(experiment) if sys.stderr.isatty() and not json else _Plain(experiment)
-    with lines:
+    with progress(experiment, quiet=json) as lines:
         conduct(experiment, lines.told, lines.ended)
 
 
@@ -119,6 +118,11 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
 def _name(run: Run, outcome: Outcome) -> str:
     name = run.label + (f" #{run.repetition + 1}" if run.repetition else "")
     return f"{name} (invalid)" if outcome.invalid else name
+
+
+def progress(experiment: Experiment, *, quiet: bool) -> _Terminal | _Plain:
+    """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
+    return _Terminal(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
 
 
 class _Plain:

@@ -1,4 +1,4 @@
-"""Figures of distributions: by percentile, histogram, cumulative, inter-packet gaps."""
+"""Figures of distributions: histogram, cumulative, inter-packet gaps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 from tailtrim.report import units
 from tailtrim.report.binning import binned, edges, thinned, width_ns
-from tailtrim.report.figure import Axis, Band, Figure, Interval, Line, Panel
+from tailtrim.report.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from tailtrim.report.figure import Integers
     from tailtrim.report.run import Run
@@ -19,94 +19,12 @@ if TYPE_CHECKING:
 _PACKETS = "Packets"
 
 
-def percentiles(runs: Sequence[Run]) -> Figure | None:
-    """Latency over 1/(1 - p), as HDR histograms are drawn."""
-    runs = _measured(runs)
-    if not runs:
-        return None
-    most = max(run.summary.samples for run in runs)
-    y = _latency_axis(runs)
-    x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
-    confidence = ", ".join(
-        sorted({f"{units.percent(run.summary.latency_ns.confidence)} %" for run in runs})
-    )
-    return Figure(
-        key="hdr",
-        title="Latency by percentile",
-        caption=(
-            "Stepped as the samples are, and ending where they end. The band is the"
-            f" {confidence} confidence interval of each percentile; where the samples give no upper"
-            " bound, it lies below the line only and the line is paler. Marks are the listed"
-            " percentiles, hollow where they are not supported."
-        ),
-        panels=(
-            Panel(
-                x,
-                y,
-                tuple(line for run in runs for line in _percentile_lines(run, x, y)),
-                tuple(interval for run in runs for interval in _intervals(run, y)),
-                tuple(band for run in runs for band in _bands(run, y)),
-            ),
-        ),
-    )
-
-
-def _percentile_lines(run: Run, x: Axis, y: Axis) -> Iterator[Line]:
-    """Yield the quantile function: rank r of N holds from 1/(1 - (r - 1)/N) on."""
-    latencies, counts = run.histogram
-    samples = int(counts.sum())
-    above = samples - (np.cumsum(counts) - counts)
-    at = np.append(samples / above, float(samples))
-    value = np.append(latencies, latencies[-1]) / y.unit_ns
-    limit = _supported_to(run)
-    split = int(np.searchsorted(at, limit, side="right"))
-    joint = value[max(split - 1, 0)]
-    if limit > 1:
-        solid = np.append(at[:split], min(limit, samples)), np.append(value[:split], joint)
-        yield Line(run.index, *thinned(*solid, x, y))
-    if limit < samples:
-        pale = np.append(limit, at[split:]), np.append(joint, value[split:])
-        yield Line(run.index, *thinned(*pale, x, y), faded=True)
-
-
-def _supported_to(run: Run) -> float:
-    """Return 1/(1 - p) of the last percentile of which the samples give both bounds."""
-    curve = run.curve()
-    if curve is not None:
-        at, _, _, high_ns = curve
-        bounded = at[~np.isnan(high_ns)]
-        return float(bounded[-1]) if bounded.size else 1.0
-    quantiles = run.summary.latency_ns.quantiles
-    return max((units.nines(q.p) for q in quantiles if q.supported), default=1.0)
-
-
-def _intervals(run: Run, y: Axis) -> Iterator[Interval]:
-    for quantile in run.summary.latency_ns.quantiles:
-        at = units.nines(quantile.p)
-        if quantile.value is not None and at <= run.summary.samples:
-            yield Interval(
-                run.index,
-                at,
-                quantile.value / y.unit_ns,
-                None if quantile.low is None else quantile.low / y.unit_ns,
-                None if quantile.high is None else quantile.high / y.unit_ns,
-            )
-
-
-def _bands(run: Run, y: Axis) -> Iterator[Band]:
-    curve = run.curve()
-    if curve is not None:
-        within = curve[0] <= run.summary.samples
-        at, *times_ns = (column[within] for column in curve)
-        yield Band(run.index, at, *(column / y.unit_ns for column in times_ns))
-
-
 def histogram(runs: Sequence[Run]) -> Figure | None:
     """How often each latency occurred."""
-    runs = _measured(runs)
+    runs = measured(runs)
     if not runs:
         return None
-    x = _latency_axis(runs)
+    x = latency_axis(runs)
     panel, bins = _histogram(x, [(run.index, *run.histogram) for run in runs])
     return Figure(
         key="histogram",
@@ -148,7 +66,7 @@ def _histogram(
     most = max(int(counts.max()) for _, _, counts in heights)
     panel = Panel(
         x,
-        Axis.of_counts(_PACKETS, most, scale="log"),
+        Axis.of_counts(_PACKETS, most, scale="log", unit="packets"),
         tuple(Line(run, at / x.unit_ns, counts.astype(float)) for run, at, counts in heights),
         title=title,
     )
@@ -159,11 +77,11 @@ def _histogram(
 
 def cumulative(runs: Sequence[Run]) -> Figure | None:
     """Share of the packets with at most a latency."""
-    runs = _measured(runs)
+    runs = measured(runs)
     if not runs:
         return None
-    x = _latency_axis(runs)
-    y = Axis("Share of packets (%)", "linear", 0.0, 102.0)
+    x = latency_axis(runs)
+    y = Axis("Share of packets (%)", "linear", 0.0, 102.0, unit="%")
     lines = []
     for run in runs:
         latencies, counts = run.histogram
@@ -181,11 +99,13 @@ def cumulative(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def _measured(runs: Sequence[Run]) -> list[Run]:
+def measured(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs that have latencies."""
     return [run for run in runs if run.histogram[0].size]
 
 
-def _latency_axis(runs: Sequence[Run]) -> Axis:
+def latency_axis(runs: Sequence[Run]) -> Axis:
+    """Return the axis on which the latencies of all runs are, whichever way a figure turns it."""
     return Axis.of_times(
         "Latency",
         min(int(run.histogram[0][0]) for run in runs),

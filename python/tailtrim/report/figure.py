@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
+
+    Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
     Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
     Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -30,13 +31,17 @@ _MILLISECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: ``nines`` is 1/(1 - p), logarithmic, labelled with the percentile."""
+    """An axis: ``nines`` is 1/(1 - p), logarithmic, labelled with the percentile.
+
+    ``unit`` is what a single value read off the axis is followed by.
+    """
 
     label: str
     scale: Scale
     low: float
     high: float
     unit_ns: int = 1
+    unit: str = ""
 
     @classmethod
     def of_times(
@@ -61,18 +66,18 @@ class Axis:
         label = f"{label} ({unit})"
         typical = low if typical_ns is None else typical_ns / unit_ns
         if low > 0 and high / typical > _LINEAR_RATIO:
-            return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns)
+            return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns, unit)
         foot = low if low < 0 or (low > high / 2 and not from_zero) else 0.0
         room = _ROOM * (high - foot) or 1.0
-        return cls(label, "linear", foot - room if foot else 0.0, high + room, unit_ns)
+        return cls(label, "linear", foot - room if foot else 0.0, high + room, unit_ns, unit)
 
     @classmethod
-    def of_counts(cls, label: str, most: int, *, scale: Scale = "linear") -> Axis:
+    def of_counts(cls, label: str, most: int, *, unit: str, scale: Scale = "linear") -> Axis:
         """Return an axis for counts up to ``most``; on a logarithmic one zero is at its foot."""
         most = max(most, 1)
         if scale == "log":
-            return cls(label, scale, 0.5, 1.7 * most)
-        return cls(label, scale, 0.0, 1.1 * most)
+            return cls(label, scale, 0.5, 1.7 * most, unit=unit)
+        return cls(label, scale, 0.0, 1.1 * most, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +97,32 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value and its confidence interval; ``None`` where the samples give no bound."""
+    """A value and its confidence interval; ``None`` where the samples give no bound.
+
+    Without ``bars`` only the value is marked: a :class:`Band` shows the interval.
+    """
 
     run: int
     x: float
     value: float
     low: float | None
     high: float | None
+    bars: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Confidence intervals along a line of values; NaN where the samples give no bound."""
+    """Confidence intervals along a line, in cells that lie side by side.
+
+    Cell ``i`` reaches from ``x[i]`` to ``x[i + 1]``, and there from ``low[i]`` to ``high[i]``; NaN
+    where the samples give no bound. ``value`` is the line at the edges ``x``.
+    """
 
     run: int
     x: Floats
-    value: Floats
     low: Floats
     high: Floats
-
-    def parts(self, axis: Axis) -> tuple[tuple[Floats, Floats, Floats], ...]:
-        """Return x, foot and head of the bounded part and of the part that is open above.
-
-        A missing lower bound is the foot of the axis. The open part reaches from the lower bound
-        to the value: up to the head of the axis it would bury the other runs of an overlay.
-        """
-        low = np.maximum(np.nan_to_num(self.low, nan=axis.low), axis.low)
-        bounded = np.flatnonzero(~np.isnan(self.high))
-        end = int(bounded[-1]) + 1 if bounded.size else 0
-        bounded_part, open_part = slice(end), slice(max(end - 1, 0), None)
-        return (
-            (self.x[bounded_part], low[bounded_part], self.high[bounded_part]),
-            (self.x[open_part], low[open_part], self.value[open_part]),
-        )
+    value: Floats
 
 
 @dataclass(frozen=True, slots=True)

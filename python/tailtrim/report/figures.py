@@ -18,10 +18,11 @@ from tailtrim.report.units import percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figure import Axis, Band, Figure, Interval, Line, Scale
+    from tailtrim.report.figure import Axis, Band, Figure, Flags, Floats, Interval, Line, Scale
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
@@ -66,11 +67,14 @@ _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
 _MANY_POINTS = 2_000
-_FEW_POINTS = 500
-# Of the bounded and of the open part of a band.
-_BAND_ALPHA = (0.22, 0.09)
-# Clouds of points are images within the drawing: as paths they take half a megabyte.
-_CLOUD_DPI = 300
+# Translucent, so that bands of several runs show through each other.
+_BAND_ALPHA = 0.2
+# How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
+_FADE = 0.12
+_FADE_STEPS = 12
+# What an SVG has as pixels: sharp in print.
+_DOTS_PER_INCH = 300
+_CLOUD = "cloud"
 
 
 def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
@@ -81,8 +85,11 @@ def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
         canvas = _draw(figure, names)
         contents = {}
         for suffix, metadata in _METADATA.items():
+            # A PDF needs 16 bytes a point, an SVG 110: there clouds are pixels.
+            for cloud in canvas.findobj(_is_cloud):
+                cloud.set_rasterized(suffix == "svg")
             file = io.BytesIO()
-            canvas.savefig(file, format=suffix, metadata=metadata, dpi=_CLOUD_DPI)
+            canvas.savefig(file, format=suffix, metadata=metadata, dpi=_DOTS_PER_INCH)
             contents[suffix] = file.getvalue()
             # What the first found for the places of things holds for the second.
             canvas.set_layout_engine("none")
@@ -96,13 +103,14 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
-        for line in panel.lines:
-            _line(axes, line, panel.y)
         for band in panel.bands:
             _band(axes, band, panel.y)
-        banded = {band.run for band in panel.bands}
+        for line in panel.lines:
+            _line(axes, line, panel.y)
         for interval in panel.intervals:
-            _interval(axes, interval, panel.y, whiskers=interval.run not in banded)
+            if interval.bars:
+                _bar(axes, interval, panel.y)
+            _mark(axes, interval)
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -119,6 +127,10 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     return canvas
 
 
+def _is_cloud(artist: Artist) -> bool:
+    return artist.get_gid() == _CLOUD
+
+
 def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
     colour, marker = LIGHT[line.run % len(LIGHT)], MARKERS[line.run % len(MARKERS)]
     y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
@@ -132,7 +144,7 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
             markersize=size,
             markeredgewidth=0,
             alpha=0.75,
-            rasterized=line.x.size > _FEW_POINTS,
+            gid=_CLOUD,
         )
         return
     pattern = dash(line.run, line.part)
@@ -140,7 +152,7 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
         line.x,
         y,
         color=colour,
-        alpha=0.45 if line.faded else 1,
+        alpha=0.55 if line.faded else 1,
         linewidth=1.1,
         dashes=pattern or (None, None),
         drawstyle="steps-post" if line.draw == "steps" else "default",
@@ -151,29 +163,50 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
 
 
 def _band(axes: Axes, band: Band, y_axis: Axis) -> None:
+    """Fill the cells; at a side without a bound they fade out from the line on."""
     colour = LIGHT[band.run % len(LIGHT)]
-    for (x, low, high), alpha in zip(band.parts(y_axis), _BAND_ALPHA, strict=False):
-        axes.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0, zorder=1.5)
+    bounded = np.isfinite(band.low), np.isfinite(band.high)
+    low = np.where(bounded[0], band.low, band.value[:-1])
+    high = np.where(bounded[1], band.high, band.value[1:])
 
+    def fill(cells: Flags, foot: Floats, head: Floats, alpha: float) -> None:
+        if cells.any():
+            axes.stairs(
+                np.where(cells, head, np.nan),
+                band.x,
+                baseline=np.where(cells, foot, np.nan),
+                fill=True,
+                color=colour,
+                alpha=alpha,
+                linewidth=0,
+                zorder=1.5,
+            )
 
-def _interval(axes: Axes, interval: Interval, y_axis: Axis, *, whiskers: bool) -> None:
-    colour = LIGHT[interval.run % len(LIGHT)]
-    marker = MARKERS[interval.run % len(MARKERS)]
-    low = y_axis.low if interval.low is None else interval.low
-    bounded = interval.high is not None
-    if not whiskers:
-        fill = colour if bounded else "white"
-        axes.plot(
-            interval.x,
-            interval.value,
-            marker,
-            color=colour,
-            markersize=3.6,
-            markerfacecolor=fill,
-            markeredgewidth=0.8,
-            zorder=4,
+    fill(bounded[0] | bounded[1], low, high, _BAND_ALPHA)
+    # Slab by slab: laid one over the other, their colours would be rounded once too often.
+    for step in range(_FADE_STEPS):
+        alpha = _BAND_ALPHA * (1 - (step + 0.5) / _FADE_STEPS)
+        near, far = (_FADE * n / _FADE_STEPS for n in (step, step + 1))
+        above = _shifted(high, near, y_axis), _shifted(high, far, y_axis)
+        below = _shifted(low, -far, y_axis), _shifted(low, -near, y_axis)
+        fill(bounded[0] & ~bounded[1], *above, alpha)
+        fill(bounded[1] & ~bounded[0], *below, alpha)
+    for bound in (band.low, band.high):
+        axes.stairs(
+            bound, band.x, baseline=None, color=colour, alpha=0.55, linewidth=0.4, zorder=1.6
         )
-        return
+
+
+def _shifted(values: Floats, share: float, axis: Axis) -> Floats:
+    """Move values up by a share of the axis."""
+    if axis.scale == "linear":
+        return values + share * (axis.high - axis.low)
+    return values * float((axis.high / axis.low) ** share)
+
+
+def _bar(axes: Axes, interval: Interval, y_axis: Axis) -> None:
+    colour = LIGHT[interval.run % len(LIGHT)]
+    low = y_axis.low if interval.low is None else interval.low
     axes.errorbar(
         interval.x,
         interval.value,
@@ -181,16 +214,13 @@ def _interval(axes: Axes, interval: Interval, y_axis: Axis, *, whiskers: bool) -
             [max(interval.value - low, 0)],
             [max((interval.high or interval.value) - interval.value, 0)],
         ],
-        fmt=marker,
-        color=colour,
-        markersize=3.6,
-        markerfacecolor=colour if bounded else "white",
-        markeredgewidth=0.8,
+        fmt="none",
+        ecolor=colour,
         elinewidth=0.9,
         capsize=2.2,
         zorder=4,
     )
-    if not bounded:
+    if interval.high is None:
         axes.annotate(
             "",
             (interval.x, interval.value),
@@ -199,6 +229,20 @@ def _interval(axes: Axes, interval: Interval, y_axis: Axis, *, whiskers: bool) -
             arrowprops={"arrowstyle": "<-", "color": colour, "linewidth": 0.8, "shrinkB": 1},
             annotation_clip=False,
         )
+
+
+def _mark(axes: Axes, interval: Interval) -> None:
+    colour = LIGHT[interval.run % len(LIGHT)]
+    axes.plot(
+        interval.x,
+        interval.value,
+        MARKERS[interval.run % len(MARKERS)],
+        color=colour,
+        markersize=3.6,
+        markerfacecolor=colour if interval.high is not None else "white",
+        markeredgewidth=0.8,
+        zorder=4.5,
+    )
 
 
 def _ticks(axis: Ticked, model: Axis) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.report.figure import Axis, Figure, Floats, Line, Panel
+    from tailtrim.report.figure import Axis, Band, Figure, Floats, Line, Panel
     from tailtrim.report.run import Run
     from tailtrim.summary import Summary
 
@@ -57,6 +57,7 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
     scripts = [
         _asset("vendor/uPlot.iife.min.js"),
         _asset("templates/marks.js"),
+        _asset("templates/intervals.js"),
         _asset("templates/report.js"),
     ]
     styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
@@ -167,21 +168,28 @@ def _panel(panel: Panel) -> dict[str, Any]:
         "y": _axis(panel.y),
         "lines": [_line(line) for line in panel.lines],
         "intervals": [
-            [interval.run, *map(_number, (interval.x, interval.value, interval.low, interval.high))]
+            {
+                "run": interval.run,
+                "x": _number(interval.x),
+                "value": _number(interval.value),
+                "low": _number(interval.low),
+                "high": _number(interval.high),
+                "bars": interval.bars,
+            }
             for interval in panel.intervals
         ],
-        "bands": [
-            {
-                "run": band.run,
-                "parts": [[_numbers(values) for values in part] for part in band.parts(panel.y)],
-            }
-            for band in panel.bands
-        ],
+        "bands": [_band(band) for band in panel.bands],
     }
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
-    return {"label": axis.label, "scale": axis.scale, "low": axis.low, "high": axis.high}
+    return {
+        "label": axis.label,
+        "scale": axis.scale,
+        "low": axis.low,
+        "high": axis.high,
+        "unit": axis.unit,
+    }
 
 
 def _line(line: Line) -> dict[str, Any]:
@@ -193,6 +201,16 @@ def _line(line: Line) -> dict[str, Any]:
         "faded": line.faded,
         "x": _numbers(line.x),
         "y": _numbers(line.y),
+    }
+
+
+def _band(band: Band) -> dict[str, Any]:
+    return {
+        "run": band.run,
+        "x": _numbers(band.x),
+        "low": _numbers(band.low),
+        "high": _numbers(band.high),
+        "value": _numbers(band.value),
     }
 
 

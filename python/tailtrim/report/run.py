@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.report.units import nines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from tailtrim.report.figure import Floats, Integers
     from tailtrim.rundir import RunDirectory
     from tailtrim.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Quantiles along the whole curve, ascending; a bound is NaN where there is none."""
+
+    p: tuple[str, ...]
+    value_ns: Floats
+    low_ns: Floats
+    high_ns: Floats
 
 
 class Run:
@@ -38,24 +48,18 @@ class Run:
         latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
         return latencies, counts
 
-    def curve(self) -> tuple[Floats, Floats, Floats, Floats] | None:
-        """Return 1/(1 - p), value and both bounds in ns (NaN: none) along the whole curve.
-
-        ``None`` for a directory that an older version wrote.
-        """
+    def quantiles(self) -> Quantiles | None:
+        """Return the quantiles for the curve, ``None`` if the directory is older than they are."""
         if not (self.directory.path / "quantile.parquet").exists():
             return None
         table = self.directory.table("quantile")
-        try:
-            value, low, high = (
-                table[name].cast("float64").fill_null(float("nan")).to_numpy()
+        return Quantiles(
+            tuple(map(str, self._column(table, "p").to_pylist())),
+            *(
+                np.asarray(self._column(table, name).to_pylist(), dtype=float)
                 for name in ("value_ns", "low_ns", "high_ns")
-            )
-            at = np.asarray([nines(p) for p in table["p"].to_pylist()], dtype=np.float64)
-        except KeyError as error:
-            message = f"{self.directory.path}: a table lacks the column {error}"
-            raise RunDirectoryError(message) from error
-        return at, value, low, high
+            ),
+        )
 
     def worst(self) -> tuple[Integers, Integers]:
         """Ingress stamps in ns and latencies in ns of the worst packets."""
@@ -87,10 +91,14 @@ class Run:
         return dict(zip(names, self._arrays(table, *names), strict=True))
 
     def _arrays(self, table: pa.Table, *names: str) -> tuple[Integers, ...]:
+        return tuple(
+            np.asarray(self._column(table, name).fill_null(0).to_numpy(), dtype=np.int64)
+            for name in names
+        )
+
+    def _column(self, table: pa.Table, name: str) -> pa.ChunkedArray:
         try:
-            return tuple(
-                np.asarray(table[name].fill_null(0).to_numpy(), dtype=np.int64) for name in names
-            )
+            return table[name]
         except KeyError as error:
             message = f"{self.directory.path}: a table lacks the column {error}"
             raise RunDirectoryError(message) from error

@@ -129,7 +129,7 @@ def _packets(columns: dict[int, Columns], x: Axis) -> Panel:
         for run, column in columns.items()
         for tap in taps
     )
-    return Panel(x, Axis.of_counts("Packets/s", most), lines)
+    return Panel(x, Axis.of_counts("Packets/s", most, unit="packets/s"), lines)
 
 
 def _lost(columns: dict[int, Columns], x: Axis) -> Panel:
@@ -138,7 +138,7 @@ def _lost(columns: dict[int, Columns], x: Axis) -> Panel:
         Line(run, *_per_second(column["second"], column["lost"].astype(float)))
         for run, column in columns.items()
     )
-    return Panel(x, Axis.of_counts("Lost/s", most), lines)
+    return Panel(x, Axis.of_counts("Lost/s", most, unit="lost/s"), lines)
 
 
 def _maxima(columns: dict[int, Columns], x: Axis) -> Panel:
@@ -159,4 +159,4 @@ def _per_second(second: Integers, values: Floats) -> tuple[Floats, Floats]:
 
 
 def _time_axis(last: float) -> Axis:
-    return Axis(_TIME, "linear", 0.0, max(1.02 * last, 1e-6))
+    return Axis(_TIME, "linear", 0.0, max(1.02 * last, 1e-6), unit="s")

@@ -23,7 +23,6 @@ SECOND = 1_000_000_000
 _TEN_MICROSECONDS = 10 * MICROSECOND
 _WHOLE = 1_000
 
-NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 NONE = "\N{EN DASH}"
 
 
@@ -102,15 +101,15 @@ def time(ns: int) -> str:
 
 
 def microseconds(ns: int, *, places: int = 1) -> str:
-    """Return µs, with one decimal unless told otherwise, thousands apart as the papers print them.
+    """Return µs, with one decimal unless told otherwise, thousands apart as in :func:`count`.
 
-    >>> microseconds(30609512).replace(NARROW_SPACE, " ")
-    '30 609.5'
+    >>> microseconds(30609512)
+    '30,609.5'
 
     """
     whole, _, rest = fixed(abs(ns), MICROSECOND, places).partition(".")
     sign = "\N{MINUS SIGN}" if ns < 0 and (whole + rest).strip("0") else ""
-    return f"{sign}{int(whole):,}.{rest}".replace(",", NARROW_SPACE)
+    return f"{sign}{int(whole):,}.{rest}"
 
 
 def percent(share: str) -> str:
@@ -135,10 +134,15 @@ def count(number: int) -> str:
 
 
 def rate(pps: float | None) -> str:
-    """Return packets per second in kpkt/s, one decimal or, if small, three digits."""
+    """Return packets per second in kpkt/s, one decimal or, if small, three digits.
+
+    >>> rate(14_880_952.4)
+    '14,881.0'
+
+    """
     if pps is None:
         return NONE
-    return f"{pps / 1000:.1f}" if pps >= _WHOLE else f"{pps / 1000:.3g}"
+    return f"{pps / 1000:,.1f}" if pps >= _WHOLE else f"{pps / 1000:.3g}"
 
 
 def loss(undelivered: int, known: int) -> str:
@@ -169,14 +173,3 @@ def printable(text: str) -> str:
         else sign.encode("unicode_escape").decode("ascii")
         for sign in text
     )
-
-
-def nines(p: str) -> float:
-    """Return 1/(1 - p) of a probability in decimal text.
-
-    >>> nines("0.999")
-    1000.0
-
-    """
-    rest = 1 - Decimal(p)
-    return float(1 / rest) if rest else float("inf")

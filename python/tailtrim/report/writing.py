@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.report import distributions, figures, page, timelines, units
+from tailtrim.report import distributions, figures, page, percentiles, timelines, units
 from tailtrim.report.errors import ReportError
 from tailtrim.report.run import Run
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tailtrim.rundir import RunDirectory
 
 _SERIES = (
-    distributions.percentiles,
+    percentiles.percentiles,
     timelines.worst,
     distributions.histogram,
     distributions.cumulative,

@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -142,26 +143,41 @@ impl Socket {
     /// Sends frames in one system call. Returns how many the kernel took: fewer when it has no room.
     pub(crate) fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
         const MOST: usize = 64;
-        let frames = &frames[..frames.len().min(MOST)];
-        // SAFETY: all-zero bits are a valid message without data.
-        let mut messages: [libc::mmsghdr; MOST] = unsafe { std::mem::zeroed() };
-        let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
-        for ((message, vector), frame) in messages.iter_mut().zip(&mut vectors).zip(frames) {
-            // The kernel only reads from what it sends.
-            vector.iov_base = frame.as_ptr().cast_mut().cast();
-            vector.iov_len = frame.len();
-            message.msg_hdr.msg_iov = std::ptr::from_mut(vector);
-            message.msg_hdr.msg_iovlen = 1;
-        }
-        // SAFETY: every message up to the count points to a vector that points to a frame, all of which
-        // live until the call returns.
-        let sent = unsafe {
-            libc::sendmmsg(
-                self.file.as_raw_fd(),
-                messages.as_mut_ptr(),
-                frames.len() as libc::c_uint,
-                libc::MSG_DONTWAIT as _,
-            )
+        let sent = if let [frame] = frames {
+            // SAFETY: the frame is valid for reading and of the length given.
+            let sent = unsafe {
+                libc::send(
+                    self.file.as_raw_fd(),
+                    frame.as_ptr().cast(),
+                    frame.len(),
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            if sent < 0 { -1 } else { 1 }
+        } else {
+            let count = frames.len().min(MOST);
+            // Only what is used is written: clearing all of it costs more than sending a frame.
+            let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
+            let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MOST];
+            for ((message, vector), frame) in messages.iter_mut().zip(&mut vectors).zip(frames) {
+                // The kernel only reads from what it sends.
+                let base = frame.as_ptr().cast_mut().cast();
+                let vector = vector.write(libc::iovec { iov_base: base, iov_len: frame.len() });
+                // SAFETY: all-zero bits are a valid message without data.
+                let message = message.write(unsafe { std::mem::zeroed() });
+                message.msg_hdr.msg_iov = std::ptr::from_mut(vector);
+                message.msg_hdr.msg_iovlen = 1;
+            }
+            // SAFETY: every message up to the count was written and points to a vector that points to a
+            // frame, all of which live until the call returns.
+            unsafe {
+                libc::sendmmsg(
+                    self.file.as_raw_fd(),
+                    messages.as_mut_ptr().cast(),
+                    count as libc::c_uint,
+                    libc::MSG_DONTWAIT as _,
+                )
+            }
         };
         if sent >= 0 {
             return Ok(sent as usize);

@@ -5,6 +5,10 @@ const marks = (() => {
     ? Math.round(value).toLocaleString("en-US")
     : String(Number(value.toPrecision(6)));
 
+  const measure = (value, unit) => (unit ? `${number(value)}\u00a0${unit}` : number(value));
+
+  // A value as precise as the pixel it was read from.
+  const rounded = (value, pixel) => Number(value.toFixed(Math.min(9, Math.max(0, Math.ceil(-Math.log10(pixel))))));
 
   // The percentile at x = 1/(1 - p), with as many nines as x has.
   function nines(x) {
@@ -55,5 +59,5 @@ const marks = (() => {
     return line.y[x - line.x[low] <= line.x[after] - x ? low : after];
   }
 
-  return { SHAPES, merge, nines, number, valueAt };
+  return { SHAPES, measure, merge, nines, number, rounded, valueAt };
 })();

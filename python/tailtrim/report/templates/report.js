@@ -5,13 +5,17 @@
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
   const hidden = new Set();
-  const { SHAPES, merge, nines, number, valueAt } = marks;
+  const { SHAPES, measure, merge, nines, number, rounded, valueAt } = marks;
+  // The width of a chart on paper, A4 or letter, in CSS pixels.
+  const PAPER = 680;
+  let printing = false;
   let charts = [];
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const dark = () => root.dataset.theme === "dark"
     || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
   const colour = (run) => data.looks[run][dark() ? "dark" : "light"];
+  const look = (run) => ({ colour: colour(run), marker: data.looks[run].marker });
   function scatter(u, index, from, to) {
     const line = u.lines[index - 1];
     const shape = SHAPES[data.looks[line.run].marker];
@@ -50,64 +54,6 @@
       u.ctx.fill(path);
     }
     u.ctx.restore();
-  }
-
-  // Behind the lines; the part without an upper bound is paler.
-  function bands(u, panel) {
-    const { ctx, bbox } = u;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    ctx.clip();
-    for (const { run, parts } of panel.bands) {
-      if (hidden.has(run)) continue;
-      ctx.fillStyle = colour(run);
-      parts.forEach(([x, low, high], part) => {
-        const path = new Path2D();
-        x.forEach((at, i) => path.lineTo(u.valToPos(at, "x", true), u.valToPos(high[i], "y", true)));
-        for (let i = x.length - 1; i >= 0; i--) path.lineTo(u.valToPos(x[i], "x", true), u.valToPos(low[i], "y", true));
-        ctx.globalAlpha = part ? .1 : .24;
-        ctx.fill(path);
-      });
-    }
-    ctx.restore();
-  }
-
-  // Markers; without a band also whiskers, and an arrow where there is no upper bound.
-  function intervals(u, panel) {
-    const { ctx, bbox } = u;
-    const pixel = devicePixelRatio;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(bbox.left, bbox.top - 6 * pixel, bbox.width + 6 * pixel, bbox.height + 6 * pixel);
-    ctx.clip();
-    ctx.lineWidth = 1.3 * pixel;
-    ctx.setLineDash([]);
-    const banded = new Set(panel.bands.map((band) => band.run));
-    for (const [run, at, value, low, high] of panel.intervals) {
-      if (hidden.has(run)) continue;
-      const x = u.valToPos(at, "x", true);
-      const y = u.valToPos(value, "y", true);
-      const foot = low === null ? bbox.top + bbox.height : u.valToPos(low, "y", true);
-      const head = high === null ? y - 20 * pixel : u.valToPos(high, "y", true);
-      const cap = 3.5 * pixel;
-      ctx.strokeStyle = colour(run);
-      if (!banded.has(run)) {
-        ctx.beginPath();
-        ctx.moveTo(x, foot);
-        ctx.lineTo(x, head);
-        if (low !== null) { ctx.moveTo(x - cap, foot); ctx.lineTo(x + cap, foot); }
-        if (high === null) { ctx.moveTo(x - cap, head + 1.6 * cap); ctx.lineTo(x, head); ctx.lineTo(x + cap, head + 1.6 * cap); }
-        else { ctx.moveTo(x - cap, head); ctx.lineTo(x + cap, head); }
-        ctx.stroke();
-      }
-      const path = new Path2D();
-      SHAPES[data.looks[run].marker](path, x, y, 3.6 * pixel);
-      ctx.fillStyle = high === null ? css("--paper") : colour(run);
-      ctx.fill(path);
-      ctx.stroke(path);
-    }
-    ctx.restore();
   }
 
   const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
@@ -152,22 +98,23 @@
     },
   });
 
-  // A label ends with its unit in brackets, if it has one.
-  const unit = (axis) => { const found = /\(([^()]+)\)$/.exec(axis.label); return found ? ` ${found[1]}` : ""; };
-
   function tell(u, panel, readout) {
     const { left } = u.cursor;
     if (left === undefined || left === null || left < 0) { readout.textContent = ""; return; }
     const x = u.posToVal(left, "x");
-    const shown = new Map();
-    for (const line of panel.lines) {
-      if (hidden.has(line.run)) continue;
+    const shown = [];
+    for (const [index, line] of panel.lines.entries()) {
+      // Where a line goes on pale, its own point is that of the pale one.
+      const next = panel.lines[index + 1];
+      if (hidden.has(line.run) || (next && next.faded && next.run === line.run && x >= next.x[0])) continue;
       const value = valueAt(line, x);
       if (value === null || value === undefined) continue;
-      shown.set(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""}`, `${number(value)}${unit(panel.y)}`);
+      const interval = intervals.text(panel.bands.find(({ run }) => run === line.run), x, panel.y.unit);
+      shown.push(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""} ${measure(value, panel.y.unit)}${interval}`);
     }
-    const at = panel.x.scale === "nines" ? nines(x) : `${number(x)}${unit(panel.x)}`;
-    readout.textContent = `${at}: ${[...shown].map(([name, value]) => `${name} ${value}`).join(" · ")}`;
+    const pixel = Math.abs(u.posToVal(left + 1, "x") - x);
+    const at = panel.x.scale === "nines" ? nines(x) : measure(rounded(x, pixel), panel.x.unit);
+    readout.textContent = shown.length ? `${at}: ${shown.join(" · ")}` : at;
   }
 
   function chart(holder, panel, last) {
@@ -182,7 +129,7 @@
     const stepped = uPlot.paths.stepped({ align: 1 });
     const options = {
       title: panel.title,
-      width: holder.clientWidth,
+      width: room(holder),
       height: height(holder, panel),
       legend: { show: false },
       cursor: {
@@ -198,15 +145,19 @@
         scale: "y",
         stroke: () => colour(line.run),
         width: 1.6,
-        alpha: line.faded ? .5 : 1,
+        alpha: line.faded ? .6 : 1,
         dash: line.dash.map((d) => d * 1.2),
         paths: line.draw === "points" ? scatter : line.draw === "steps" ? stepped : undefined,
         points: { show: false },
       }))],
       hooks: {
         init: [(self) => Object.assign(self, { lines, zoomed: {} })],
-        drawAxes: [(self) => bands(self, panel)],
-        draw: [(self) => { markers(self); intervals(self, panel); self.root.dataset.drawn = ""; }],
+        drawAxes: [(self) => intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2)],
+        draw: [(self) => {
+          markers(self);
+          intervals.bars(self, panel.intervals, hidden, look, css("--paper"));
+          self.root.dataset.drawn = "";
+        }],
         setCursor: [(self) => tell(self, panel, readout)],
         setSelect: [(self) => zoom(self)],
       },
@@ -237,8 +188,12 @@
 
   const height = (holder, panel) => {
     const alone = holder.dataset.panels === "1";
-    return Math.max(200, Math.min(alone ? 380 : 230, holder.clientWidth * (alone ? .72 : .45)));
+    // Two figures to a page.
+    if (printing) return alone ? 280 : 170;
+    return Math.max(200, Math.min(alone ? 380 : 230, room(holder) * (alone ? .72 : .45)));
   };
+
+  const room = (holder) => (printing ? PAPER : holder.clientWidth);
 
   function draw() {
     for (const { u } of charts) u.destroy();
@@ -249,7 +204,18 @@
       holder.replaceChildren();
       panels.forEach((panel, index) => charts.push(chart(holder, panel, index === panels.length - 1)));
     }
+    if (printing) keys();
     document.querySelectorAll(".swatch").forEach(swatchOf);
+  }
+
+  // On paper the legend does not follow: each figure gets one.
+  function keys() {
+    for (const holder of document.querySelectorAll("[data-figure]")) {
+      const key = document.createElement("div");
+      key.className = "legend";
+      key.append(...document.getElementById("legend").cloneNode(true).children);
+      holder.prepend(key);
+    }
   }
 
   function swatchOf(canvas) {
@@ -293,8 +259,17 @@
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
     // Paper is light.
     let before;
-    addEventListener("beforeprint", () => { before = root.dataset.theme; root.dataset.theme = "light"; draw(); });
-    addEventListener("afterprint", () => { if (before) root.dataset.theme = before; else delete root.dataset.theme; draw(); });
+    addEventListener("beforeprint", () => {
+      before = root.dataset.theme;
+      root.dataset.theme = "light";
+      printing = true;
+      draw();
+    });
+    addEventListener("afterprint", () => {
+      if (before) root.dataset.theme = before; else delete root.dataset.theme;
+      printing = false;
+      draw();
+    });
   }
 
   function legend() {
@@ -321,6 +296,6 @@
   addEventListener("resize", () => {
     if (innerWidth === width) return;
     width = innerWidth;
-    for (const { u, holder, panel } of charts) u.setSize({ width: holder.clientWidth, height: height(holder, panel) });
+    for (const { u, holder, panel } of charts) u.setSize({ width: room(holder), height: height(holder, panel) });
   });
 })();

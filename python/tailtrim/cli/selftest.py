@@ -1,0 +1,95 @@
+"""``tailtrim selftest``."""
+
+from __future__ import annotations
+
+import json as jsons
+import tempfile
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.cli.run import progress
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.experiment import Experiment, conduct
+from tailtrim.plan import load
+from tailtrim.selftest import Selftest, evaluate
+from tailtrim.testbed import enter
+
+EXAMPLES = """\b
+Examples:
+  tailtrim selftest
+  tailtrim selftest --json | jq '.truth[] | .error_ns'
+  tailtrim selftest --out results/selftest       # keep the runs
+"""
+
+
+def command(
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the runs here. Default: they are removed."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Measure the meter: its floor on the wire, and its error on delays that are known."""
+    try:
+        enter()
+        with ExitStack() as stack:
+            if out is None:
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
+                out = Path(folder) / "selftest"
+            plan = stack.enter_context(as_file(files("tailtrim.plans") / "selftest.yml"))
+            experiment = Experiment(out, *load(plan), resume=False)
+            with progress(experiment, quiet=json) as lines:
+                conduct(experiment, lines.told, lines.ended)
+            failed = [o for o in experiment.outcomes.values() if o.failed]
+            for outcome in failed:
+                typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
+            if failed:
+                raise typer.Exit(BROKEN)
+            result = evaluate(experiment)
+    except TailtrimError as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    if json:
+        typer.echo(jsons.dumps(result.as_dict()))
+    else:
+        _print(result)
+    if not result.recovered:
+        raise typer.Exit(NEGATIVE)
+
+
+def _print(result: Selftest) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="")
+    for name in ("delay", "p", "true µs", "measured µs", "error µs", "bound µs", ""):
+        table.add_column(name, justify="left" if name in {"delay", ""} else "right")
+    for error in result.floor_ns:
+        table.add_row(
+            "wire (floor)", error.p, "0", _us(error.measured), _us(error.error_ns), "", ""
+        )
+    for check in result.checks:
+        for error, bound in zip(check.truth, check.bounds_ns, strict=True):
+            within = "" if abs(error.error_ns) <= bound else "beyond"
+            times = (error.true, error.measured, error.error_ns, bound)
+            table.add_row(check.delay, error.p, *map(_us, times), within)
+    console = Console(highlight=False)
+    console.print(table)
+    recovered = [check.delay for check in result.checks if check.recovered]
+    console.print(
+        f"\nRecovered within the floor + max(1 µs, 1 %): {', '.join(recovered) or 'none'}"
+    )
+    spoilt = {"wire": result.floor_spoilt} | {check.delay: check.spoilt for check in result.checks}
+    for name, reasons in spoilt.items():
+        for reason in reasons:
+            typer.echo(f"warning: {name}: {reason}", err=True)
+
+
+def _us(ns: int) -> str:
+    return f"{ns / 1e3:,.2f}"
