@@ -118,6 +118,8 @@ pub fn tap(
         pressed |= port.is_pressed();
         if !pressed && !ending {
             std::thread::sleep(INTERVAL);
+            // An interface that is gone says so only to who asks.
+            port.wait(Duration::ZERO)?;
             continue;
         }
         let mut written = Ok(());

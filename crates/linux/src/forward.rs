@@ -11,6 +11,9 @@ use tailtrim_model::traffic::{Builder, Delay};
 /// How soon the end is noticed when nothing comes.
 const WAIT: Duration = Duration::from_millis(20);
 
+/// After so many looks at an empty ring, some tenths of a millisecond, the port is asked how it is.
+const LOOK: u32 = 1 << 16;
+
 /// How frames are forwarded.
 #[derive(Debug, Clone)]
 pub struct Forwarding {
@@ -71,6 +74,7 @@ pub fn forward(
     let mut forwarded = Forwarded { received: 0, sent: 0, refused: 0, dropped: 0, no_probe: 0 };
     let mut batch: Vec<Held> = (0..how.batch).map(|_| Held::default()).collect();
     let start_ns = clock::realtime_ns();
+    let mut idle = 0_u32;
     loop {
         let ending = stopped.load(Ordering::Acquire);
         let mut count = 0;
@@ -85,8 +89,12 @@ pub fn forward(
             if ending {
                 break;
             }
+            idle = idle.wrapping_add(1);
             if how.wait {
                 from.wait(WAIT)?;
+            } else if idle.is_multiple_of(LOOK) {
+                // An interface that is gone says so only to who asks.
+                from.wait(Duration::ZERO)?;
             } else {
                 std::hint::spin_loop();
             }

@@ -49,8 +49,8 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     repeat = raw.get("repeat", 1)
     if isinstance(repeat, int) and len(combinations) * repeat > MOST_RUNS:
         source.fail(("loop",), f"makes {len(combinations) * repeat:,} runs, at most {MOST_RUNS:,}")
-    _all_used(loop, raw, source)
     first = _substituted(raw | {"loop": loop}, combinations[0], source)
+    _all_used(loop, raw, source)
     plan = source.validated(Plan, first)
     plan = plan.model_copy(update={"loop": loop})
     return plan, _runs(plan, raw, combinations, source)

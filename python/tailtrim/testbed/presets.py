@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _READY_S = 30.0
 _LAST_LINES = 5
+# What a device starts ends with it, however it ends: it is alone in a namespace of processes.
+_TOGETHER = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--")
 
 
 class Device:
@@ -108,7 +110,7 @@ class Device:
         log = stack.enter_context(self._log.open("w", encoding="utf-8"))
         # Standard input stays open: testpmd ends with it.
         self._process = subprocess.Popen(
-            [*node.prefix, *command],
+            [*node.prefix, *_TOGETHER, *command],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -120,7 +122,7 @@ class Device:
         with suppress(OSError):
             Path(f"/proc/{self._process.pid}/autogroup").write_text("-20", encoding="ascii")
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, self._process.pid, -20)
+            os.setpriority(os.PRIO_PGRP, self._process.pid, -20)
         stack.callback(_end, self._process)
 
 

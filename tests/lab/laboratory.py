@@ -1,0 +1,72 @@
+"""The command line on a live testbed, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+MARK = "TAILTRIM_LAB_TEST"
+
+
+class Lab:
+    """The command line as a user types it, with processes that can be found again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        self.environment = os.environ | {MARK: self.mark, "NO_COLOR": "1"}
+        self.program = str(Path(sys.executable).with_name("tailtrim"))
+
+    def plan(self, **plan: Any) -> Path:
+        path = self.folder / "plan.yml"
+        usual = {
+            "name": "lab",
+            "dut": {"preset": "forward"},
+            "traffic": {"rate_pps": 5_000, "flows": 4, "duration_s": 0.5},
+            "trim_s": 0,
+            "floor": False,
+            # The machine that tests is not the one that measures.
+            "limits": {"lateness_p99_us": 1e6, "sent_share": 0.5},
+        }
+        path.write_text(yaml.safe_dump(usual | plan), encoding="utf-8")
+        return path
+
+    def command(self, *words: str) -> list[str]:
+        return [self.program, *words]
+
+    def run(self, *words: str, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            env=self.environment,
+            cwd=self.folder,
+        )
+
+    def left(self) -> list[str]:
+        """Return what still runs of all that was started."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (process / "environ").read_bytes()
+                command = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if f"{MARK}={self.mark}".encode() in environment:
+                found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+        return found
+
+    def result(self, run: str, name: str) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(
+            (self.folder / "out" / run / f"{name}.json").read_text()
+        )
+        return parsed
