@@ -9,11 +9,23 @@
     repeat: 3
     trim_s: 1
 
-``$rate`` stands for each value of the loop variable ``rate`` in turn. Several loop variables
+``$rate`` stands for each value of the loop variable ``rate`` in turn, also within a text such as
+``burst:$size``. Several loop variables
 multiply: each combination is run ``repeat`` times. ``schema/plan.json`` is the JSON Schema.
 """
 
 from tailtrim.plan.loading import load
-from tailtrim.plan.model import PRESETS, Dut, Limits, Plan, Run, Traffic
+from tailtrim.plan.model import OPTIONS, PRESETS, Dut, Limits, Plan, Run, Traffic
+from tailtrim.plan.schema import json_schema
 
-__all__ = ["PRESETS", "Dut", "Limits", "Plan", "Run", "Traffic", "load"]
+__all__ = [
+    "OPTIONS",
+    "PRESETS",
+    "Dut",
+    "Limits",
+    "Plan",
+    "Run",
+    "Traffic",
+    "json_schema",
+    "load",
+]

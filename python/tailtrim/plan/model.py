@@ -3,15 +3,50 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
-#: Devices under test that are ready to use.
-PRESETS = ("wire", "forward", "testpmd", "bridge", "router", "nftables", "command")
+#: Devices under test that are ready to use, and the options that each has.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "wire": (),
+    "forward": ("mode", "batch", "work_ns", "delay"),
+    "testpmd": ("driver", "forward_mode"),
+    "bridge": (),
+    "router": (),
+    "nftables": ("rules", "position"),
+    "ovs": (),
+    "xdp": ("xdp_mode",),
+    "suricata": ("ruleset",),
+    "snort": ("ruleset",),
+    "command": ("command",),
+}
+PRESETS = tuple(OPTIONS)
+#: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
+_SMALL_FRAMES = ("forward", "testpmd")
+_LARGEST_SMALL = 1_518
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Scalar = int | float | str | bool
+
+
+def _number(value: Any) -> Any:
+    """Take a whole number where a broken one is expected, but not true and false."""
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+#: Decimals that have no other reading than the agent's.
+_DECIMAL = r"\d+(\.\d+)?"
+_TIME = rf"{_DECIMAL}(ns|us|ms|s)"
 
 
 class _Strict(BaseModel):
@@ -21,32 +56,88 @@ class _Strict(BaseModel):
 class Dut(_Strict):
     """The device under test."""
 
-    preset: Literal["wire", "forward", "testpmd", "bridge", "router", "nftables", "command"]
-    #: ``forward``: ask all the time, or sleep until a frame comes.
-    mode: Literal["poll", "wait"] = "poll"
-    #: ``forward``: most frames in one go.
-    batch: int = Field(default=32, ge=1, le=64)
-    #: ``forward``: busy work for each frame.
-    work_ns: int = Field(default=0, ge=0, le=10_000_000)
-    #: ``forward``: a known delay, such as ``bimodal:20us,100us,0.01``.
-    delay: str | None = None
-    #: ``testpmd``: what it does with MAC addresses.
-    forward_mode: Literal["io", "mac", "macswap"] = "io"
-    #: ``nftables``: how many rules.
-    rules: int = Field(default=1, ge=1, le=100_000)
-    #: ``nftables``: which of them accepts the packets, from 1.
-    position: int = Field(default=1, ge=1)
-    #: ``command``: what to run; ``{in}`` and ``{out}`` are its interfaces.
-    command: str | None = None
+    preset: Literal[
+        "wire",
+        "forward",
+        "testpmd",
+        "bridge",
+        "router",
+        "nftables",
+        "ovs",
+        "xdp",
+        "suricata",
+        "snort",
+        "command",
+    ] = Field(description="Which of the devices that are ready to use, or command for any other.")
+    mode: Literal["poll", "wait"] = Field(
+        default="poll", description="forward: ask all the time, or sleep until a frame comes."
+    )
+    batch: int = Field(default=32, ge=1, le=64, description="forward: most frames in one go.")
+    work_ns: int = Field(
+        default=0, ge=0, le=10_000_000, description="forward: busy work for each frame."
+    )
+    delay: str | None = Field(
+        default=None, description="forward: a known delay, such as bimodal:20us,100us,0.01."
+    )
+    driver: Literal["af_packet", "af_xdp"] = Field(
+        default="af_packet", description="testpmd: how it gets at its ports; af_xdp needs root."
+    )
+    forward_mode: Literal["io", "mac", "macswap"] = Field(
+        default="io", description="testpmd: what it does with MAC addresses."
+    )
+    rules: int = Field(default=1, ge=1, le=100_000, description="nftables: how many rules.")
+    position: int = Field(
+        default=1, ge=1, description="nftables: which of them accepts the packets, from 1."
+    )
+    xdp_mode: Literal["native", "generic"] = Field(
+        default="native", description="xdp: in the driver, or in the network stack."
+    )
+    ruleset: str | None = Field(
+        default=None, description="suricata, snort: file with rules; without, they only forward."
+    )
+    command: str | None = Field(
+        default=None, description="command: what to run; {in} and {out} are its interfaces."
+    )
+
+    @field_validator("delay")
+    @classmethod
+    def _known_delay(cls, value: str | None) -> str | None:
+        models = (
+            rf"constant:{_TIME}|bimodal:{_TIME},{_TIME},{_DECIMAL}"
+            rf"|heavy:{_TIME},{_DECIMAL}|stall:{_TIME},{_TIME},{_TIME}"
+        )
+        if value is not None and not re.fullmatch(models, value):
+            raise ValueError(
+                "expected constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD,"
+                " each T such as 20us"
+            )
+        return value
+
+    @field_validator("command")
+    @classmethod
+    def _can_be_split(cls, value: str | None) -> str | None:
+        if value is None:
+            return value
+        try:
+            parts = shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"expected words as a shell splits them ({error})") from error
+        if not parts:
+            raise ValueError("expected a program and its arguments")
+        return value
 
     @model_validator(mode="after")
     def _fits(self) -> Dut:
-        if (self.preset == "command") != (self.command is not None):
-            raise ValueError("command: belongs to preset command, which needs one")
-        if self.delay is not None and self.preset != "forward":
-            raise ValueError("delay: belongs to preset forward")
+        for option in self.__class__.model_fields:
+            if option in self.model_fields_set and option not in ("preset", *OPTIONS[self.preset]):
+                presets = ", ".join(name for name, own in OPTIONS.items() if option in own)
+                raise ValueError(
+                    f"{option}: preset {self.preset} has none, it belongs to {presets}"
+                )
+        if self.preset == "command" and self.command is None:
+            raise ValueError("command: preset command needs one")
         if self.position > self.rules:
-            raise ValueError("position: must not be above rules")
+            raise ValueError(f"position: there are {self.rules} rules, not {self.position}")
         return self
 
     @property
@@ -58,70 +149,131 @@ class Dut(_Strict):
 class Traffic(_Strict):
     """What the load generator sends."""
 
-    #: Bytes of a frame with FCS: one size, a list such as ``64,1518``, or ``imix``.
-    frame_bytes: int | str = 64
-    #: Packets a second.
-    rate_pps: int | None = Field(default=None, gt=0, le=100_000_000)
-    #: Instead: packets or bits on the wire, such as ``120kpps`` or ``500Mbit/s``.
-    rate: str | None = None
-    pattern: str = "cbr"
-    flows: int = Field(default=1, ge=1, le=55_000)
-    duration_s: float = Field(default=5.0, gt=0, le=86_400)
-    dscp: int = Field(default=0, ge=0, le=63)
-    seed: int = Field(default=1, ge=0)
+    frame_bytes: int | str = Field(
+        default=64, description="Bytes with FCS: one size, a list such as 64,1518, or imix."
+    )
+    rate_pps: int | None = Field(
+        default=None, gt=0, le=100_000_000, description="Packets a second; or rate."
+    )
+    rate: str | None = Field(
+        default=None,
+        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s; or rate_pps.",
+    )
+    pattern: str = Field(
+        default="cbr",
+        description="cbr, poisson, burst:N, jitter:SHARE, replay:CAPTURE or replay:CAPTURE:SCALE.",
+    )
+    flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
+    duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
+    dscp: int = Field(default=0, ge=0, le=63, description="Differentiated services code point.")
+    vlan: int | None = Field(default=None, ge=1, le=4_094, description="802.1Q VLAN.")
+    seed: int = Field(
+        default=1, ge=0, description="Of the schedule; each repetition adds its number."
+    )
 
-    @field_validator("duration_s", mode="before")
+    @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
     @classmethod
-    def _whole_is_a_number_too(cls, value: Any) -> Any:
-        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    def _sizes(cls, value: Any) -> Any:
+        if value == "imix":
+            return value
+        sizes: list[Any] = [value]
+        if isinstance(value, str):
+            parts = [part.strip() for part in value.split(",")]
+            sizes = [int(part) if part.isascii() and part.isdigit() else part for part in parts]
+        if not all(type(size) is int and 64 <= size <= 9_018 for size in sizes):  # noqa: PLR2004
+            raise ValueError(
+                "expected bytes with FCS from 64 to 9018, a list such as 64,1518, or imix"
+            )
+        return value
+
+    @field_validator("rate")
+    @classmethod
+    def _known_rate(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(rf"{_DECIMAL} ?[kMG]?(pps|bit/s)?", value):
+            raise ValueError("expected packets such as 120kpps or bits such as 500Mbit/s")
+        if value is not None and not re.search("[1-9]", value):
+            raise ValueError("expected more than nothing")
+        return value
 
     @field_validator("pattern")
     @classmethod
     def _known(cls, value: str) -> str:
-        if not re.fullmatch(r"cbr|poisson|burst:[1-9]\d*|jitter:0?\.\d+|replay:.+", value):
-            raise ValueError("expected cbr, poisson, burst:N, jitter:SHARE or replay:CAPTURE")
+        if not re.fullmatch(r"cbr|poisson|burst:([2-9]|[1-9]\d+)|jitter:0?\.\d+|replay:.+", value):
+            raise ValueError(
+                "expected cbr, poisson, burst:N from 2, jitter:SHARE up to 0.5 or replay:CAPTURE"
+            )
         return value
 
     @model_validator(mode="after")
     def _one_rate(self) -> Traffic:
-        if (self.rate_pps is None) == (self.rate is None) and not self.pattern.startswith("replay"):
+        replay = self.pattern.startswith("replay")
+        if replay and (self.rate_pps is not None or self.rate is not None):
+            raise ValueError("rate_pps or rate: a replay has the rate of its capture")
+        if not replay and (self.rate_pps is None) == (self.rate is None):
             raise ValueError("rate_pps or rate: exactly one of them is needed")
         return self
+
+    @property
+    def largest_frame(self) -> int:
+        """Bytes of the largest frame, with FCS."""
+        if self.frame_bytes == "imix":
+            return _LARGEST_SMALL
+        return max(int(size) for size in str(self.frame_bytes).split(","))
 
 
 class Limits(_Strict):
     """Beyond these a run says more about the generator than about the device."""
 
-    #: The generator's 99th percentile of departure lateness.
-    lateness_p99_us: float = Field(default=1_000.0, gt=0)
-    #: The share of the intended packets that must have been sent.
-    sent_share: float = Field(default=0.99, gt=0, le=1)
+    lateness_p99_us: Number = Field(
+        default=1_000.0, gt=0, description="99th percentile of the generator's departure lateness."
+    )
+    sent_share: Number = Field(
+        default=0.99, gt=0, le=1, description="Share of the intended packets that have to be sent."
+    )
 
 
 class Plan(_Strict):
     """An experiment."""
 
-    name: Name
-    testbed: Literal["local"] = "local"
+    name: Name = Field(description="What to call it; results go to results/NAME.")
+    testbed: Literal["local"] = Field(
+        default="local", description="local: network namespaces of this machine."
+    )
     dut: Dut
     traffic: Traffic
-    loop: dict[Name, list[Scalar]] = Field(default_factory=dict)
-    repeat: int = Field(default=1, ge=1, le=1_000)
-    trim_s: float = Field(default=1.0, ge=0)
-    #: Run in the plan's order or in a random one, which ``seed`` fixes.
-    order: Literal["plan", "random"] = "plan"
-    seed: int = Field(default=1, ge=0)
-    #: Bytes of each frame that are captured.
-    snap_bytes: int = Field(default=96, ge=64, le=9_018)
-    keep_captures: bool = False
-    #: Run everything with the wire as well: the floor of this testbed.
-    floor: bool = True
+    loop: dict[Name, list[Scalar]] = Field(
+        default_factory=dict,
+        description="Loop variables: $name in dut and traffic stands for each value in turn. They"
+        " multiply. [10000, 20000, ..., 120000] is a range.",
+    )
+    repeat: int = Field(default=1, ge=1, le=1_000, description="How often each combination is run.")
+    trim_s: Number = Field(
+        default=1.0, ge=0, description="Leave out what leaves within this of the first match."
+    )
+    order: Literal["plan", "random"] = Field(
+        default="plan", description="The plan's order, or a random one, which seed fixes."
+    )
+    seed: int = Field(default=1, ge=0, description="Of the random order.")
+    snap_bytes: int = Field(
+        default=96, ge=64, le=9_018, description="Bytes of each frame that are captured."
+    )
+    keep_captures: bool = Field(default=False, description="Keep the captures of each run.")
+    floor: bool = Field(
+        default=True, description="Run all traffic with the wire, too: the floor of this testbed."
+    )
     limits: Limits = Field(default_factory=Limits)
 
-    @field_validator("trim_s", mode="before")
-    @classmethod
-    def _whole_is_a_number_too(cls, value: Any) -> Any:
-        return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    @model_validator(mode="after")
+    def _leaves_something(self) -> Plan:
+        if self.trim_s >= self.traffic.duration_s:
+            raise ValueError(
+                f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
+            )
+        if self.traffic.largest_frame > _LARGEST_SMALL and self.dut.preset in _SMALL_FRAMES:
+            raise ValueError(
+                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {_LARGEST_SMALL}"
+            )
+        return self
 
 
 class Run(_Strict):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Self
 
-from tailtrim.errors import HostError
 from tailtrim.testbed.node import Node, link
 
 #: The load generator's port that sends and the one that receives, and the device's two.
@@ -15,7 +13,10 @@ SEND, SINK, DUT_IN, DUT_OUT = "l0", "l1", "d0", "d1"
 TAP_IN, TAP_OUT = "a0", "b0"
 _TO_DUT, _TO_LOADGEN = "a1", "b1"
 
-_OFFLOADS = ("tx", "off", "rx", "off", "gso", "off", "gro", "off", "tso", "off")
+#: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
+_OFFLOADS = ("tx", "off", "rx", "off", "sg", "off", "gso", "off", "gro", "off", "tso", "off")
+#: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
+_AROUND = 18
 
 MACS = {
     SEND: "02:00:00:00:00:01",
@@ -32,13 +33,17 @@ MACS = {
 class Testbed:
     """Load generator, timestamper and device under test, wired up; the device does nothing yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, largest_frame: int = 1_518) -> None:
         """Make the nodes.
+
+        Args:
+            largest_frame: bytes of the largest frame that fibres have to carry, with FCS.
 
         Raises:
             HostError: this host cannot.
 
         """
+        self._mtu = max(largest_frame - _AROUND, 1_500)
         with ExitStack() as stack:
             self.loadgen = stack.enter_context(Node("loadgen"))
             self.timestamper = stack.enter_context(Node("timestamper"))
@@ -66,12 +71,10 @@ class Testbed:
             (self.timestamper, _TO_LOADGEN, self.loadgen, SINK),
         )
         for one, name, other, peer in fibres:
-            link(one, name, other, peer, (MACS[name], MACS[peer]))
+            link(one, name, other, peer, macs=(MACS[name], MACS[peer]), mtu=self._mtu)
             for node, end in ((one, name), (other, peer)):
-                node.run("ip", "link", "set", end, "up", "arp", "off")
-                if shutil.which("ethtool"):
-                    with suppress(HostError):
-                        node.run("ethtool", "-K", end, *_OFFLOADS)
+                node.run("ethtool", "-K", end, *_OFFLOADS)
+                node.run("ip", "link", "set", end, "up", "arp", "off", "multicast", "off")
         redirect(self.timestamper, TAP_IN, _TO_DUT)
         redirect(self.timestamper, TAP_OUT, _TO_LOADGEN)
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import socket
 import struct
-import threading
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunError
@@ -21,7 +17,6 @@ if TYPE_CHECKING:
     from tailtrim.testbed.local import Testbed
     from tailtrim.testbed.node import Node
 
-_NET = 0x40000000  # CLONE_NEWNET
 _ALL = 0x0003  # ETH_P_ALL
 #: So many have to pass one after the other: the first may find caches and neighbours cold.
 _IN_A_ROW = 5
@@ -60,7 +55,10 @@ def wait_until_ready(
                 raise RunError(message)
             number += 1
             payload = f"tailtrim ready? {number:08d}".encode()
-            sender.send(_frame(payload, mac))
+            try:
+                sender.send(_frame(payload, mac))
+            except OSError as error:
+                raise RunError(f"{SEND}: {error.strerror}") from error
             passed = passed + 1 if _arrives(sink, payload) else 0
 
 
@@ -73,35 +71,27 @@ def _arrives(sink: socket.socket, payload: bytes) -> bool:
                 return True
         except TimeoutError:
             return False
+        except OSError as error:
+            raise RunError(f"{SINK}: {error.strerror}") from error
     return False
 
 
 def _socket(node: Node, interface: str) -> socket.socket:
-    """Open a raw socket in another namespace: a thread goes there, and leaves it behind."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    opened: list[socket.socket] = []
-    problems: list[OSError] = []
+    """Open a raw socket in a node; it stays there."""
 
-    def go() -> None:
+    def opened() -> socket.socket:
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
         try:
-            with Path(node.path).open("rb") as namespace:
-                entered = libc.setns(namespace.fileno(), _NET) == 0
-            if not entered:
-                number = ctypes.get_errno()
-                problems.append(OSError(number, os.strerror(number)))
-                return
-            raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
             raw.bind((interface, _ALL))
-            opened.append(raw)
-        except OSError as error:
-            problems.append(error)
+        except OSError:
+            raw.close()
+            raise
+        return raw
 
-    thread = threading.Thread(target=go)
-    thread.start()
-    thread.join()
-    if problems:
-        raise RunError(f"{node.role}: {interface}: {problems[0]}") from problems[0]
-    return opened[0]
+    try:
+        return node.inside(opened)
+    except OSError as error:
+        raise RunError(f"{node.role}: {interface}: {error.strerror}") from error
 
 
 def _frame(payload: bytes, mac: str) -> bytes:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
+import subprocess
 import sys
 
 from tailtrim.errors import HostError
+from tailtrim.testbed.node import environment, which
 
 _MARK = "TAILTRIM_USER_NAMESPACE"
+_AS_ROOT = ("--user", "--map-root-user", "--")
+
+
+def unprivileged() -> bool:
+    """Whether this is root of a user namespace only, as :func:`enter` makes one."""
+    return _MARK in os.environ
 
 
 def enter() -> None:
     """Return as somebody who may make network namespaces: root, or root of a user namespace.
 
-    In the latter case the process image is replaced, and the command line runs from its start.
+    In the latter case the process image is replaced: the same command runs again from its start, so
+    only a command line may call this.
 
     Raises:
         HostError: this host allows no user namespaces.
@@ -22,15 +30,28 @@ def enter() -> None:
     """
     if os.geteuid() == 0:
         return
-    unshare = shutil.which("unshare")
-    if os.environ.get(_MARK) or unshare is None:
+    program = which("unshare")
+    if unprivileged() or program is None or not _allowed(program):
         message = "no permission to make network namespaces: neither root nor a user namespace"
         error = HostError(message)
         error.add_note(
             "run as root, or allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+            " kernel.apparmor_restrict_unprivileged_userns=0 user.max_user_namespaces=10000"
         )
         raise error
     os.environ[_MARK] = "1"
-    command = [unshare, "--user", "--map-root-user", "--", sys.executable, "-m", "tailtrim.cli"]
     sys.stdout.flush()
-    os.execv(unshare, [*command, *sys.argv[1:]])  # noqa: S606 - the same program again
+    # As it was started, with the options of Python itself.
+    command = [program, *_AS_ROOT, sys.executable, *sys.orig_argv[1:]]
+    os.execv(program, command)  # noqa: S606 - the same program again
+
+
+def _allowed(program: str) -> bool:
+    """Try it: what forbids user namespaces differs among distributions."""
+    tried = subprocess.run(
+        [program, *_AS_ROOT, "unshare", "--net", "true"],
+        check=False,
+        capture_output=True,
+        env=environment(),
+    )
+    return tried.returncode == 0

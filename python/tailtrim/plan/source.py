@@ -1,0 +1,135 @@
+"""The file of a plan: where in it something is wrong, in words that say what is allowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from tailtrim.errors import PlanError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Model = TypeVar("Model", bound=BaseModel)
+Place = tuple[str, ...]
+
+
+class Source:
+    """A YAML file, as data and as lines.
+
+    Args:
+        path: the file.
+
+    Raises:
+        PlanError: it cannot be read, is no YAML, or says a thing twice.
+
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file."""
+        self._path = path
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise PlanError(f"{path}: cannot be read: it is no UTF-8 text") from error
+        try:
+            tree = yaml.compose(text, Loader=yaml.SafeLoader)
+            data = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"line {mark.line + 1}" if mark else "somewhere"
+            problem = getattr(error, "problem", None) or error
+            raise PlanError(f"{path}: {where}: {problem}, expected YAML") from error
+        if not isinstance(data, dict) or tree is None:
+            raise PlanError(f"{path}: expected keys such as name, dut and traffic")
+        self._tree = tree
+        self.data: dict[str, Any] = data
+        self._nothing_twice(tree, ())
+
+    def fail(self, where: Place, problem: str) -> NoReturn:
+        """Say what is wrong with what is at a place."""
+        place = f"{'.'.join(where)}: " if where else ""
+        raise PlanError(f"{self._path}: line {self._line(where)}: {place}{problem}")
+
+    def at(self, where: Place) -> Any:
+        """Return what the file says at a place; ``None`` where it says nothing."""
+        value: Any = self.data
+        for key in where:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def validated(self, model: type[Model], value: Any) -> Model:
+        """Make a model of data that the file, with its variables filled in, holds.
+
+        Raises:
+            PlanError: the data does not fit.
+
+        """
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = tuple(map(str, first["loc"]))
+            problem = first["msg"].removeprefix("Value error, ")
+            problem = problem.replace("Input should be ", "expected ")
+            if first["type"] == "extra_forbidden":
+                known = _model_at(model, place[:-1]).model_fields
+                self.fail(place, f"unknown key, expected one of {', '.join(known)}")
+            if first["type"] == "string_pattern_mismatch":
+                self._fail_with_variable(
+                    place, f"expected text that {first['ctx']['pattern']} matches"
+                )
+            if first["type"] == "missing":
+                self.fail(place, "is missing")
+            key, colon, rest = problem.partition(": ")
+            inner = (*place, *key.split("."))
+            if colon and self.at(inner) is not None:
+                # What does not fit together is told of the key that does not fit.
+                place, problem = inner, rest
+            elif not isinstance(first.get("input"), dict):
+                problem = f"{problem}, not {first.get('input')!r}"
+            self._fail_with_variable(place, problem)
+
+    def _fail_with_variable(self, place: Place, problem: str) -> NoReturn:
+        said = self.at(place)
+        if isinstance(said, str) and said.startswith("$") and self.at(("loop", said[1:])):
+            self.fail(("loop", said[1:]), f"as {'.'.join(place)}: {problem}")
+        self.fail(place, problem)
+
+    def _line(self, where: Place) -> int:
+        node, line = self._tree, self._tree.start_mark.line
+        for key in where:
+            if not isinstance(node, yaml.MappingNode):
+                break
+            for name, value in node.value:
+                if name.value == key:
+                    node, line = value, name.start_mark.line
+                    break
+            else:
+                break
+        return line + 1
+
+    def _nothing_twice(self, node: yaml.Node, where: Place) -> None:
+        if not isinstance(node, yaml.MappingNode):
+            return
+        seen: set[str] = set()
+        for name, value in node.value:
+            key = str(name.value)
+            if key in seen:
+                line = name.start_mark.line + 1
+                told = ".".join((*where, key))
+                raise PlanError(f"{self._path}: line {line}: {told}: is there twice")
+            seen.add(key)
+            self._nothing_twice(value, (*where, key))
+
+
+def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
+    for key in place:
+        field = model.model_fields[key].annotation
+        if isinstance(field, type) and issubclass(field, BaseModel):
+            model = field
+    return model

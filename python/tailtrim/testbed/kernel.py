@@ -1,0 +1,59 @@
+"""Devices under test that the kernel itself is: bridge, router, firewall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.testbed.local import DUT_IN, DUT_OUT, MACS, SINK
+from tailtrim.testbed.node import check
+from tailtrim.testbed.ready import DESTINATION_IP, DESTINATION_PORT
+
+if TYPE_CHECKING:
+    from tailtrim.plan import Dut
+    from tailtrim.testbed.node import Node
+
+#: Ports of the rules that do not fit the packets, all below :data:`DESTINATION_PORT`.
+_OTHER_PORTS = DESTINATION_PORT - 1
+
+
+def bridge(node: Node) -> None:
+    """Join the device's ports by a bridge that says nothing itself."""
+    node.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
+    for port in (DUT_IN, DUT_OUT):
+        node.run("ip", "link", "set", port, "master", "br0")
+    node.run("ip", "link", "set", "br0", "up", "arp", "off", "multicast", "off")
+
+
+def router(node: Node) -> None:
+    """Forward IPv4 between the device's ports; the neighbour behind it is known beforehand."""
+    node.set("net/ipv4/ip_forward", "1")
+    for port, address in ((DUT_IN, "198.18.0.254/24"), (DUT_OUT, "198.19.0.254/24")):
+        node.set(f"net/ipv4/conf/{port}/rp_filter", "0")
+        node.run("ip", "link", "set", port, "arp", "on")
+        node.run("ip", "address", "add", address, "dev", port)
+    neighbour = ["lladdr", MACS[SINK], "dev", DUT_OUT, "nud", "permanent"]
+    node.run("ip", "neighbour", "replace", DESTINATION_IP, *neighbour)
+
+
+def firewall(node: Node, dut: Dut) -> None:
+    """Filter what is forwarded.
+
+    Raises:
+        HostError: nftables is missing, from this host or from its kernel.
+
+    """
+    check({"nft": "Debian package nftables"})
+    node.run("nft", "-f", "-", given=rules(dut.rules, dut.position))
+
+
+def rules(count: int, position: int) -> str:
+    """Write the firewall of the reflector paper: N accept rules, of which one fits the packets."""
+    lines = [
+        "table ip tailtrim {",
+        "    chain forward {",
+        "        type filter hook forward priority 0; policy drop;",
+    ]
+    for number in range(1, count + 1):
+        port = DESTINATION_PORT if number == position else (number - 1) % _OTHER_PORTS + 1
+        lines.append(f"        udp dport {port} accept")
+    return "\n".join([*lines, "    }", "}"]) + "\n"
