@@ -69,16 +69,20 @@ class Agent:
             start_new_session=True,
         )
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
         #: Packets that the last progress told of.
         self.packets = 0
+        threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
 
     def _read(self, lines: Iterable[str] | None) -> None:
         for line in lines or ():
             try:
-                self._events.put(json.loads(line))
+                event = json.loads(line)
             except ValueError:
                 continue
+            if event.get("event") == "progress":
+                self.packets = int(event["packets"])
+            else:
+                self._events.put(event)
         self._events.put(None)
 
     def __enter__(self) -> Self:
@@ -119,7 +123,7 @@ class Agent:
         return result
 
     def poll(self) -> bool:
-        """Take note of the progress. Returns whether the process runs."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def stop(self) -> dict[str, Any]:
@@ -138,8 +142,6 @@ class Agent:
                 raise RunError(message) from None
             if event is None or event.get("event") == kind:
                 return event
-            if event.get("event") == "progress":
-                self.packets = int(event["packets"])
 
     def _failure(self) -> HostError | PlanError | RunError:
         code = self._process.wait(_END_S)

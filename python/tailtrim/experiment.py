@@ -9,6 +9,8 @@
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped
         device.json      what the reference forwarder counted
+        dut.log          what any other device printed
+        outcome.json     why the run is not to be trusted, if it is not
         ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures
 
 A run appears when it is complete. One that is not to be trusted is marked as invalid, with reasons.
@@ -16,6 +18,8 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import platform
@@ -23,6 +27,7 @@ import shutil
 import sys
 import tempfile
 import time
+import weakref
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -32,11 +37,12 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.agent import Agent
 from tailtrim.analysis import analyze
-from tailtrim.errors import HostError, OutputError, RunError
+from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.rundir import RunDirectory
 from tailtrim.testbed import Testbed
 from tailtrim.testbed.local import SEND, TAP_IN, TAP_OUT
 from tailtrim.testbed.presets import Device, destination_mac
+from tailtrim.testbed.unprivileged import unprivileged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +82,8 @@ class Experiment:
         runs: its runs in order.
 
     Raises:
-        OutputError: the directory belongs to something else, or to another plan.
+        OutputError: the directory belongs to something else, to another plan, or to another
+            process that works in it.
 
     """
 
@@ -84,22 +91,53 @@ class Experiment:
         """Make the directory, or take up the one that is there."""
         self.path, self.plan, self.runs = path, plan, list(runs)
         record = path / "experiment.json"
-        wanted = plan.model_dump(mode="json")
+        if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise OutputError(f"{path}: exists and is no experiment, so nothing is put there")
+        self._lock()
+        self.outcomes: dict[str, Outcome] = {}
         if record.exists():
             if not resume:
                 error = OutputError(f"{path}: holds an experiment already")
                 error.add_note("go on with it by --resume, or choose another --out")
                 raise error
-            known = json.loads(record.read_text("utf-8"))
-            if known["plan"] != wanted:
-                raise OutputError(f"{path}: holds an experiment with another plan")
-            self.outcomes = {o["run"]: _outcome(o) for o in known["outcomes"]}
-        else:
-            if path.exists() and any(path.iterdir()):
-                raise OutputError(f"{path}: exists and is no experiment, so nothing is put there")
-            self.outcomes = {}
+            self._take_up(record)
         for half in path.glob(".run-*"):
             shutil.rmtree(half, ignore_errors=True)
+
+    def _lock(self) -> None:
+        """Keep others out, for as long as this object or this process lives."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some network file systems lock no directories; there, users have to know.
+            if error.errno == errno.EWOULDBLOCK:
+                raise OutputError(f"{self.path}: another process is running it") from error
+
+    def _take_up(self, record: Path) -> None:
+        """Go on where the record and the runs that are there end."""
+        try:
+            known = json.loads(record.read_text("utf-8"))
+            schema, plan, order = known["schema"], known["plan"], known["order"]
+            self.outcomes = {o["run"]: _outcome(o) for o in known["outcomes"]}
+            for run in self.runs:
+                outcome = self.path / run.folder / "outcome.json"
+                if outcome.exists():
+                    self.outcomes[run.folder] = _outcome(json.loads(outcome.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{record}: this is no record of an experiment ({error})") from error
+        if schema != SCHEMA:
+            raise OutputError(f"{record}: the schema is {schema!r}, expected {SCHEMA!r}")
+        wanted = self.plan.model_dump(mode="json")
+        other = [key for key in {**wanted, **plan} if wanted.get(key) != plan.get(key)]
+        if other or order != [run.label for run in self.runs]:
+            told = ", ".join(other) or "order of the runs"
+            raise OutputError(f"{self.path}: holds an experiment with another plan: {told}")
 
     def missing(self) -> list[Run]:
         """Return the runs that are not complete, in order."""
@@ -134,12 +172,11 @@ class Experiment:
                 "kernel": platform.release(),
                 "machine": platform.machine(),
                 "cpus": len(os.sched_getaffinity(0)),
-                "root": "TAILTRIM_USER_NAMESPACE" not in os.environ,
+                "root": not unprivileged(),
             },
             "command": sys.argv,
             "outcomes": [asdict(self.outcomes[name]) for name in sorted(self.outcomes)],
         }
-        self.path.mkdir(parents=True, exist_ok=True)
         _write_json(self.path / "experiment.json", record)
 
 
@@ -152,8 +189,8 @@ def conduct(
 ) -> None:
     """Do the runs that are missing.
 
-    A run that breaks is recorded and the next one begins; what the host cannot do at all ends the
-    experiment.
+    A run that breaks is recorded and the next one begins. So is one of several devices that this
+    host cannot have; otherwise what the host cannot do ends the experiment.
 
     Args:
         experiment: whose runs.
@@ -166,24 +203,26 @@ def conduct(
 
     """
     experiment.save()
+    several = len({run.dut.preset for run in experiment.runs if not run.floor}) > 1
     for run in experiment.missing():
         try:
-            invalid = _conduct(experiment, run, partial(told, run))
-        except RunError as error:
-            outcome = Outcome(run.folder, run.label, run.floor, failed=str(error))
-        else:
-            outcome = Outcome(run.folder, run.label, run.floor, tuple(invalid))
+            outcome = _conduct(experiment, run, partial(told, run))
+        except (RunError, CaptureError) as error:
+            failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
+            outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
+        except HostError as error:
+            # What the wire cannot do, no device can; otherwise the other devices are measured.
+            if run.dut.preset == "wire" or not several:
+                raise
+            outcome = Outcome(run.folder, run.label, run.floor, failed=f"not possible: {error}")
         experiment.add(outcome)
         ended(run, outcome)
 
 
-def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> list[str]:
+def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> Outcome:
     plan = experiment.plan
     place = experiment.path / run.folder
-    try:
-        draft = Path(tempfile.mkdtemp(prefix=f".{run.folder}-", dir=experiment.path))
-    except OSError as error:
-        raise OutputError(f"{experiment.path}: cannot be written: {error.strerror}") from error
+    draft = _draft(place)
     try:
         told("setting up")
         generator, taps, device, stepped = _measure(plan, run, draft, told)
@@ -191,21 +230,26 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> l
         captures = [Path(taps["taps"][name]["file"]) for name in ("ingress", "egress")]
         analyze(*captures, trim_s=plan.trim_s, out=draft / "run")
         result = draft / "run"
-        loop = run.model_dump(mode="json")
-        for name, value in (
-            ("loop", loop),
-            ("generator", generator),
-            ("capture", taps),
-            ("device", device),
-        ):
+        doubts = _doubts(plan, generator, taps, RunDirectory(result))
+        outcome = Outcome(
+            run.folder, run.label, run.floor, (*doubts, *([stepped] if stepped else []))
+        )
+        for tap in taps["taps"].values():
+            tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
+        records = {
+            "loop": run.model_dump(mode="json"),
+            "generator": generator,
+            "capture": taps,
+            "device": device,
+            "outcome": asdict(outcome),
+        }
+        for name, value in records.items():
             if value is not None:
                 _write_json(result / f"{name}.json", value)
-        for extra in ("dut.log", "truth.bin"):
-            if (draft / extra).exists():
-                shutil.move(draft / extra, result / extra)
-        if plan.keep_captures:
-            for capture in captures:
-                shutil.move(capture, result / capture.name)
+        kept = [*captures] if plan.keep_captures else []
+        for path in (draft / "dut.log", draft / "truth.bin", *kept):
+            if path.exists():
+                shutil.move(path, result / path.name)
         if place.exists():
             shutil.rmtree(place)
         result.rename(place)
@@ -213,18 +257,24 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> l
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    reasons = _doubts(plan, generator, taps, RunDirectory(place))
-    return reasons + ([stepped] if stepped else [])
+    return outcome
+
+
+def _draft(place: Path) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def _measure(
     plan: Plan, run: Run, draft: Path, told: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, str]:
     """Generate and capture; return what the generator, the taps and the forwarder counted."""
-    generating, polling = _cpus()
+    generating, others = _cpus()
     with ExitStack() as stack:
-        testbed = stack.enter_context(Testbed())
-        device = stack.enter_context(Device(testbed, run.dut, draft, polling))
+        testbed = stack.enter_context(Testbed(run.traffic.largest_frame))
+        device = stack.enter_context(Device(testbed, run.dut, draft, others))
         capture = stack.enter_context(
             Agent(
                 *("capture", "--tap", f"ingress={TAP_IN}", "--tap", f"egress={TAP_OUT}"),
@@ -249,6 +299,8 @@ def _measure(
             device.check()
             if not capture.poll():
                 capture.result(1)
+                raise RunError("the capture ended before the run did")
+            told(f"measuring, {capture.packets:,} packets")
             time.sleep(_LOOK_S)
         sent = generator.result(5)
         device.check()
@@ -258,13 +310,14 @@ def _measure(
         return sent, taps, device.stop(), stepped
 
 
-def _cpus() -> tuple[int | None, int | None]:
-    """Choose CPUs for the generator and for a device that polls: the last two, if there are two."""
+def _cpus() -> tuple[int, list[int]]:
+    """Choose a CPU for the generator, and those for the device: all others, if there are any."""
     cpus = sorted(os.sched_getaffinity(0))
-    return (cpus[-2], cpus[-1]) if len(cpus) > 1 else (None, None)
+    generating = cpus[-2] if len(cpus) > 1 else cpus[0]
+    return generating, [cpu for cpu in cpus if cpu != generating] or cpus
 
 
-def _load(run: Run, cpu: int | None) -> list[str]:
+def _load(run: Run, cpu: int) -> list[str]:
     traffic = run.traffic
     arguments = ["--port", SEND, "--dst-mac", destination_mac(run.dut)]
     arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", traffic.pattern]
@@ -274,8 +327,8 @@ def _load(run: Run, cpu: int | None) -> list[str]:
     # Repetitions are not the same again: each has a seed of its own, which the result tells.
     arguments += ["--seed", str(traffic.seed + run.repetition)]
     arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
-    arguments += ["--cpu", str(cpu)] if cpu is not None else []
-    return arguments
+    arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
+    return [*arguments, "--cpu", str(cpu)]
 
 
 def _clocks() -> tuple[float, float]:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json as jsons
 import shutil
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -54,8 +57,9 @@ def command(
         enter()
         experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
         experiment.save()
-        shutil.copyfile(plan, experiment.path / "plan.yml")
-        _conduct(experiment, json=json)
+        _keep(plan, experiment)
+        with ending_orderly():
+            _conduct(experiment, json=json)
         failed = _finish(experiment, json=json)
     except (HostError, PlanError, OutputError, TailtrimError) as error:
         complain(error)
@@ -66,6 +70,30 @@ def command(
         raise typer.Exit(NEGATIVE)
 
 
+def _keep(plan: Path, experiment: Experiment) -> None:
+    place = experiment.path / "plan.yml"
+    try:
+        if not (place.exists() and place.samefile(plan)):
+            shutil.copyfile(plan, place)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def ending_orderly() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP end the work as Ctrl-C does: with everything taken down."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _conduct(experiment: Experiment, *, json: bool) -> None:
     missing = len(experiment.missing())
     done = len(experiment.runs) - missing
@@ -73,8 +101,17 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         typer.echo(f"{done} of {len(experiment.runs)} runs are there", err=True)
-    with progress(experiment, quiet=json) as lines:
-        conduct(experiment, lines.told, lines.ended)
+    try:
+        with progress(experiment, quiet=json) as lines:
+            conduct(experiment, lines.told, lines.ended)
+    except (KeyboardInterrupt, SystemExit):
+        done = len(experiment.runs) - len(experiment.missing())
+        typer.echo(
+            f"interrupted: {done} of {len(experiment.runs)} runs are in {experiment.path},"
+            " --resume does the others",
+            err=True,
+        )
+        raise
 
 
 def _finish(experiment: Experiment, *, json: bool) -> bool:
@@ -97,21 +134,23 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
     elif complete:
         from rich.console import Console  # noqa: PLC0415 - not for --json
 
-        from tailtrim.report import write  # noqa: PLC0415
-        from tailtrim.report.text import render  # noqa: PLC0415
+        from tailtrim.report import overview, write  # noqa: PLC0415
 
         console = Console(highlight=False)
         names = [_name(run, outcome) for run, outcome, _ in complete]
-        console.print(render([result.summary for _, _, result in complete], names))
+        console.print(overview.render(complete))
         page, *_ = write(
             [result for _, _, result in complete], experiment.path / "report", names=names
         )
         console.print(f"\nExperiment: {experiment.path}\nReport:     {page}", markup=False)
     for outcome in experiment.outcomes.values():
-        for reason in outcome.invalid:
-            typer.echo(f"warning: {outcome.run} ({outcome.label}) is invalid: {reason}", err=True)
-    for outcome in failed:
-        typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
+        for doubt in outcome.invalid:
+            typer.echo(f"warning: {outcome.run} ({outcome.label}) is invalid: {doubt}", err=True)
+    # One message for what went wrong in the same way.
+    for reason in dict.fromkeys(outcome.failed for outcome in failed):
+        runs = [f"{o.run} ({o.label})" for o in failed if o.failed == reason]
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        typer.echo(f"error: {runs[0]}{more}: {reason}", err=True)
     return bool(failed)
 
 

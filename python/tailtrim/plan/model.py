@@ -11,7 +11,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     field_validator,
+    model_serializer,
     model_validator,
 )
 
@@ -24,7 +26,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "router": (),
     "nftables": ("rules", "position"),
     "ovs": (),
-    "xdp": ("xdp_mode",),
+    "xdp": (),
     "suricata": ("ruleset",),
     "snort": ("ruleset",),
     "command": ("command",),
@@ -89,9 +91,6 @@ class Dut(_Strict):
     position: int = Field(
         default=1, ge=1, description="nftables: which of them accepts the packets, from 1."
     )
-    xdp_mode: Literal["native", "generic"] = Field(
-        default="native", description="xdp: in the driver, or in the network stack."
-    )
     ruleset: str | None = Field(
         default=None, description="suricata, snort: file with rules; without, they only forward."
     )
@@ -139,6 +138,11 @@ class Dut(_Strict):
         if self.position > self.rules:
             raise ValueError(f"position: there are {self.rules} rules, not {self.position}")
         return self
+
+    @model_serializer(mode="wrap")
+    def _own(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        every: dict[str, Any] = handler(self)
+        return {key: every[key] for key in ("preset", *OPTIONS[self.preset])}
 
     @property
     def label(self) -> str:

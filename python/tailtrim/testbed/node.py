@@ -28,6 +28,7 @@ _NEEDED = {
     "unshare": "Debian package util-linux",
     "nsenter": "Debian package util-linux",
     "setpriv": "Debian package util-linux",
+    "taskset": "Debian package util-linux",
 }
 _START_S = 5.0
 # The kernel ends what still runs when this process is gone.

@@ -14,6 +14,7 @@ from tailtrim.testbed.program import Program
 from tailtrim.testbed.ready import wait_until_ready
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.plan import Dut
@@ -25,14 +26,14 @@ _READY_S = 30.0
 class Device:
     """A device under test that packets pass, for as long as the context lasts."""
 
-    def __init__(self, testbed: Testbed, dut: Dut, folder: Path, cpu: int | None) -> None:
+    def __init__(self, testbed: Testbed, dut: Dut, folder: Path, cpus: Sequence[int]) -> None:
         """Start the device and wait until packets pass it.
 
         Args:
             testbed: where.
             dut: which.
             folder: for what it writes.
-            cpu: where it is to poll.
+            cpus: where it may run, if it is a program; on the last of them it polls.
 
         Raises:
             HostError: this host lacks what it takes.
@@ -43,11 +44,12 @@ class Device:
         self._program: Program | None = None
         self._name = dut.preset
         with ExitStack() as stack:
-            self._start(testbed, dut, folder, cpu, stack)
+            self._start(testbed, dut, folder, cpus, stack)
             try:
                 wait_until_ready(testbed, destination_mac(dut), self.check, _READY_S)
             except RunError as error:
-                if self._program is not None and (told := self._program.last_words()):
+                program = self._program
+                if program is not None and program.alive and (told := program.last_words()):
                     error.add_note(f"it printed: {told}")
                 raise
             self._stack = stack.pop_all()
@@ -80,14 +82,14 @@ class Device:
         return self.agent.stop() if self.agent is not None else None
 
     def _start(
-        self, testbed: Testbed, dut: Dut, folder: Path, cpu: int | None, stack: ExitStack
+        self, testbed: Testbed, dut: Dut, folder: Path, cpus: Sequence[int], stack: ExitStack
     ) -> None:
         node = testbed.dut
         match dut.preset:
             case "wire":
                 redirect(node, DUT_IN, DUT_OUT)
             case "forward":
-                arguments = _forward(dut, folder, cpu)
+                arguments = _forward(dut, folder, cpus[-1])
                 self.agent = stack.enter_context(Agent("forward", *arguments, prefix=node.prefix))
                 self.agent.ready()
             case "bridge":
@@ -98,20 +100,25 @@ class Device:
                 kernel.router(node)
                 kernel.firewall(node, dut)
             case "xdp":
-                stack.enter_context(xdp.Redirect(testbed, native=dut.xdp_mode == "native"))
+                stack.enter_context(xdp.Redirect(testbed))
             case _:
-                command = _command(dut, folder, cpu)
+                command = _command(dut, folder, cpus)
                 # DPDK puts sockets there, and would leave them behind elsewhere.
                 more = {"RUNTIME_DIRECTORY": str(folder)}
                 program = Program(node, command, folder / "dut.log", more)
                 self._program = stack.enter_context(program)
 
 
-def _command(dut: Dut, folder: Path, cpu: int | None) -> list[str]:
+def _command(dut: Dut, folder: Path, cpus: Sequence[int]) -> list[str]:
     """Return how to start a device that is a program."""
+    if dut.preset == "testpmd":
+        return testpmd.command(dut, cpus[-1])
+    allowed = ("taskset", "--cpu-list", ",".join(map(str, cpus)))
+    return [*allowed, *_alone(dut, folder)]
+
+
+def _alone(dut: Dut, folder: Path) -> list[str]:
     match dut.preset:
-        case "testpmd":
-            return testpmd.command(dut, cpu)
         case "ovs":
             return openvswitch.command(folder)
         case "suricata":
@@ -128,11 +135,9 @@ def destination_mac(dut: Dut) -> str:
     return MACS[DUT_IN if dut.preset in {"router", "nftables"} else SINK]
 
 
-def _forward(dut: Dut, folder: Path, cpu: int | None) -> list[str]:
+def _forward(dut: Dut, folder: Path, cpu: int) -> list[str]:
     arguments = ["--from", DUT_IN, "--to", DUT_OUT, "--mode", dut.mode, "--batch", str(dut.batch)]
     arguments += ["--work", str(dut.work_ns)]
     if dut.delay is not None:
         arguments += ["--delay", dut.delay, "--delay-log", str(folder / "truth.bin")]
-    if cpu is not None:
-        arguments += ["--cpu", str(cpu)]
-    return arguments
+    return [*arguments, "--cpu", str(cpu)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.plan import Dut
 
 
-def command(dut: Dut, cpu: int | None) -> list[str]:
+def command(dut: Dut, cpu: int) -> list[str]:
     """Return how to start it.
 
     Args:
@@ -40,9 +40,8 @@ def command(dut: Dut, cpu: int | None) -> list[str]:
     return ["dpdk-testpmd", *_cores(cpu), *memory, *devices, "--", *forwarding]
 
 
-def _cores(cpu: int | None) -> list[str]:
+def _cores(polling: int) -> list[str]:
     cores = sorted(os.sched_getaffinity(0))
-    polling = cores[-1] if cpu is None else cpu
     main = next((core for core in cores if core != polling), polling)
     if main == polling:
         return ["--lcores", f"0@{polling},1@{polling}", "--main-lcore", "0"]

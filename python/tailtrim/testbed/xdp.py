@@ -1,7 +1,8 @@
 """An XDP program that redirects as the device under test.
 
 A few instructions, so neither compiler nor libbpf is needed; attached by a BPF link, which the
-kernel takes away with the process that holds it.
+kernel takes away with the process that holds it. Native only: what act_mirred has redirected, as
+the timestamper does with all frames, the kernel passes by generic XDP.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
 _PROG_LOAD, _LINK_CREATE = 5, 28
 _TYPE_XDP, _ATTACH_XDP = 6, 37
-_GENERIC, _NATIVE = 1 << 1, 1 << 2
+_NATIVE = 1 << 2  # XDP_FLAGS_DRV_MODE
 _MOVE, _CALL, _EXIT = 0xB7, 0x85, 0x95
 _REDIRECT = 23
 _PASS = 2
@@ -34,24 +35,21 @@ _PASS = 2
 class Redirect:
     """The program, for as long as the context lasts."""
 
-    def __init__(self, testbed: Testbed, *, native: bool) -> None:
+    def __init__(self, testbed: Testbed) -> None:
         """Attach it to where frames come in.
 
         Args:
             testbed: where.
-            native: in the driver; otherwise generic, in the network stack.
 
         Raises:
             HostError: this kernel, or this user, may not.
 
         """
-        mode = _NATIVE if native else _GENERIC
         with ExitStack() as stack:
             target = testbed.dut.inside(lambda: socket.if_nametoindex(DUT_OUT))
-            _attach(testbed.dut, DUT_IN, _redirect(target), mode, stack)
-            if native:
-                # A veth takes redirected frames only when its peer polls: a program makes it.
-                _attach(testbed.timestamper, TAP_OUT, _pass(), mode, stack)
+            _attach(testbed.dut, DUT_IN, _redirect(target), stack)
+            # A veth takes redirected frames only when its peer polls: a program makes it.
+            _attach(testbed.timestamper, TAP_OUT, _pass(), stack)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -80,11 +78,11 @@ def _pass() -> bytes:
     return _instruction(_MOVE, 0, _PASS) + _instruction(_EXIT)
 
 
-def _attach(node: Node, interface: str, program: bytes, mode: int, stack: ExitStack) -> None:
+def _attach(node: Node, interface: str, program: bytes, stack: ExitStack) -> None:
     try:
         loaded = _load(program)
         stack.callback(os.close, loaded)
-        link = node.inside(lambda: _link(loaded, socket.if_nametoindex(interface), mode))
+        link = node.inside(lambda: _link(loaded, socket.if_nametoindex(interface)))
         stack.callback(os.close, link)
     except OSError as error:
         refused = HostError(f"xdp: the program cannot be attached: {error.strerror}")
@@ -100,8 +98,8 @@ def _load(program: bytes) -> int:
     return _bpf(_PROG_LOAD, struct.pack("=IIQQ", _TYPE_XDP, count, *addresses))
 
 
-def _link(program: int, interface: int, mode: int) -> int:
-    return _bpf(_LINK_CREATE, struct.pack("=IIII", program, interface, _ATTACH_XDP, mode))
+def _link(program: int, interface: int) -> int:
+    return _bpf(_LINK_CREATE, struct.pack("=IIII", program, interface, _ATTACH_XDP, _NATIVE))
 
 
 def _bpf(command: int, attributes: bytes) -> int:
