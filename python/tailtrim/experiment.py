@@ -43,6 +43,7 @@ from tailtrim.testbed import Testbed
 from tailtrim.testbed.local import SEND, TAP_IN, TAP_OUT
 from tailtrim.testbed.presets import Device, destination_mac
 from tailtrim.testbed.unprivileged import unprivileged
+from tailtrim.validity import clock_doubts, clocks, load_doubts, tap_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,9 +58,6 @@ _SETTLE_S = 0.3
 _GRACE = 3.0
 #: How often the device is looked at: on few cores every look takes time from it.
 _LOOK_S = 0.2
-#: CLOCK_REALTIME may drift against CLOCK_MONOTONIC by this much in a run; beyond it, it stepped.
-_STEP_S = 0.0005
-_DRIFT = 500e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +228,9 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
         captures = [Path(taps["taps"][name]["file"]) for name in ("ingress", "egress")]
         analyze(*captures, trim_s=plan.trim_s, out=draft / "run")
         result = draft / "run"
-        doubts = _doubts(plan, generator, taps, RunDirectory(result))
-        outcome = Outcome(
-            run.folder, run.label, run.floor, (*doubts, *([stepped] if stepped else []))
-        )
+        doubts = load_doubts(plan.limits, generator)
+        doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
+        outcome = Outcome(run.folder, run.label, run.floor, (*doubts, *stepped))
         for tap in taps["taps"].values():
             tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
         records = {
@@ -269,12 +266,14 @@ def _draft(place: Path) -> Path:
 
 def _measure(
     plan: Plan, run: Run, draft: Path, told: Callable[[str], None]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, str]:
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, list[str]]:
     """Generate and capture; return what the generator, the taps and the forwarder counted."""
     generating, others = _cpus()
     with ExitStack() as stack:
         testbed = stack.enter_context(Testbed(run.traffic.largest_frame))
-        device = stack.enter_context(Device(testbed, run.dut, draft, others))
+        device = stack.enter_context(
+            Device(testbed, run.dut, draft, others, ready_s=plan.limits.ready_s)
+        )
         capture = stack.enter_context(
             Agent(
                 *("capture", "--tap", f"ingress={TAP_IN}", "--tap", f"egress={TAP_OUT}"),
@@ -284,7 +283,7 @@ def _measure(
         )
         capture.ready()
         told("measuring")
-        before = _clocks()
+        before = clocks()
         generator = stack.enter_context(
             Agent(
                 "generate",
@@ -305,7 +304,7 @@ def _measure(
         sent = generator.result(5)
         device.check()
         time.sleep(_SETTLE_S)
-        stepped = _stepped(before, _clocks())
+        stepped = clock_doubts(before, clocks())
         taps = capture.stop()
         return sent, taps, device.stop(), stepped
 
@@ -329,49 +328,6 @@ def _load(run: Run, cpu: int) -> list[str]:
     arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
     arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
     return [*arguments, "--cpu", str(cpu)]
-
-
-def _clocks() -> tuple[float, float]:
-    return time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime(time.CLOCK_MONOTONIC)
-
-
-def _stepped(before: tuple[float, float], after: tuple[float, float]) -> str:
-    passed = after[1] - before[1]
-    apart = (after[0] - before[0]) - passed
-    if abs(apart) > _STEP_S + _DRIFT * passed:
-        return f"the clock stepped by {apart * 1e3:.1f} ms"
-    return ""
-
-
-def _doubts(
-    plan: Plan, generator: dict[str, Any], taps: dict[str, Any], result: RunDirectory
-) -> list[str]:
-    """Return what speaks against a run."""
-    doubts = []
-    late = {q["p"]: q["value"] for q in generator["lateness_ns"]["quantiles"]}["0.99"]
-    if late is not None and late > plan.limits.lateness_p99_us * 1e3:
-        doubts.append(f"the generator was late: p99 {late / 1e3:,.0f} µs")
-    if generator["sent"] < plan.limits.sent_share * generator["due"]:
-        doubts.append(f"the generator's port refused {generator['refused']:,} packets")
-    slow = generator["achieved_pps"] < plan.limits.sent_share * generator["intended_pps"]
-    if slow and generator["sent"] > 1:
-        doubts.append(
-            f"the generator sent {generator['achieved_pps']:,.0f} packets/s, not"
-            f" {generator['intended_pps']:,.0f}"
-        )
-    for name, tap in taps["taps"].items():
-        if tap["dropped"]:
-            doubts.append(f"the {name} tap dropped {tap['dropped']:,} frames")
-        if tap["unstamped"]:
-            doubts.append(f"the {name} tap left {tap['unstamped']:,} frames without a stamp")
-    entered = result.summary.ingress.packets
-    if entered != generator["sent"]:
-        doubts.append(
-            f"{generator['sent']:,} packets were sent, {entered:,} reached the ingress tap"
-        )
-    if result.summary.samples == 0:
-        doubts.append("no packet passed the device under test")
-    return doubts
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -142,7 +142,8 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         page, *_ = write(
             [result for _, _, result in complete], experiment.path / "report", names=names
         )
-        console.print(f"\nExperiment: {experiment.path}\nReport:     {page}", markup=False)
+        places = f"\nExperiment: {experiment.path}\nReport:     {page}"
+        console.print(places, markup=False, soft_wrap=True)
     for outcome in experiment.outcomes.values():
         for doubt in outcome.invalid:
             typer.echo(f"warning: {outcome.run} ({outcome.label}) is invalid: {doubt}", err=True)

@@ -226,8 +226,11 @@ class Traffic(_Strict):
 
 
 class Limits(_Strict):
-    """Beyond these a run says more about the generator than about the device."""
+    """Beyond these a run is not done, or says more about the generator than about the device."""
 
+    ready_s: Number = Field(
+        default=30.0, gt=0, le=3_600, description="How long packets may take to pass at first."
+    )
     lateness_p99_us: Number = Field(
         default=1_000.0, gt=0, description="99th percentile of the generator's departure lateness."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -24,12 +25,12 @@ _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _MARK = "*"
 
 
-def render(complete: Sequence[Complete]) -> Table:
+def render(complete: Sequence[Complete]) -> Group:
     """Return what ``rich`` prints of the complete runs of an experiment.
 
     Runs with the same traffic are together, the wire first: what it takes is the testbed's own.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=False, overflow="fold")
     for name in ("kpkt/s", "loss %", *(units.percent(p) for p in _SHOWN), "Max"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -46,10 +47,10 @@ def render(complete: Sequence[Complete]) -> Table:
             unsupported |= any(cell.endswith(_MARK) for cell in cells)
             style = "dim" if run.dut.preset == "wire" else ""
             table.add_row(Text(_name(run, outcome, variables), style=style), *cells)
-    table.caption = "Percentiles of latency in µs." + (
+    legend = "Percentiles of latency in µs." + (
         f" {_MARK}: not supported by so few samples." if unsupported else ""
     )
-    return table
+    return Group(table, Text(legend, style="dim"))
 
 
 def _traffic(run: Run) -> str:

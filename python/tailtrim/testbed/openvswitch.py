@@ -17,15 +17,15 @@ _SCHEMA = Path("share/openvswitch/vswitch.ovsschema")
 # its folder. One flow, because a switch that learns would also flood.
 _SCRIPT = """
 set -e
-export OVS_RUNDIR="$1" OVS_LOGDIR="$1" OVS_DBDIR="$1" OVS_SYSCONFDIR="$1"
-database="unix:$1/db.sock"
-ovsdb-tool create "$1/conf.db" "$2"
-ovsdb-server "$1/conf.db" --remote="p$database" --unixctl="$1/db.ctl" --no-chdir &
-ovs-vsctl --db="$database" --retry --timeout=10 --no-wait init
-"$3" "$database" --unixctl="$1/switch.ctl" --no-chdir --pidfile="$1/switch.pid" &
+cd "$1"  # and names from here on: the path of a socket has 107 bytes at most
+export OVS_RUNDIR=. OVS_LOGDIR=. OVS_DBDIR=. OVS_SYSCONFDIR=.
+ovsdb-tool create conf.db "$2"
+ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl --no-chdir &
+ovs-vsctl --db=unix:db.sock --retry --timeout=10 --no-wait init
+"$3" unix:db.sock --unixctl=switch.ctl --no-chdir &
 switch=$!
 trap 'kill "$switch"; exit 0' TERM
-ovs-vsctl --db="$database" --timeout=10 \
+ovs-vsctl --db=unix:db.sock --timeout=10 \
     -- add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure \
     -- add-port br0 "$4" -- add-port br0 "$5"
 ovs-ofctl --timeout=10 add-flow br0 "in_port=$4,actions=output:$5"

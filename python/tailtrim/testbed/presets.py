@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from tailtrim.plan import Dut
     from tailtrim.testbed.local import Testbed
 
-_READY_S = 30.0
-
 
 class Device:
     """A device under test that packets pass, for as long as the context lasts."""
 
-    def __init__(self, testbed: Testbed, dut: Dut, folder: Path, cpus: Sequence[int]) -> None:
+    def __init__(
+        self,
+        testbed: Testbed,
+        dut: Dut,
+        folder: Path,
+        cpus: Sequence[int],
+        *,
+        ready_s: float = 30.0,
+    ) -> None:
         """Start the device and wait until packets pass it.
 
         Args:
@@ -34,6 +40,7 @@ class Device:
             dut: which.
             folder: for what it writes.
             cpus: where it may run, if it is a program; on the last of them it polls.
+            ready_s: how long it may take until packets pass.
 
         Raises:
             HostError: this host lacks what it takes.
@@ -46,7 +53,7 @@ class Device:
         with ExitStack() as stack:
             self._start(testbed, dut, folder, cpus, stack)
             try:
-                wait_until_ready(testbed, destination_mac(dut), self.check, _READY_S)
+                wait_until_ready(testbed, destination_mac(dut), self.check, ready_s)
             except RunError as error:
                 program = self._program
                 if program is not None and program.alive and (told := program.last_words()):

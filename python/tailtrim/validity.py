@@ -1,0 +1,72 @@
+"""What speaks against a run: a generator, a tap or a clock that was not up to it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tailtrim.plan import Limits
+    from tailtrim.summary import Summary
+
+#: CLOCK_REALTIME may drift against CLOCK_MONOTONIC by this much in a run; beyond it, it stepped.
+_STEP_S = 0.0005
+_DRIFT = 500e-6
+
+Clocks = tuple[float, float]
+
+
+def load_doubts(limits: Limits, generator: dict[str, Any]) -> list[str]:
+    """Return how the generator missed its schedule, from its result."""
+    doubts = []
+    late = {q["p"]: q["value"] for q in generator["lateness_ns"]["quantiles"]}["0.99"]
+    if late is not None and late > limits.lateness_p99_us * 1e3:
+        doubts.append(f"the generator was late: p99 {late / 1e3:,.0f} µs")
+    if generator["sent"] < limits.sent_share * generator["due"]:
+        doubts.append(f"the generator's port refused {generator['refused']:,} packets")
+    slow = generator["achieved_pps"] < limits.sent_share * generator["intended_pps"]
+    if slow and generator["sent"] > 1:
+        doubts.append(
+            f"the generator sent {generator['achieved_pps']:,.0f} packets/s, not"
+            f" {generator['intended_pps']:,.0f}"
+        )
+    return doubts
+
+
+def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summary) -> list[str]:
+    """Return what the taps missed, from their result, the generator's and the analysis."""
+    doubts = []
+    for name, tap in capture["taps"].items():
+        if tap["dropped"]:
+            doubts.append(f"the {name} tap dropped {tap['dropped']:,} frames")
+        if tap["unstamped"]:
+            doubts.append(f"the {name} tap left {tap['unstamped']:,} frames without a stamp")
+    if summary.ingress.packets != generator["sent"]:
+        doubts.append(
+            f"{generator['sent']:,} packets were sent, {summary.ingress.packets:,} reached the"
+            " ingress tap"
+        )
+    if summary.samples == 0:
+        doubts.append("no packet passed the device under test")
+    return doubts
+
+
+def clocks() -> Clocks:
+    """Read CLOCK_REALTIME, which stamps packets, and CLOCK_MONOTONIC, which never steps, in s."""
+    return time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def clock_doubts(before: Clocks, after: Clocks) -> list[str]:
+    """Return whether the clock of the stamps stepped between two readings.
+
+    >>> clock_doubts((100.0, 10.0), (105.0, 15.0))
+    []
+    >>> clock_doubts((100.0, 10.0), (105.25, 15.0))
+    ['the clock stepped by 250.0 ms']
+
+    """
+    passed = after[1] - before[1]
+    apart = (after[0] - before[0]) - passed
+    if abs(apart) > _STEP_S + _DRIFT * passed:
+        return [f"the clock stepped by {apart * 1e3:.1f} ms"]
+    return []
