@@ -23,6 +23,7 @@ class Lab:
         self.mark = uuid.uuid4().hex
         self.environment = os.environ | {MARK: self.mark, "NO_COLOR": "1"}
         self.program = str(Path(sys.executable).with_name("tailtrim"))
+        self.agent = str(Path(sys.executable).with_name("tailtrim-agent"))
 
     def plan(self, **plan: Any) -> Path:
         path = self.folder / "plan.yml"
@@ -54,7 +55,26 @@ class Lab:
 
     def left(self) -> list[str]:
         """Return what still runs of all that was started."""
-        found = []
+        return list(self._running().values())
+
+    def find(self, verb: str) -> int | None:
+        """Return the agent that runs a verb, in its namespace."""
+        start = f"{self.agent} {verb} "
+        found = (pid for pid, command in self._running().items() if command.startswith(start))
+        return next(found, None)
+
+    def path_without(self, program: str) -> str:
+        """Return a PATH on which all programs are but one."""
+        folder = self.folder / "bin"
+        folder.mkdir()
+        for known in self.environment["PATH"].split(os.pathsep):
+            for path in Path(known).glob("*"):
+                if path.name != program and not (folder / path.name).exists():
+                    (folder / path.name).symlink_to(path)
+        return str(folder)
+
+    def _running(self) -> dict[int, str]:
+        found = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 environment = (process / "environ").read_bytes()
@@ -62,7 +82,8 @@ class Lab:
             except OSError:
                 continue
             if f"{MARK}={self.mark}".encode() in environment:
-                found.append(command.replace(b"\0", b" ").decode(errors="replace"))
+                text = command.replace(b"\0", b" ").decode(errors="replace")
+                found[int(process.name)] = text
         return found
 
     def result(self, run: str, name: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tailtrim import testbed as testbeds
-from tailtrim.errors import RunError
 from tailtrim.plan import Dut
 from tailtrim.testbed import presets
 from tailtrim.testbed.local import SINK, redirect
@@ -105,7 +104,8 @@ def test_a_killed_experiment_leaves_nothing_and_goes_on(lab: Lab) -> None:
 
 
 def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
-    unshare = ["unshare", "--user", "--map-root-user", "--"]
+    # Somebody else than root, who has to make the user namespace of the testbed first.
+    unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
     if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("this host allows no user namespaces")
     ended = subprocess.run(
@@ -119,6 +119,7 @@ def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["runs"][0]["summary"]["samples"] > 2_400
+    assert not json.loads((lab.folder / "out" / "experiment.json").read_text())["host"]["root"]
     assert lab.left() == []
 
 
@@ -149,13 +150,14 @@ def _redirect() -> str:
 
 
 def test_a_device_that_passes_nothing_is_told(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lab: Lab,
 ) -> None:
+    dut = {"preset": "command", "command": "sh -c 'echo mute; exec sleep infinity'"}
+    ended = lab.run("run", str(lab.plan(dut=dut, limits={"ready_s": 0.5})), "--out", "out")
+    assert ended.returncode == 4
+    assert "nothing passes the device under test" in ended.stderr
+    assert "it printed: mute" in ended.stderr
     assert lab.left() == []
-    monkeypatch.setattr(presets, "_READY_S", 0.5)
-    dut = Dut(preset="command", command="sleep infinity")
-    with testbeds.Testbed() as testbed, pytest.raises(RunError, match="nothing passes the device"):
-        presets.Device(testbed, dut, tmp_path, None)
 
 
 def test_a_bad_plan_and_a_missing_program_are_one_message_each(lab: Lab) -> None:
@@ -202,7 +204,7 @@ def test_an_interface_that_goes_is_one_clear_error(lab: Lab, tmp_path: Path) -> 
 def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) -> None:
     agent = str(Path(lab.program).with_name("tailtrim-agent"))
     seen = tmp_path / "sink.pcap"
-    with testbeds.Testbed() as testbed, presets.Device(testbed, Dut(preset="wire"), tmp_path, None):
+    with testbeds.Testbed() as testbed, presets.Device(testbed, Dut(preset="wire"), tmp_path, [0]):
         tcpdump = ["tcpdump", "-i", SINK, "-w", str(seen), "-s", "96", "-U", "-Z", "root", "udp"]
         with subprocess.Popen(
             [*testbed.loadgen.prefix, *tcpdump], stderr=subprocess.PIPE, text=True

@@ -77,20 +77,41 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
     ("found", "replaced", "told"),
     [
         ("frame_bytes", "frame_byte", "line 4: traffic.frame_byte: unknown key, expected one of"),
-        ("$rate", "0", "line 4: traffic.rate_pps: Input should be greater than 0, not 0"),
+        ("$rate", "0", "line 4: traffic.rate_pps: expected greater than 0, not 0"),
         ("$rate", "$speed", "line 4: traffic.rate_pps: $speed is no loop variable"),
-        ("testpmd", "testpmt", "line 3: dut.preset: Input should be 'wire', 'forward',"),
-        ("repeat: 3", "repeat: three", "line 6: repeat: Input should be a valid integer"),
+        ("testpmd", "testpmt", "line 3: dut.preset: expected 'wire', 'forward',"),
+        ("repeat: 3", "repeat: three", "line 6: repeat: expected a valid integer"),
         ("name: forwarder-tail", "", "name: is missing"),
-        ("name: forwarder-tail", "name: a/b", "line 1: name: String should match pattern"),
+        ("name: forwarder-tail", "name: a/b", "line 1: name: expected text that ^["),
         ("10000, 60000,", "10000, 60000, ...,", "the range never reaches 120000"),
         ("[10000, 60000, 120000]", "fast", "line 5: loop.rate: expected a list of values"),
         ("cbr", "cbs", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
-        ("duration_s: 5", "duration_s: -1", "line 4: traffic.duration_s: Input should be greater"),
+        ("duration_s: 5", "duration_s: -1", "line 4: traffic.duration_s: expected greater"),
         ("local", "{", "line 4: expected ',' or '}'"),
-        ("rate_pps: $rate,", "", "loop.rate: $rate is used neither in dut nor in traffic"),
-        ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: belongs to preset"),
-        ("{preset: testpmd}", "{preset: wire, delay: x}", "line 3: dut: delay: belongs to preset"),
+        ("rate_pps: $rate,", "rate_pps: 1,", "line 5: loop.rate: $rate is used neither in dut"),
+        ("rate_pps: $rate,", "", "line 4: traffic: rate_pps or rate: exactly one of them"),
+        ("10000, 60000", "10000, 0", "line 5: loop.rate: as traffic.rate_pps: expected greater"),
+        ("[10000, 60000, 120000]", "[10000, 10000]", "line 5: loop.rate: a value is there twice"),
+        ("repeat: 3", "repeat: 1_000_000", "line 5: loop: makes 3,000,000 runs, at most 100,000"),
+        ("repeat: 3", "repeat: 3\nrepeat: 2", "line 7: repeat: is there twice"),
+        ("repeat: 3", "limits: {late: 1}", "line 6: limits.late: unknown key, expected one of"),
+        ("trim_s: 1", "trim_s: 5", "line 7: trim_s: leaves nothing of 5 s"),
+        ("trim_s: 1", "trim_s: yes", "line 7: trim_s: expected a valid number, not True"),
+        ("frame_bytes: 64", "frame_bytes: 63", "line 4: traffic.frame_bytes: expected bytes with"),
+        ("frame_bytes: 64", "frame_bytes: 64, vlan: 7", "traffic.frame_bytes: at least 68 with a"),
+        ("frame_bytes: 64", "frame_bytes: 9000", "traffic.frame_bytes: preset testpmd handles up"),
+        ("rate_pps: $rate", "rate: $rate", "as traffic.rate: expected a valid string, not 10000"),
+        ("cbr", "burst:1", "line 4: traffic.pattern: expected cbr, poisson, burst:N from 2"),
+        ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: preset command needs"),
+        ("{preset: testpmd}", '{preset: command, command: "\'"}', "line 3: dut.command: expected"),
+        ("{preset: testpmd}", "{preset: wire, delay: 'constant:1us'}", "belongs to forward"),
+        (
+            "{preset: testpmd}",
+            "{preset: forward, delay: x}",
+            "line 3: dut.delay: expected constant",
+        ),
+        ("{preset: testpmd}", "{preset: testpmd, batch: 2}", "line 3: dut.batch: preset testpmd"),
+        ("{preset: testpmd}", "{preset: nftables, position: 2}", "dut.position: there are 1 rules"),
     ],
 )
 def test_errors_say_where_and_what_is_allowed(
@@ -112,8 +133,59 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
-    published = json.loads((ROOT / "schema" / "plan.json").read_text("utf-8"))
-    assert published == plans.Plan.model_json_schema()
+    # python -c 'import tailtrim.plan as p; print(p.json_schema(), end="")' > schema/plan.json
+    published = (ROOT / "schema" / "plan.json").read_text("utf-8")
+    assert published == plans.json_schema()
+
+
+def test_the_schema_allows_variables_where_a_plan_does() -> None:
+    properties = json.loads(plans.json_schema())["$defs"]["Traffic"]["properties"]
+    kinds = [way.get("type") for way in properties["rate_pps"]["anyOf"]]
+    assert kinds == ["integer", "null", "string"]
+
+
+def test_variables_within_texts(tmp_path: Path) -> None:
+    _, runs = load(
+        tmp_path,
+        """\
+        name: bursts
+        dut: {preset: command, command: "run --size ${size}k --price $$5 {in} {out}"}
+        traffic: {rate: $rate, pattern: "burst:$size"}
+        loop: {size: [2, 10], rate: [1kpps]}
+        floor: false
+        """,
+    )
+    assert [run.traffic.pattern for run in runs] == ["burst:2", "burst:10"]
+    assert runs[1].dut.command == "run --size 10k --price $5 {in} {out}"
+
+
+def test_options_of_the_devices_of_a_loop_go_to_those_that_have_them(tmp_path: Path) -> None:
+    _, runs = load(
+        tmp_path,
+        """\
+        name: devices
+        dut: {preset: $dut, rules: $rules, batch: 8}
+        traffic: {rate_pps: 1000}
+        loop: {dut: [nftables, forward, bridge], rules: [1, 100]}
+        floor: false
+        """,
+    )
+    # The variable of the firewall makes no difference to the others, so they run once.
+    assert [(run.dut.preset, run.dut.rules) for run in runs] == [
+        ("nftables", 1),
+        ("nftables", 100),
+        ("forward", 1),
+        ("bridge", 1),
+    ]
+    assert [run.dut.batch for run in runs] == [32, 32, 8, 32]
+
+
+def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
+    text = PLAN.replace("duration_s: 5", "duration_s: $d").replace(
+        "120000]}", "120000], d: [5, 3, 1]}"
+    )
+    with pytest.raises(PlanError, match=r"line 7: trim_s: leaves nothing of 1 s"):
+        load(tmp_path, text)
 
 
 def test_the_plans_that_come_with_tailtrim_make_sense() -> None:

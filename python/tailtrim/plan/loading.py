@@ -34,13 +34,13 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     count = prod(map(len, loop.values())) * (repeat if isinstance(repeat, int) else 1)
     if count > MOST_RUNS:
         source.fail(("loop",), f"makes {count:,} runs, at most {MOST_RUNS:,}")
+    # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
+    combinations = [dict(zip(loop, values, strict=True)) for values in product(*loop.values())]
+    plans = [_plan(values, loop, source) for values in combinations]
     used = set(names_in([source.data.get(part) for part in _PARTS]))
     for name in loop:
         if name not in used:
             source.fail(("loop", name), f"${name} is used neither in dut nor in traffic")
-    # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
-    combinations = [dict(zip(loop, values, strict=True)) for values in product(*loop.values())]
-    plans = [_plan(values, loop, source) for values in combinations]
     return plans[0], _runs(plans, combinations, source)
 
 

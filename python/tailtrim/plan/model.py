@@ -35,6 +35,8 @@ PRESETS = tuple(OPTIONS)
 #: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
 _SMALL_FRAMES = ("forward", "testpmd")
 _LARGEST_SMALL = 1_518
+#: Frame sizes, with FCS: the smallest, the smallest whose probe leaves room for a tag, the largest.
+_LEAST, _LEAST_TAGGED, _MOST = 64, 68, 9_018
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Scalar = int | float | str | bool
@@ -177,16 +179,16 @@ class Traffic(_Strict):
 
     @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
     @classmethod
-    def _sizes(cls, value: Any) -> Any:
+    def _known_sizes(cls, value: Any) -> Any:
         if value == "imix":
             return value
         sizes: list[Any] = [value]
         if isinstance(value, str):
             parts = [part.strip() for part in value.split(",")]
             sizes = [int(part) if part.isascii() and part.isdigit() else part for part in parts]
-        if not all(type(size) is int and 64 <= size <= 9_018 for size in sizes):  # noqa: PLR2004
+        if not all(type(size) is int and _LEAST <= size <= _MOST for size in sizes):
             raise ValueError(
-                "expected bytes with FCS from 64 to 9018, a list such as 64,1518, or imix"
+                f"expected bytes with FCS from {_LEAST} to {_MOST}, a list such as 64,1518, or imix"
             )
         return value
 
@@ -215,14 +217,20 @@ class Traffic(_Strict):
             raise ValueError("rate_pps or rate: a replay has the rate of its capture")
         if not replay and (self.rate_pps is None) == (self.rate is None):
             raise ValueError("rate_pps or rate: exactly one of them is needed")
+        if self.vlan is not None and min(self._sizes) < _LEAST_TAGGED:
+            raise ValueError(f"frame_bytes: at least {_LEAST_TAGGED} with a VLAN tag")
         return self
+
+    @property
+    def _sizes(self) -> list[int]:
+        if self.frame_bytes == "imix":
+            return [_LEAST, _LARGEST_SMALL]
+        return [int(size) for size in str(self.frame_bytes).split(",")]
 
     @property
     def largest_frame(self) -> int:
         """Bytes of the largest frame, with FCS."""
-        if self.frame_bytes == "imix":
-            return _LARGEST_SMALL
-        return max(int(size) for size in str(self.frame_bytes).split(","))
+        return max(self._sizes)
 
 
 class Limits(_Strict):

@@ -1,0 +1,68 @@
+"""Each device under test on a live testbed: what enters it leaves it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tailtrim.testbed.kernel import rules
+
+if TYPE_CHECKING:
+    from laboratory import Lab
+
+
+@pytest.mark.parametrize(
+    "dut",
+    [
+        {"preset": "testpmd", "driver": "af_xdp"},
+        {"preset": "forward", "mode": "wait", "batch": 1},
+        {"preset": "xdp"},
+        {"preset": "ovs"},
+        {"preset": "suricata"},
+        {"preset": "snort"},
+    ],
+    ids=lambda dut: " ".join(map(str, dut.values())),
+)
+def test_what_enters_leaves(lab: Lab, dut: dict[str, Any]) -> None:
+    ended = lab.run("run", str(lab.plan(dut=dut)), "--out", "out", "--json")
+    if ended.returncode == 3:
+        assert ended.stderr.count("error:") == 1
+        pytest.skip(ended.stderr.strip())
+    assert ended.returncode == 0, ended.stderr
+    (run,) = json.loads(ended.stdout)["runs"]
+    assert run["summary"]["ingress"]["packets"] == 2_500
+    assert run["summary"]["samples"] > 2_400
+    assert lab.left() == []
+
+
+def test_large_frames_with_a_vlan_pass_the_wire(lab: Lab) -> None:
+    traffic = {"rate_pps": 2_000, "duration_s": 0.3, "frame_bytes": "68,9018", "vlan": 7}
+    plan = lab.plan(dut={"preset": "wire"}, traffic=traffic)
+    ended = lab.run("run", str(plan), "--out", "out", "--json")
+    assert ended.returncode == 0, ended.stderr
+    (run,) = json.loads(ended.stdout)["runs"]
+    assert run["summary"]["samples"] == 600
+    # Without FCS.
+    assert run["summary"]["taps"]["ingress"]["bytes"] == 300 * (68 + 9_018 - 8)
+
+
+def test_a_device_that_is_not_there_does_not_keep_the_others(lab: Lab) -> None:
+    lab.environment["PATH"] = lab.path_without("dpdk-testpmd")
+    plan = lab.plan(dut={"preset": "$dut"}, loop={"dut": ["testpmd", "bridge"]}, repeat=2)
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 4
+    assert ended.stderr.count("error:") == 1
+    assert "run-000 (testpmd) and 1 more: not possible: dpdk-testpmd is not" in ended.stderr
+    assert lab.result("run-001", "outcome")["failed"] is None
+    alone = lab.run("run", str(lab.plan(dut={"preset": "testpmd"})), "--out", "alone")
+    assert alone.returncode == 3
+    assert "expected Debian package dpdk-dev" in alone.stderr
+
+
+def test_the_firewall_has_one_rule_that_fits() -> None:
+    lines = rules(30_000, 20_001).splitlines()
+    ports = [int(line.split()[2]) for line in lines if "accept" in line]
+    assert len(ports) == 30_000
+    assert [number for number, port in enumerate(ports, start=1) if port == 20_000] == [20_001]

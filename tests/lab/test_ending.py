@@ -1,0 +1,131 @@
+"""However an experiment ends, nothing is left of it but its results."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from laboratory import Lab
+
+
+def started(lab: Lab, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        lab.command("run", *words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=lab.environment,
+        cwd=lab.folder,
+    )
+
+
+def wait_until(true: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
+    until_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until_s
+        assert process is None or process.poll() is None
+        time.sleep(0.005)
+
+
+# A program of the device that is on its own, apart from session and parent.
+STRAY = "sh -c 'setsid sleep 1000 & exec {agent} forward --from {{in}} --to {{out}}'"
+
+
+@pytest.mark.parametrize("moment", ["unshare", "sleep", "capture", "generate"])
+def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
+    dut = {"preset": "command", "command": STRAY.format(agent=lab.agent)}
+    plan = lab.plan(dut=dut, repeat=2, order="random", seed=3)
+    with started(lab, str(plan), "--out", "out") as process:
+        wait_until(lambda: any(moment in line for line in lab.left()), process)
+        process.kill()
+    wait_until(lambda: not lab.left())
+    ended = lab.run("run", str(plan), "--out", "out", "--resume", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert [run["run"] for run in json.loads(ended.stdout)["runs"]] == ["run-000", "run-001"]
+    assert [path.name for path in (lab.folder / "out").glob(".*")] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
+    plan = lab.plan(repeat=3)
+    out = lab.folder / "out"
+    with started(lab, str(plan), "--out", "out") as process:
+        wait_until((out / "run-000").exists, process)
+        wait_until(lambda: any("generate" in line for line in lab.left()), process)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in told
+    assert "interrupted: 1 of 3 runs are in out, --resume does the others" in told
+    assert lab.left() == []
+    assert list(out.glob(".run-*")) == []
+
+
+def test_two_at_once_in_one_place(lab: Lab) -> None:
+    plan = lab.plan(repeat=2)
+    out = lab.folder / "out"
+    with started(lab, str(plan), "--out", "out") as process:
+        wait_until(lambda: list(out.glob(".run-*")), process)
+        other = lab.run("run", str(plan), "--out", "out", "--resume")
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert other.returncode == 2
+    assert other.stderr == "error: out: another process is running it\n"
+
+
+def test_an_interface_that_goes_in_mid_run(lab: Lab) -> None:
+    plan = lab.plan(repeat=2, traffic={"rate_pps": 5_000, "duration_s": 3})
+    out = lab.folder / "out"
+    with started(lab, str(plan), "--out", "out") as process:
+        wait_until((out / "run-000").exists, process)
+        wait_until(lambda: lab.find("generate"), process)
+        enter = ["nsenter", "--target", str(lab.find("generate")), "--net", "--"]
+        subprocess.run([*enter, "ip", "link", "del", "l0"], check=True)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert told.count("error:") == 1, told
+    assert "Traceback" not in told
+    assert lab.result("run-000", "outcome")["invalid"] == []
+    assert not (out / "run-001").exists()
+    assert lab.left() == []
+
+
+def test_no_permission(lab: Lab) -> None:
+    forbidden = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
+    unshare = ["unshare", "--user", "--map-root-user", "--", "sh", "-c", forbidden, "sh"]
+    if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("this host allows no user namespaces")
+    ended = subprocess.run(
+        [*unshare, *lab.command("run", str(lab.plan()), "--out", "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=lab.environment,
+        cwd=lab.folder,
+        timeout=60,
+    )
+    assert ended.returncode == 3
+    assert ended.stderr.count("error:") == 1
+    assert "no network namespace for the loadgen" in ended.stderr
+
+
+def test_a_record_that_is_none(lab: Lab) -> None:
+    out = lab.folder / "out"
+    out.mkdir()
+    (out / "experiment.json").write_text("[]")
+    ended = lab.run("run", str(lab.plan()), "--out", "out", "--resume")
+    assert ended.returncode == 2
+    assert "experiment.json: this is no record of an experiment" in ended.stderr
+    (out / "experiment.json").unlink()
+    (out / "mine.txt").write_text("something else")
+    ended = lab.run("run", str(lab.plan()), "--out", "out")
+    assert ended.returncode == 2
+    assert "exists and is no experiment" in ended.stderr
