@@ -102,7 +102,7 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
 
         console = Console(highlight=False)
         names = [_name(run, outcome) for run, outcome, _ in complete]
-        console.print(render([result.summary for _, _, result in complete], names))
+        console.print(render([result.summary for _, _, result in complete], names, details=False))
         page, *_ = write(
             [result for _, _, result in complete], experiment.path / "report", names=names
         )

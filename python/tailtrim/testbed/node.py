@@ -34,9 +34,14 @@ class Node:
         """Make the namespace of a role: loadgen, timestamper or dut."""
         self.role = role
         check(_NEEDED)
-        command = [*_WITH_US, "unshare", "--net", "--", "sleep", "infinity"]
+        # It ends with its standard input, and that with this process, however early it dies: before
+        # setpriv has done its work, nothing else would tell.
         self._holder = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            [*_WITH_US, "unshare", "--net", "--", "cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.pid = self._holder.pid
         ours = Path("/proc/self/ns/net").readlink()
@@ -67,8 +72,9 @@ class Node:
         """Give the namespace up; the kernel removes it with everything in it."""
         self._holder.kill()
         self._holder.wait()
-        if self._holder.stderr:
-            self._holder.stderr.close()
+        for stream in (self._holder.stdin, self._holder.stderr):
+            if stream:
+                stream.close()
 
     @property
     def prefix(self) -> list[str]:
@@ -105,9 +111,12 @@ def check(programs: dict[str, str]) -> None:
         HostError: one is not; says which package has it.
 
     """
-    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    # Where administrators' programs are, which are not on every user's PATH.
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    places += [place for place in ("/usr/sbin", "/sbin") if place not in places]
+    os.environ["PATH"] = os.pathsep.join(places)
     for program, package in programs.items():
-        if shutil.which(program, path=search) is None:
+        if shutil.which(program) is None:
             raise HostError(f"{program} is not installed, expected Debian package {package}")
 
 

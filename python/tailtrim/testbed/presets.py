@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 _READY_S = 30.0
 _LAST_LINES = 5
-# What a device starts ends with it, however it ends: it is alone in a namespace of processes.
-_TOGETHER = ("unshare", "--pid", "--fork", "--kill-child=KILL", "--")
+# What a device starts ends with it, and the device with its standard input, that is with us: it
+# runs in a namespace of processes, of which the shell is the first.
+_TOGETHER = (
+    *("unshare", "--pid", "--fork", "--kill-child=KILL", "--", "sh", "-c"),
+    'exec 3<&0; "$@" <&3 & device=$!; (cat <&3 >/dev/null; kill -KILL $device) & wait $device',
+    "device",
+)
 
 
 class Device:
