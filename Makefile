@@ -1,5 +1,5 @@
 # make setup   virtual environment, native module and static agent: leaves .venv/bin/tailtrim
-# make demo    analyse the example captures and write their report
+# make demo    a live experiment on this machine, its table and its report
 # make test    everything that must hold: check, Rust tests, Python tests
 # make check   formatting, lints, types, import layers
 # make bench   time the parts and whole processes beside their peers
@@ -35,9 +35,11 @@ $(VENV)/package.stamp: $(RUST) pyproject.toml $(VENV)/agent.stamp
 	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Live, as root or in a user namespace: a minute. An earlier one makes room.
 demo: setup
-	@tailtrim analyze examples/testpmd/ingress.pcap.zst examples/testpmd/egress.pcap.zst --out demo
-	@tailtrim report demo
+	packaging/prerequisites.sh live
+	@rm -rf demo
+	tailtrim run examples/demo.yml --out demo
 
 test: check
 	cargo test --workspace --exclude tailtrim-python --locked

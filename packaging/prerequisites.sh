@@ -33,11 +33,22 @@ build)
         "$python" -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
     fi
     ;;
+live)
+    need iproute2 ip
+    need iproute2 tc
+    need util-linux unshare
+    ;;
 test)
     need chromium chromium google-chrome
+    # The testbed and the devices under test that are Debian's.
+    need iproute2 ip
+    need ethtool ethtool
+    need tcpdump tcpdump
+    need nftables nft
+    need dpdk-dev dpdk-testpmd
     ;;
 *)
-    echo "usage: prerequisites.sh build|test" >&2
+    echo "usage: prerequisites.sh build|live|test" >&2
     exit 2
     ;;
 esac

@@ -205,7 +205,8 @@ def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) 
     agent = str(Path(lab.program).with_name("tailtrim-agent"))
     seen = tmp_path / "sink.pcap"
     with testbeds.Testbed() as testbed, presets.Device(testbed, Dut(preset="wire"), tmp_path, [0]):
-        tcpdump = ["tcpdump", "-i", SINK, "-w", str(seen), "-s", "96", "-U", "-Z", "root", "udp"]
+        tcpdump = ["tcpdump", "-i", SINK, "-w", str(seen), "-s", "96", "-U", "-Z", "root"]
+        tcpdump += ["--nano", "--immediate-mode", "udp"]
         with subprocess.Popen(
             [*testbed.loadgen.prefix, *tcpdump], stderr=subprocess.PIPE, text=True
         ) as other:

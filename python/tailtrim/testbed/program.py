@@ -31,6 +31,8 @@ exec 3<&0
 trap 'kill -TERM "$program" 2>/dev/null' TERM
 "$@" <&3 3<&- &
 program=$!
+# Standard input ends with the process that made this one, also when it died too early for setpriv.
+(cat <&3 >/dev/null; kill -KILL "$program") &
 exec 3<&-
 wait "$program"; code=$?
 while kill -0 "$program" 2>/dev/null; do wait "$program"; code=$?; done

@@ -38,9 +38,12 @@ pub(crate) fn leads_session() -> bool {
 
 /// Runs the calling thread with real-time priority, `SCHED_FIFO`.
 pub(crate) fn fifo(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters are valid for reading; 0 is the calling thread.
-    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) })
+    // By number: musl's function always fails, as POSIX means processes and Linux threads.
+    // SAFETY: the kernel reads one integer, the priority; 0 is the calling thread.
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority)
+    };
+    checked(result as libc::c_int)
 }
 
 /// Has the kernel end this process with SIGTERM when its parent dies.
