@@ -6,12 +6,15 @@
 //! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
 //! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
 //!
+//! [`traffic`] is what a generator sends, and [`host`] what a host says of itself.
+//!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
 
 pub mod analysis;
 pub mod capture;
 pub mod frame;
+pub mod host;
 pub mod matching;
 pub mod signature;
 pub mod stats;

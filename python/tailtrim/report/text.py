@@ -27,13 +27,12 @@ _INFINITE = "\N{INFINITY}"
 _ASCII = str.maketrans({"µ": "u", units.NONE: "-", _INFINITE: "inf"})
 
 
-def render(summaries: Sequence[Summary], names: Sequence[str], *, details: bool = True) -> Report:
+def render(summaries: Sequence[Summary], names: Sequence[str]) -> Report:
     """Return what ``rich`` prints of one or more runs.
 
     Args:
         summaries: the runs in the order in which they are to appear.
         names: what to call each of them.
-        details: not only the table of latencies, but what there is to say of each run.
 
     Returns:
         Something to give to :meth:`rich.console.Console.print`. It fits 80 columns, needs no
@@ -45,17 +44,15 @@ def render(summaries: Sequence[Summary], names: Sequence[str], *, details: bool 
     """
     if len(summaries) != len(names):
         raise ReportError(f"{len(names)} names were given for {len(summaries)} runs")
-    rows = Rows.of(summaries, [units.printable(name) for name in names])
-    return Report(rows, details=details)
+    return Report(Rows.of(summaries, [units.printable(name) for name in names]))
 
 
 class Report:
     """Verdict, table and counts of some runs, to be printed by ``rich``."""
 
-    def __init__(self, rows: Rows, *, details: bool) -> None:
+    def __init__(self, rows: Rows) -> None:
         """Take the rows of the table."""
         self._rows = rows
-        self._details = details
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         """Lay the report out for the width and the encoding of the console."""
@@ -66,14 +63,12 @@ class Report:
 
     def _parts(self, width: int) -> Iterator[Text | Table]:
         rows = self._rows.rows
-        if self._details:
-            for row in rows:
-                yield Text(f"{row.name}: {wording.verdict(row.summary)}", style="bold")
-            yield Text()
+        for row in rows:
+            yield Text(f"{row.name}: {wording.verdict(row.summary)}", style="bold")
+        yield Text()
         yield from _latencies(self._rows, width)
-        if self._details:
-            for row in rows:
-                yield _remarks(row, named=len(rows) > 1)
+        for row in rows:
+            yield _remarks(row, named=len(rows) > 1)
 
 
 def _latencies(table: Rows, width: int) -> Iterator[Text]:
