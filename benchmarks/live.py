@@ -251,8 +251,10 @@ def write(place: Path, rows: list[Row]) -> None:
     lines = [
         "# Generator and taps beside their peers",
         "",
-        f"{machine.name(len(machine.cores()))}, one veth pair, 64-byte frames; medians,"
-        " extremes in brackets.",
+        (
+            f"{machine.name(len(machine.cores()))}, one veth pair, 64-byte frames; medians,"
+            " extremes in brackets."
+        ),
         "",
         "| what | program | value | |",
         "|---|---|--:|---|",
