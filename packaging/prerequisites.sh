@@ -46,6 +46,7 @@ test)
     need tcpdump tcpdump
     need nftables nft
     need dpdk-dev dpdk-testpmd
+    need openvswitch-switch ovsdb-tool
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2

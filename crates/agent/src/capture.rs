@@ -4,6 +4,7 @@ use crate::args::nanoseconds;
 use crate::events::{self, Progress, exit_of, failed};
 use crate::exit::Exit;
 use crate::stop::{self, Ending};
+use clap::ValueEnum;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{Sink, TapError, Tapped, tap};
-use tailtrim_linux::port::{PacketPort, PortName, Receiving};
+use tailtrim_linux::port::{HardwareStamps, PacketPort, PortName, Receiving};
 
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
 #[derive(Debug, clap::Args)]
@@ -35,6 +36,9 @@ pub(crate) struct Capture {
     /// Compress
     #[arg(long)]
     pub(crate) zstd: bool,
+    /// Who stamps: the NICs, if all taps have one clock, else the kernel (best), or only one of them
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) stamps: Stamps,
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
     pub(crate) stop_after: Option<i64>,
@@ -42,9 +46,20 @@ pub(crate) struct Capture {
     pub(crate) ending: Ending,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub(crate) enum Stamps {
+    #[default]
+    Best,
+    Kernel,
+    Hardware,
+}
+
 #[derive(Serialize)]
 struct Report {
     taps: BTreeMap<String, Tapped>,
+    /// Why the NICs did not stamp; nothing where they did, or were not asked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_by_hardware: Option<String>,
 }
 
 /// Runs the verb and prints its events.
@@ -54,6 +69,12 @@ pub(crate) fn run(request: &Capture) -> Exit {
         let message = format!("{}: cannot be created: {error}", request.out.display());
         return failed(&message, Exit::Usage);
     }
+    // They stay on until the captures are complete.
+    let (hardware, not_by_hardware) = match hardware_stamps(request) {
+        Ok(hardware) => (hardware, None),
+        Err(why) if request.stamps == Stamps::Best => (None, Some(why)),
+        Err(why) => return failed(&format!("no stamps by the NIC: {why}"), Exit::Impossible),
+    };
     let mut opened = Vec::new();
     for (name, interface) in &request.taps {
         let path =
@@ -66,7 +87,10 @@ pub(crate) fn run(request: &Capture) -> Exit {
             }
         };
         let slots = ((request.buffer as usize) << 20) / (snap + 96).next_power_of_two();
-        match PacketPort::receiver(interface, Receiving { snap, slots }) {
+        match PacketPort::receiver(
+            interface,
+            Receiving { snap, slots, hardware: hardware.is_some() },
+        ) {
             Ok(port) => opened.push((name.clone(), path, sink, port)),
             Err(error) => return failed(&error.to_string(), exit_of(&error)),
         }
@@ -104,12 +128,20 @@ pub(crate) fn run(request: &Capture) -> Exit {
     }
     drop(progress);
     match problem {
-        None => events::result("tailtrim.capture/1", &Report { taps }),
+        None => events::result("tailtrim.capture/1", &Report { taps, not_by_hardware }),
         Some((name, TapError::Port(error))) => {
             failed(&format!("tap {name}: {error}"), exit_of(&error))
         }
         Some((name, error)) => failed(&format!("tap {name}: {error}"), Exit::Disturbed),
     }
+}
+
+fn hardware_stamps(request: &Capture) -> Result<Option<HardwareStamps>, String> {
+    if request.stamps == Stamps::Kernel {
+        return Ok(None);
+    }
+    let ports: Vec<PortName> = request.taps.iter().map(|(_, port)| port.clone()).collect();
+    HardwareStamps::enable(&ports).map(Some)
 }
 
 /// One tap that ends, ends all.

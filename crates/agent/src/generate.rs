@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate};
+use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate, generate_together};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{PacketPort, Port, PortName, mac};
 use tailtrim_linux::source::{self, Reading};
@@ -69,13 +69,14 @@ pub(crate) struct Generate {
     /// Differentiated services code point
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u8).range(0..64))]
     pub(crate) dscp: u8,
-    /// CPU to run on
-    #[arg(long)]
-    pub(crate) cpu: Option<usize>,
+    /// CPU to run on; several, each with a sender that takes its turn with the probes
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
+    pub(crate) cpu: Vec<usize>,
     /// Run under SCHED_FIFO
     #[arg(long)]
     pub(crate) fifo: bool,
-    /// Write sequence number, intended and actual departure of each probe (ns, little-endian i64)
+    /// Write sequence number, intended and actual departure of each probe (ns, little-endian i64);
+    /// one sender only
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     #[command(flatten)]
@@ -91,7 +92,8 @@ struct Report<'a> {
     seed: u64,
     #[serde(flatten)]
     generated: &'a Generated,
-    host: &'a Placement,
+    /// How each sender runs.
+    senders: &'a [Placement],
 }
 
 /// Runs the verb and prints its events.
@@ -100,21 +102,10 @@ pub(crate) fn run(request: &Generate) -> Exit {
         (Ok(schedule), Ok(builder)) => (schedule, builder),
         (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
     };
-    let mut port = match PacketPort::sender(&request.port) {
-        Ok(port) => port,
-        Err(error) => return failed(&error.to_string(), exit_of(&error)),
+    let mut ports = match open(request) {
+        Ok(ports) => ports,
+        Err((error, exit)) => return failed(&error, exit),
     };
-    let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
-    let most = port.capabilities().most_bytes;
-    if largest > most {
-        let message = format!(
-            "{}: carries frames of up to {} bytes (with FCS), not {}: raise its MTU",
-            request.port,
-            most + 4,
-            largest + 4
-        );
-        return failed(&message, Exit::Usage);
-    }
     let mut log = match request.log.as_deref().map(create).transpose() {
         Ok(log) => log,
         Err(error) => return failed(&error, Exit::Usage),
@@ -123,18 +114,31 @@ pub(crate) fn run(request: &Generate) -> Exit {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
     };
-    let host = match Placement::take(request.cpu, request.fifo) {
-        Ok(host) => host,
-        Err(error) => return failed(&error.to_string(), Exit::Usage),
-    };
     let load = Load {
         schedule,
         sizes: request.frame_bytes.clone(),
         builder,
         stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
     };
-    let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
-    match generate(&mut port, load, log, &stopped, events::ready) {
+    // Each CPU is tried here, where an error can still be told; what allows it may change no more.
+    let mut senders = Vec::new();
+    for cpu in cpus(request) {
+        match Placement::take(cpu, request.fifo) {
+            Ok(placement) => senders.push(placement),
+            Err(error) => return failed(&error.to_string(), Exit::Usage),
+        }
+    }
+    let generated = if let [port] = ports.as_mut_slice() {
+        let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
+        generate(port.as_mut(), load, log, &stopped, events::ready)
+    } else {
+        let place = |number: usize| {
+            // It worked above; a CPU that has gone since shows in the lateness.
+            let _ = Placement::take(request.cpu.get(number).copied(), request.fifo);
+        };
+        generate_together(&mut ports, &load, &stopped, &place, events::ready)
+    };
+    match generated {
         Ok(generated) => {
             let report = Report {
                 schedule: request.schedule.clone(),
@@ -143,13 +147,50 @@ pub(crate) fn run(request: &Generate) -> Exit {
                 flows: request.flows,
                 seed: request.seed,
                 generated: &generated,
-                host: &host,
+                senders: &senders,
             };
             events::result("tailtrim.generator/1", &report)
         }
         Err(GenerateError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
         Err(error) => failed(&error.to_string(), Exit::Disturbed),
     }
+}
+
+/// The CPU of each sender: one that is not pinned, unless some were named.
+fn cpus(request: &Generate) -> Vec<Option<usize>> {
+    if request.cpu.is_empty() {
+        vec![None]
+    } else {
+        request.cpu.iter().copied().map(Some).collect()
+    }
+}
+
+/// A port for each sender.
+fn open(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit)> {
+    let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
+    let mut ports: Vec<Box<dyn Port>> = Vec::new();
+    for _ in cpus(request) {
+        let port = PacketPort::sender(&request.port)
+            .map_err(|error| (error.to_string(), exit_of(&error)))?;
+        let most = port.capabilities().most_bytes;
+        if largest > most {
+            let message = format!(
+                "{}: carries frames of up to {} bytes (with FCS), not {}: raise its MTU",
+                request.port,
+                most + 4,
+                largest + 4
+            );
+            return Err((message, Exit::Usage));
+        }
+        ports.push(Box::new(port));
+    }
+    if ports.len() > 1 && request.log.is_some() {
+        return Err((
+            "--log: only one sender can write it, not several CPUs".to_owned(),
+            Exit::Usage,
+        ));
+    }
+    Ok(ports)
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, String> {

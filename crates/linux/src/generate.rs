@@ -7,7 +7,8 @@ use crate::port::{Counters, Port, PortError};
 use crate::sys::clock;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tailtrim_model::stats::{Histogram, Probability, Ranked};
 use tailtrim_model::traffic::{Builder, Probe, Schedule, Sizes};
 
@@ -27,6 +28,7 @@ pub enum Stop {
 }
 
 /// What is to be sent.
+#[derive(Debug, Clone)]
 pub struct Load {
     /// When.
     pub schedule: Schedule,
@@ -104,50 +106,173 @@ pub enum GenerateError {
 pub fn generate(
     port: &mut dyn Port,
     load: Load,
-    mut log: Option<&mut dyn Write>,
+    log: Option<&mut dyn Write>,
     stopped: &AtomicBool,
     started: impl FnOnce(),
 ) -> Result<Generated, GenerateError> {
-    let Load { mut schedule, sizes, builder, stop } = load;
-    let mut pool = Pool::new(&builder, &sizes);
-    let mut lateness = Histogram::new();
-    let (mut due, mut sent, mut sent_bytes) = (0_u64, 0_u64, 0_u64);
-    let (mut last_intended_ns, mut first_actual_ns, mut last_actual_ns) = (0, i64::MAX, i64::MIN);
-    let is_over = |number: u64, offset_ns: u64| match stop {
-        Stop::Packets(most) => number >= most,
-        Stop::After(end_ns) => offset_ns >= end_ns,
-    };
     started();
-    let start_ns = clock::realtime_ns() + LEAD_NS;
-    let mut next = schedule.next();
-    while let Some(offset_ns) = next.filter(|offset_ns| !is_over(due, *offset_ns)) {
+    let share = Share { start_ns: clock::realtime_ns() + LEAD_NS, first: 0, step: 1 };
+    Ok(send(port, load, share, log, stopped)?.told())
+}
+
+/// As [`generate`], by several senders that take turns with the probes of one schedule, each a thread with
+/// a port of its own. `place` is called first in each of them, with its number.
+///
+/// # Errors
+/// [`GenerateError`] of the first sender that has one; it ends the others.
+pub fn generate_together(
+    ports: &mut [Box<dyn Port>],
+    load: &Load,
+    stopped: &AtomicBool,
+    place: &(dyn Fn(usize) + Sync),
+    started: impl FnOnce(),
+) -> Result<Generated, GenerateError> {
+    let placed = Barrier::new(ports.len() + 1);
+    let begun = Barrier::new(ports.len() + 1);
+    let start_ns = AtomicI64::new(0);
+    let step = ports.len() as u64;
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let senders: Vec<_> = (0..)
+            .zip(ports)
+            .map(|(number, port)| {
+                let (placed, begun, start_ns) = (&placed, &begun, &start_ns);
+                let load = load.clone();
+                scope.spawn(move || {
+                    place(number as usize);
+                    placed.wait();
+                    begun.wait();
+                    let start_ns = start_ns.load(Ordering::Relaxed);
+                    let share = Share { start_ns, first: number, step };
+                    let sent = send(port.as_mut(), load, share, None, stopped);
+                    if sent.is_err() {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                    sent
+                })
+            })
+            .collect();
+        placed.wait();
+        started();
+        start_ns.store(clock::realtime_ns() + LEAD_NS, Ordering::Relaxed);
+        begun.wait();
+        senders.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+    });
+    let mut together = Departures::default();
+    for result in results {
+        match result {
+            Ok(departures) => together.add(departures?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    Ok(together.told())
+}
+
+/// Which probes of a schedule a sender sends, and when the schedule starts.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    start_ns: i64,
+    first: u64,
+    step: u64,
+}
+
+/// What a sender did.
+struct Departures {
+    due: u64,
+    sent: u64,
+    sent_bytes: u64,
+    last_intended_ns: u64,
+    first_actual_ns: i64,
+    last_actual_ns: i64,
+    lateness: Histogram,
+    port: Counters,
+}
+
+impl Default for Departures {
+    fn default() -> Self {
+        Self {
+            due: 0,
+            sent: 0,
+            sent_bytes: 0,
+            last_intended_ns: 0,
+            first_actual_ns: i64::MAX,
+            last_actual_ns: i64::MIN,
+            lateness: Histogram::new(),
+            port: Counters::default(),
+        }
+    }
+}
+
+impl Departures {
+    fn add(&mut self, other: Self) {
+        self.due += other.due;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.last_intended_ns = self.last_intended_ns.max(other.last_intended_ns);
+        self.first_actual_ns = self.first_actual_ns.min(other.first_actual_ns);
+        self.last_actual_ns = self.last_actual_ns.max(other.last_actual_ns);
+        self.lateness.merge(&other.lateness);
+        self.port += other.port;
+    }
+
+    fn told(self) -> Generated {
+        let actual_ns = self.last_actual_ns.saturating_sub(self.first_actual_ns).max(0) as u64;
+        let per_second = |count: u64, ns: u64| {
+            if ns == 0 { 0.0 } else { count.saturating_sub(1) as f64 * 1e9 / ns as f64 }
+        };
+        Generated {
+            due: self.due,
+            sent: self.sent,
+            sent_bytes: self.sent_bytes,
+            refused: self.due - self.sent,
+            intended_ns: self.last_intended_ns,
+            actual_ns,
+            intended_pps: per_second(self.due, self.last_intended_ns),
+            achieved_pps: per_second(self.sent, actual_ns),
+            lateness_ns: quantiles(&self.lateness),
+            port: self.port,
+        }
+    }
+}
+
+fn send(
+    port: &mut dyn Port,
+    load: Load,
+    share: Share,
+    mut log: Option<&mut dyn Write>,
+    stopped: &AtomicBool,
+) -> Result<Departures, GenerateError> {
+    let Load { schedule, sizes, builder, stop } = load;
+    let Share { start_ns, first, step } = share;
+    let mut pool = Pool::new(&builder, &sizes);
+    let mut done = Departures::default();
+    let is_over = |(number, offset_ns): &(u64, u64)| match stop {
+        Stop::Packets(most) => *number >= most,
+        Stop::After(end_ns) => *offset_ns >= end_ns,
+    };
+    let mut probes = (0..).zip(schedule).filter(|(number, _)| number % step == first);
+    let mut next = probes.next().filter(|probe| !is_over(probe));
+    while let Some((_, offset_ns)) = next {
         let mut now_ns = clock::realtime_ns();
-        while now_ns < start_ns + offset_ns as i64 {
-            if stopped.load(Ordering::Relaxed) {
-                break;
-            }
+        while now_ns < start_ns + offset_ns as i64 && !stopped.load(Ordering::Relaxed) {
             std::hint::spin_loop();
             now_ns = clock::realtime_ns();
         }
         if stopped.load(Ordering::Relaxed) {
             break;
         }
-        let batch_from = due;
         pool.clear();
-        while let Some(offset_ns) = next
+        while let Some((number, offset_ns)) = next
             && pool.len() < BATCH
             && start_ns + offset_ns as i64 <= now_ns
-            && !is_over(due, offset_ns)
         {
             let intended_ns = start_ns + offset_ns as i64;
-            let probe =
-                Probe { flow: builder.flow(due), sequence: due, intended_ns: intended_ns as u64 };
-            pool.add(&builder, sizes.of(due), probe);
-            last_intended_ns = offset_ns;
-            due += 1;
-            next = schedule.next();
+            let flow = builder.flow(number);
+            let probe = Probe { flow, sequence: number, intended_ns: intended_ns as u64 };
+            pool.add(&builder, sizes.of(number), probe);
+            done.last_intended_ns = offset_ns;
+            next = probes.next().filter(|probe| !is_over(probe));
         }
-        let (frames, intended) = pool.batch();
+        let (frames, probes) = pool.batch();
         let actual_ns = clock::realtime_ns();
         let mut taken = 0;
         while taken < frames.len() {
@@ -158,40 +283,28 @@ pub fn generate(
                 break;
             }
         }
-        for (number, intended_ns) in (batch_from..).zip(&intended[..taken]) {
-            lateness.record(actual_ns - intended_ns);
+        for probe in &probes[..taken] {
+            let intended_ns = probe.intended_ns.cast_signed();
+            done.lateness.record(actual_ns - intended_ns);
             if let Some(log) = &mut log {
-                for value in [number as i64, *intended_ns, actual_ns] {
+                for value in [probe.sequence.cast_signed(), intended_ns, actual_ns] {
                     log.write_all(&value.to_le_bytes()).map_err(GenerateError::Log)?;
                 }
             }
         }
         if taken > 0 {
-            first_actual_ns = first_actual_ns.min(actual_ns);
-            last_actual_ns = actual_ns;
+            done.first_actual_ns = done.first_actual_ns.min(actual_ns);
+            done.last_actual_ns = actual_ns;
         }
-        sent += taken as u64;
-        sent_bytes += frames[..taken].iter().map(|frame| frame.len() as u64).sum::<u64>();
+        done.due += frames.len() as u64;
+        done.sent += taken as u64;
+        done.sent_bytes += frames[..taken].iter().map(|frame| frame.len() as u64).sum::<u64>();
     }
     if let Some(log) = &mut log {
         log.flush().map_err(GenerateError::Log)?;
     }
-    let actual_ns = last_actual_ns.saturating_sub(first_actual_ns).max(0) as u64;
-    let per_second = |count: u64, ns: u64| {
-        if ns == 0 { 0.0 } else { count.saturating_sub(1) as f64 * 1e9 / ns as f64 }
-    };
-    Ok(Generated {
-        due,
-        sent,
-        sent_bytes,
-        refused: due - sent,
-        intended_ns: last_intended_ns,
-        actual_ns,
-        intended_pps: per_second(due, last_intended_ns),
-        achieved_pps: per_second(sent, actual_ns),
-        lateness_ns: quantiles(&lateness),
-        port: port.counters()?,
-    })
+    done.port = port.counters()?;
+    Ok(done)
 }
 
 fn quantiles(lateness: &Histogram) -> Lateness {
@@ -213,7 +326,7 @@ struct Pool {
     /// Of each frame of the batch: its size's and its own place.
     batch: Vec<(usize, usize)>,
     used: Vec<usize>,
-    intended_ns: Vec<i64>,
+    probes: Vec<Probe>,
 }
 
 impl Pool {
@@ -224,18 +337,13 @@ impl Pool {
             .map(|bytes| (bytes, vec![builder.frame(bytes); BATCH]))
             .collect();
         let used = vec![0; frames.len()];
-        Self {
-            frames,
-            batch: Vec::with_capacity(BATCH),
-            used,
-            intended_ns: Vec::with_capacity(BATCH),
-        }
+        Self { frames, batch: Vec::with_capacity(BATCH), used, probes: Vec::with_capacity(BATCH) }
     }
 
     fn clear(&mut self) {
         self.batch.clear();
         self.used.fill(0);
-        self.intended_ns.clear();
+        self.probes.clear();
     }
 
     fn len(&self) -> usize {
@@ -248,12 +356,12 @@ impl Pool {
         self.used[size] += 1;
         builder.stamp(&mut self.frames[size].1[place], probe);
         self.batch.push((size, place));
-        self.intended_ns.push(probe.intended_ns as i64);
+        self.probes.push(probe);
     }
 
-    fn batch(&self) -> (Vec<&[u8]>, &[i64]) {
+    fn batch(&self) -> (Vec<&[u8]>, &[Probe]) {
         let frames =
             self.batch.iter().map(|&(size, place)| self.frames[size].1[place].as_slice()).collect();
-        (frames, &self.intended_ns)
+        (frames, &self.probes)
     }
 }

@@ -5,12 +5,15 @@
 
 mod memory;
 mod packet;
+mod stamps;
 
 pub use memory::{MemoryPort, memory_pair};
 pub use packet::{PacketPort, Receiving, mac};
+pub use stamps::HardwareStamps;
 
 use serde::Serialize;
 use std::fmt;
+use std::ops::AddAssign;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -75,6 +78,18 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Frames that it did not take: no room.
     pub refused: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.received_bytes += other.received_bytes;
+        self.unstamped += other.unstamped;
+        self.dropped += other.dropped;
+        self.sent += other.sent;
+        self.sent_bytes += other.sent_bytes;
+        self.refused += other.refused;
+    }
 }
 
 /// Why a port cannot be used.

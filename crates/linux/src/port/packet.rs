@@ -1,7 +1,8 @@
 //! AF_PACKET: works with every interface, and unprivileged within a user namespace.
 
 use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
-use crate::sys::packet::{self, Ring, STAMPED_BY_HARDWARE, Slot, Socket};
+use crate::sys::interface;
+use crate::sys::packet::{Ring, STAMPED_BY_HARDWARE, Slot, Socket};
 use std::io;
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ pub struct Receiving {
     pub snap: usize,
     /// Frames that may wait for this process.
     pub slots: usize,
+    /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on; a frame without one
+    /// then counts as unstamped, because the kernel's would be of another clock.
+    pub hardware: bool,
 }
 
 impl PacketPort {
@@ -57,7 +61,7 @@ impl PacketPort {
             move |source| PortError::Open { port: name.to_string(), what, source, hint }
         };
         let interface = &name.interface;
-        let index = packet::interface_index(interface).map_err(failed("no such interface", ""))?;
+        let index = interface::index(interface).map_err(failed("no such interface", ""))?;
         let socket = Socket::new().map_err(failed(
             "raw sockets",
             " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)",
@@ -65,12 +69,15 @@ impl PacketPort {
         let setup = failed("setting up", "");
         let mut ring = None;
         let mut hardware = false;
-        if let Some(Receiving { snap, slots }) = receiving {
+        if let Some(Receiving { snap, slots, hardware: by_nic }) = receiving {
+            hardware = by_nic;
             (|| {
                 socket.ignore_outgoing()?;
-                // Not every kernel and NIC can; what a frame carries is looked at each time.
-                hardware = socket.prefer_hardware_stamps().is_ok();
-                socket.stamp_early()?;
+                if by_nic {
+                    socket.prefer_hardware_stamps()?;
+                } else {
+                    socket.stamp_early()?;
+                }
                 ring = Some(Ring::new(&socket, slots, snap)?);
                 socket.bind(index, true)?;
                 socket.promiscuous(index)
@@ -80,13 +87,13 @@ impl PacketPort {
             socket.bind(index, false).map_err(setup)?;
         }
         socket.bypass_qdisc().map_err(failed("sending past the queueing discipline", ""))?;
-        let mtu = packet::interface_mtu(interface).map_err(failed("asking for the MTU", ""))?;
+        let mtu = interface::mtu(interface).map_err(failed("asking for the MTU", ""))?;
         Ok(Self {
             name: name.to_string(),
             socket,
             ring,
             most_bytes: mtu + HEADERS,
-            hardware: false,
+            hardware,
             counters: Counters::default(),
             tagged: Vec::new(),
         })
@@ -103,7 +110,7 @@ impl PacketPort {
 /// # Errors
 /// [`PortError::Open`] when there is no such interface.
 pub fn mac(name: &PortName) -> Result<[u8; 6], PortError> {
-    packet::interface_mac(&name.interface).map_err(|source| PortError::Open {
+    interface::mac(&name.interface).map_err(|source| PortError::Open {
         port: name.to_string(),
         what: "asking for the MAC address",
         source,
@@ -126,13 +133,12 @@ impl Port for PacketPort {
         take: &mut dyn FnMut(Received<'_>),
     ) -> Result<usize, PortError> {
         let Some(ring) = &mut self.ring else { return Ok(0) };
-        let (counters, tagged, by_hardware) =
-            (&mut self.counters, &mut self.tagged, &mut self.hardware);
+        let (counters, tagged) = (&mut self.counters, &mut self.tagged);
+        let wanted = if self.hardware { Stamping::Hardware } else { Stamping::Kernel };
         let mut count = 0;
         while count < most {
             let mut pass = |slot: Slot<'_>| {
-                let stamp = stamp(&slot);
-                *by_hardware |= stamp.is_some_and(|stamp| stamp.stamping == Stamping::Hardware);
+                let stamp = stamp(&slot).filter(|stamp| stamp.stamping == wanted);
                 let (mut bytes, mut length) = (slot.bytes, slot.length as usize);
                 if let Some((protocol, control)) = slot.tag
                     && let Some((addresses, rest)) = slot.bytes.split_at_checked(TAG_AT)

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
 pub(crate) mod clock;
+pub(crate) mod interface;
 pub(crate) mod map;
 pub(crate) mod packet;
 pub(crate) mod process;

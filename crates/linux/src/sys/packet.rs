@@ -2,7 +2,6 @@
 //!
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
-use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A raw socket bound to one interface.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    file: OwnedFd,
+    pub(super) file: OwnedFd,
 }
 
 /// What the kernel counted since the last question.
@@ -209,49 +208,7 @@ impl Socket {
     }
 }
 
-/// The index of an interface.
-pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
-    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the name ends with a zero byte.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(io::Error::last_os_error()),
-        index => Ok(index),
-    }
-}
-
-/// The MAC address of an interface.
-pub(crate) fn interface_mac(name: &str) -> io::Result<[u8; 6]> {
-    let request = interface_request(name, libc::SIOCGIFHWADDR as _)?;
-    // SAFETY: the request was answered, so this member of the union is the one that was written.
-    let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
-    Ok([0, 1, 2, 3, 4, 5].map(|at| data[at] as u8))
-}
-
-/// Most bytes that an interface carries behind the L2 header.
-pub(crate) fn interface_mtu(name: &str) -> io::Result<usize> {
-    let request = interface_request(name, libc::SIOCGIFMTU as _)?;
-    // SAFETY: as above.
-    Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
-}
-
-fn interface_request(name: &str, what: libc::c_ulong) -> io::Result<libc::ifreq> {
-    // SAFETY: all-zero bits are a valid request.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    let name = name.as_bytes();
-    // The last byte of the name stays zero.
-    if name.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (slot, byte) in request.ifr_name.iter_mut().zip(name) {
-        *slot = *byte as libc::c_char;
-    }
-    let socket = Socket::new()?;
-    // SAFETY: the request is valid for reading and writing, which is what both numbers ask for.
-    checked(unsafe { libc::ioctl(socket.file.as_raw_fd(), what as _, &raw mut request) })?;
-    Ok(request)
-}
-
-fn checked(result: libc::c_int) -> io::Result<()> {
+pub(super) fn checked(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -1,0 +1,128 @@
+//! Questions to network interfaces, and the one setting that a tap needs: stamps by the NIC.
+//!
+//! Requests and structures: netdevice(7), Documentation/networking/timestamping.rst and
+//! `<linux/ethtool.h>` of the kernel.
+
+use super::packet::{Socket, checked};
+use std::ffi::{CString, c_void};
+use std::io;
+use std::os::fd::AsRawFd;
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
+const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+/// `HWTSTAMP_FILTER_ALL`: every frame that comes in.
+const FILTER_ALL: i32 = 1;
+
+/// `struct ethtool_ts_info`
+#[repr(C)]
+#[derive(Default)]
+struct StampInfo {
+    command: u32,
+    ways: u32,
+    clock: i32,
+    send_types: u32,
+    reserved: [u32; 3],
+    receive_filters: u32,
+    reserved_too: [u32; 3],
+}
+
+/// `struct hwtstamp_config`
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct StampSetting {
+    flags: i32,
+    send_type: i32,
+    receive_filter: i32,
+}
+
+/// The index of an interface.
+pub(crate) fn index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the name ends with a zero byte.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// The MAC address of an interface.
+pub(crate) fn mac(name: &str) -> io::Result<[u8; 6]> {
+    let request = answered(name, libc::SIOCGIFHWADDR as _)?;
+    // SAFETY: the request was answered, so this member of the union is the one that was written.
+    let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
+    Ok([0, 1, 2, 3, 4, 5].map(|at| data[at] as u8))
+}
+
+/// Most bytes that an interface carries behind the L2 header.
+pub(crate) fn mtu(name: &str) -> io::Result<usize> {
+    let request = answered(name, libc::SIOCGIFMTU as _)?;
+    // SAFETY: as above.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
+}
+
+/// The number of the clock by which the NIC stamps every frame that comes in; `None` where it cannot.
+pub(crate) fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
+    let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
+    match exchange(name, SIOCETHTOOL, &mut info) {
+        // A driver that knows nothing of stamps.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+        other => other?,
+    }
+    let by_nic = info.ways & libc::SOF_TIMESTAMPING_RAW_HARDWARE != 0;
+    let every_frame = info.receive_filters & (1 << FILTER_ALL) != 0;
+    Ok((by_nic && every_frame && info.clock >= 0).then_some(info.clock))
+}
+
+/// Has the NIC stamp every frame that comes in. Returns what was set before.
+pub(crate) fn stamp_all(name: &str) -> io::Result<StampSetting> {
+    let mut before = StampSetting::default();
+    exchange(name, SIOCGHWTSTAMP, &mut before)?;
+    let mut wanted = StampSetting { receive_filter: FILTER_ALL, ..before };
+    set_stamping(name, &mut wanted)?;
+    // A driver may choose another filter than the one asked for.
+    if wanted.receive_filter != FILTER_ALL {
+        set_stamping(name, &mut before.clone())?;
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(before)
+}
+
+/// Sets what the NIC stamps; the driver writes into it what it has really set.
+pub(crate) fn set_stamping(name: &str, setting: &mut StampSetting) -> io::Result<()> {
+    exchange(name, SIOCSHWTSTAMP, setting)
+}
+
+fn answered(name: &str, what: libc::c_ulong) -> io::Result<libc::ifreq> {
+    let mut request = request(name)?;
+    let socket = Socket::new()?;
+    // SAFETY: the request is valid for reading and writing, which is what the numbers of the callers ask
+    // for.
+    checked(unsafe { libc::ioctl(socket.file.as_raw_fd(), what as _, &raw mut request) })?;
+    Ok(request)
+}
+
+/// A request whose answer goes into a structure of its own.
+fn exchange<T>(name: &str, what: libc::c_ulong, data: &mut T) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast::<c_void>().cast();
+    let socket = Socket::new()?;
+    // SAFETY: the request points to `data`, which outlives the call; every caller passes the structure
+    // that the kernel reads and writes for its number.
+    checked(unsafe { libc::ioctl(socket.file.as_raw_fd(), what as _, &raw mut request) })
+}
+
+fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: all-zero bits are a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let name = name.as_bytes();
+    // The last byte of the name stays zero.
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (slot, byte) in request.ifr_name.iter_mut().zip(name) {
+        *slot = *byte as libc::c_char;
+    }
+    Ok(request)
+}
