@@ -2,7 +2,8 @@
 
 use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
 use crate::sys::interface;
-use crate::sys::packet::{Ring, STAMPED_BY_HARDWARE, Slot, Socket};
+use crate::sys::packet::Socket;
+use crate::sys::ring::{ReceiveRing, STAMPED_BY_HARDWARE, SendRing, Slot};
 use std::io;
 use std::time::Duration;
 
@@ -12,13 +13,18 @@ const HEADERS: usize = 14 + 4;
 const TAG_AT: usize = 12;
 /// Most frames in one system call: more gain nothing and make the first of them wait.
 const BATCH: usize = 64;
+/// Frames that may lie in the NIC's queue while the next are sent.
+const SEND_SLOTS: usize = 512;
 
 /// Frames of an interface by AF_PACKET.
 #[derive(Debug)]
 pub struct PacketPort {
     name: String,
+    /// Receives, and sends single frames.
     socket: Socket,
-    ring: Option<Ring>,
+    ring: Option<ReceiveRing>,
+    /// Sends several frames by one system call: a socket with a send ring sends nothing else.
+    together: (Socket, SendRing),
     most_bytes: usize,
     hardware: bool,
     counters: Counters,
@@ -78,7 +84,7 @@ impl PacketPort {
                 } else {
                     socket.stamp_early()?;
                 }
-                ring = Some(Ring::new(&socket, slots, snap)?);
+                ring = Some(ReceiveRing::new(&socket, slots, snap)?);
                 socket.bind(index, true)?;
                 socket.promiscuous(index)
             })()
@@ -88,10 +94,19 @@ impl PacketPort {
         }
         socket.bypass_qdisc().map_err(failed("sending past the queueing discipline", ""))?;
         let mtu = interface::mtu(interface).map_err(failed("asking for the MTU", ""))?;
+        let together = (|| {
+            let socket = Socket::new()?;
+            let ring = SendRing::new(&socket, SEND_SLOTS, mtu + HEADERS)?;
+            socket.bind(index, false)?;
+            socket.bypass_qdisc()?;
+            Ok((socket, ring))
+        })()
+        .map_err(failed("setting up the send ring", ""))?;
         Ok(Self {
             name: name.to_string(),
             socket,
             ring,
+            together,
             most_bytes: mtu + HEADERS,
             hardware,
             counters: Counters::default(),
@@ -166,7 +181,11 @@ impl Port for PacketPort {
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
         let offered = frames.len().min(BATCH);
-        let sent = self.socket.send(&frames[..offered]).map_err(self.broken("sending"))?;
+        let sent = match &frames[..offered] {
+            [frame] => self.socket.send(frame).map(usize::from),
+            frames => self.together.1.send(&self.together.0, frames),
+        }
+        .map_err(self.broken("sending"))?;
         self.counters.sent += sent as u64;
         self.counters.sent_bytes +=
             frames[..sent].iter().map(|frame| frame.len() as u64).sum::<u64>();
@@ -180,7 +199,7 @@ impl Port for PacketPort {
     }
 
     fn is_pressed(&self) -> bool {
-        self.ring.as_ref().is_some_and(Ring::is_half_full)
+        self.ring.as_ref().is_some_and(ReceiveRing::is_half_full)
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

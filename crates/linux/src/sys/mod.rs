@@ -6,3 +6,4 @@ pub(crate) mod interface;
 pub(crate) mod map;
 pub(crate) mod packet;
 pub(crate) mod process;
+pub(crate) mod ring;

@@ -3,10 +3,10 @@
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+
+/// `<linux/if_packet.h>`; not in libc.
+const PACKET_VNET_HDR: libc::c_int = 15;
 
 /// A raw socket bound to one interface.
 #[derive(Debug)]
@@ -87,7 +87,12 @@ impl Socket {
         self.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &flags)
     }
 
-    fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    pub(super) fn set<T>(
+        &self,
+        level: libc::c_int,
+        name: libc::c_int,
+        value: &T,
+    ) -> io::Result<()> {
         // SAFETY: the value is valid for reading and of the length given; every caller passes the type
         // that the option takes.
         let result = unsafe {
@@ -100,6 +105,19 @@ impl Socket {
             )
         };
         checked(result)
+    }
+
+    /// Has a header for the kernel before each frame that is sent: `struct virtio_net_hdr`.
+    pub(super) fn expect_headers(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1_i32)
+    }
+
+    /// Sends what lies in the send ring.
+    pub(super) fn send_ring(&self) -> io::Result<()> {
+        // SAFETY: nothing is passed but numbers: the frames are in the ring.
+        let sent =
+            unsafe { libc::send(self.file.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// What was dropped since the last call.
@@ -139,53 +157,18 @@ impl Socket {
         if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
     }
 
-    /// Sends frames in one system call. Returns how many the kernel took: fewer when it has no room.
-    pub(crate) fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
-        const MOST: usize = 64;
-        let sent = if let [frame] = frames {
-            // SAFETY: the frame is valid for reading and of the length given.
-            let sent = unsafe {
-                libc::send(
-                    self.file.as_raw_fd(),
-                    frame.as_ptr().cast(),
-                    frame.len(),
-                    libc::MSG_DONTWAIT,
-                )
-            };
-            if sent < 0 { -1 } else { 1 }
-        } else {
-            let count = frames.len().min(MOST);
-            // Only what is used is written: clearing all of it costs more than sending a frame.
-            let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
-            let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MOST];
-            for ((message, vector), frame) in messages.iter_mut().zip(&mut vectors).zip(frames) {
-                // The kernel only reads from what it sends.
-                let base = frame.as_ptr().cast_mut().cast();
-                let vector = vector.write(libc::iovec { iov_base: base, iov_len: frame.len() });
-                // SAFETY: all-zero bits are a valid message without data.
-                let message = message.write(unsafe { std::mem::zeroed() });
-                message.msg_hdr.msg_iov = std::ptr::from_mut(vector);
-                message.msg_hdr.msg_iovlen = 1;
-            }
-            // SAFETY: every message up to the count was written and points to a vector that points to a
-            // frame, all of which live until the call returns.
-            unsafe {
-                libc::sendmmsg(
-                    self.file.as_raw_fd(),
-                    messages.as_mut_ptr().cast(),
-                    count as libc::c_uint,
-                    libc::MSG_DONTWAIT as _,
-                )
-            }
+    /// Sends a frame. Returns whether the kernel took it: not when it has no room.
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<bool> {
+        // SAFETY: the frame is valid for reading and of the length given.
+        let sent = unsafe {
+            libc::send(
+                self.file.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+            )
         };
-        if sent >= 0 {
-            return Ok(sent as usize);
-        }
-        let error = io::Error::last_os_error();
-        match error.raw_os_error() {
-            Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(0),
-            _ => Err(error),
-        }
+        if sent >= 0 { Ok(true) } else { no_room(io::Error::last_os_error()).map(|()| false) }
     }
 
     /// Waits until a frame can be received. Returns whether one can.
@@ -212,131 +195,10 @@ pub(super) fn checked(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A frame in the ring.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// Bytes that the frame had on the wire.
-    pub(crate) length: u32,
-    pub(crate) seconds: u32,
-    pub(crate) nanoseconds: u32,
-    pub(crate) status: u32,
-    /// The 802.1Q tag that the kernel took out: protocol and control information.
-    pub(crate) tag: Option<(u16, u16)>,
-}
-
-/// The stamp comes from the NIC.
-pub(crate) const STAMPED_BY_HARDWARE: u32 = libc::TP_STATUS_TS_RAW_HARDWARE;
-
-/// A receive ring shared with the kernel (TPACKET_V2).
-///
-/// Version 2 has a slot for each frame and shows it as soon as it is there. Version 3 packs frames into
-/// blocks and shows a block when it is full or after at least a millisecond, which a forwarder cannot use.
-#[derive(Debug)]
-pub(crate) struct Ring {
-    start: NonNull<u8>,
-    bytes: usize,
-    slot_bytes: usize,
-    slots: usize,
-    next: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone, and is not tied to a thread.
-unsafe impl Send for Ring {}
-
-impl Ring {
-    /// Gives a socket that is not bound yet a ring for `slots` frames of up to `snap` bytes each; both
-    /// are rounded up.
-    pub(crate) fn new(socket: &Socket, slots: usize, snap: usize) -> io::Result<Self> {
-        const BLOCK: usize = 1 << 20;
-        const VERSION: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION)?;
-        // Room for a tag that the kernel took out, in front of the frame.
-        socket.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &0_i32)?;
-        // Header, address, and the alignment of the IP header come before the frame.
-        let slot_bytes = (snap + 96).next_power_of_two().clamp(256, BLOCK);
-        let slots = slots.max(1) * slot_bytes / BLOCK * BLOCK / slot_bytes;
-        let slots = slots.max(BLOCK / slot_bytes);
-        let bytes = slots * slot_bytes;
-        let request = libc::tpacket_req {
-            tp_block_size: BLOCK as u32,
-            tp_block_nr: (bytes / BLOCK) as u32,
-            tp_frame_size: slot_bytes as u32,
-            tp_frame_nr: slots as u32,
-        };
-        socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping of the ring that the socket has just been given; no address is asked for.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                socket.file.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
-                Ok(Self { start, bytes, slot_bytes, slots, next: 0 })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Whether frames wait in half of the slots or more.
-    pub(crate) fn is_half_full(&self) -> bool {
-        let middle = (self.next + self.slots / 2) % self.slots;
-        self.status(middle).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
-    }
-
-    /// The word by which a slot changes hands.
-    #[inline]
-    fn status(&self, slot: usize) -> &AtomicU32 {
-        assert!(slot < self.slots);
-        // SAFETY: the slot lies within the mapping, which lives as long as `self`. It begins with a
-        // tpacket2_hdr, whose first field is the status, aligned as slots are powers of two; the kernel
-        // changes it only atomically.
-        unsafe { AtomicU32::from_ptr(self.start.add(slot * self.slot_bytes).as_ptr().cast()) }
-    }
-
-    /// Hands the next frame to `take` and its slot back to the kernel. Returns whether there was one.
-    #[inline]
-    pub(crate) fn receive(&mut self, take: &mut dyn FnMut(Slot<'_>)) -> bool {
-        let flags = self.status(self.next).load(Ordering::Acquire);
-        if flags & libc::TP_STATUS_USER == 0 {
-            return false;
-        }
-        // SAFETY: `next` is below `slots`, so the slot lies within the mapping.
-        let slot = unsafe { self.start.add(self.next * self.slot_bytes) };
-        // SAFETY: the slot belongs to this process until the status is written; the kernel has filled in
-        // the header before it set the status.
-        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
-        let at = usize::from(header.tp_mac).min(self.slot_bytes);
-        let length = (header.tp_snaplen as usize).min(self.slot_bytes - at);
-        // SAFETY: both lie within the slot, by the lines above; nothing writes to it until it is handed
-        // back below, and `take` cannot keep the slice.
-        let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(at), length) };
-        let protocol =
-            if flags & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 };
-        take(Slot {
-            bytes,
-            length: header.tp_len,
-            seconds: header.tp_sec,
-            nanoseconds: header.tp_nsec,
-            status: flags,
-            tag: (flags & libc::TP_STATUS_VLAN_VALID != 0)
-                .then_some((protocol, header.tp_vlan_tci)),
-        });
-        self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % self.slots;
-        true
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and no slice of it lives.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+/// Lets errors pass that only say that there is no room now.
+pub(super) fn no_room(error: io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::ENOBUFS | libc::EAGAIN | libc::EINTR) => Ok(()),
+        _ => Err(error),
     }
 }

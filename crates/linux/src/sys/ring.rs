@@ -1,0 +1,238 @@
+//! Rings of frames that AF_PACKET shares with this process (TPACKET_V2).
+//!
+//! Layout and who owns a slot when: Documentation/networking/packet_mmap.rst of the kernel.
+
+use super::packet::{Socket, no_room};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The stamp comes from the NIC.
+pub(crate) const STAMPED_BY_HARDWARE: u32 = libc::TP_STATUS_TS_RAW_HARDWARE;
+
+const BLOCK: usize = 1 << 20;
+/// Where the kernel expects the data of a slot to send: behind its `tpacket2_hdr`, aligned.
+const DATA_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+/// `struct virtio_net_hdr`: flags, kind of segmentation, then four lengths and places.
+const KERNEL_HEADER: usize = 10;
+
+/// A received frame in its slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Bytes that the frame had on the wire.
+    pub(crate) length: u32,
+    pub(crate) seconds: u32,
+    pub(crate) nanoseconds: u32,
+    pub(crate) status: u32,
+    /// The 802.1Q tag that the kernel took out: protocol and control information.
+    pub(crate) tag: Option<(u16, u16)>,
+}
+
+/// A ring of received frames.
+///
+/// Version 2 has a slot for each frame and shows it as soon as it is there. Version 3 packs frames into
+/// blocks and shows a block when it is full or after at least a millisecond, which a forwarder cannot use.
+#[derive(Debug)]
+pub(crate) struct ReceiveRing(Slots);
+
+impl ReceiveRing {
+    /// Gives a socket that is not bound yet a ring for `slots` frames of up to `snap` bytes each; both
+    /// are rounded up.
+    pub(crate) fn new(socket: &Socket, slots: usize, snap: usize) -> io::Result<Self> {
+        // Room for a tag that the kernel took out, in front of the frame.
+        socket.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &0_i32)?;
+        // Header, address, and the alignment of the IP header come before the frame.
+        Slots::new(socket, libc::PACKET_RX_RING, slots, snap + 96).map(Self)
+    }
+
+    /// Whether frames wait in half of the slots or more.
+    pub(crate) fn is_half_full(&self) -> bool {
+        let middle = (self.0.next + self.0.slots / 2) % self.0.slots;
+        self.0.status(middle).load(Ordering::Relaxed) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Hands the next frame to `take` and its slot back to the kernel. Returns whether there was one.
+    #[inline]
+    pub(crate) fn receive(&mut self, take: &mut dyn FnMut(Slot<'_>)) -> bool {
+        let ring = &mut self.0;
+        let flags = ring.status(ring.next).load(Ordering::Acquire);
+        if flags & libc::TP_STATUS_USER == 0 {
+            return false;
+        }
+        let slot = ring.slot(ring.next);
+        // SAFETY: the slot belongs to this process until the status is written; the kernel has filled in
+        // the header before it set the status.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let at = usize::from(header.tp_mac).min(ring.slot_bytes);
+        let length = (header.tp_snaplen as usize).min(ring.slot_bytes - at);
+        // SAFETY: both lie within the slot, by the lines above; nothing writes to it until it is handed
+        // back below, and `take` cannot keep the slice.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(at), length) };
+        let protocol =
+            if flags & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 };
+        take(Slot {
+            bytes,
+            length: header.tp_len,
+            seconds: header.tp_sec,
+            nanoseconds: header.tp_nsec,
+            status: flags,
+            tag: (flags & libc::TP_STATUS_VLAN_VALID != 0)
+                .then_some((protocol, header.tp_vlan_tci)),
+        });
+        ring.status(ring.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        ring.next = ring.after(ring.next);
+        true
+    }
+}
+
+/// A ring of frames to send.
+///
+/// The kernel is told by a header before each frame to copy all of it. It would otherwise copy the
+/// addresses and refer to the slot for the rest, but a veth gives the slot back before the frame has
+/// arrived: what is written next would change it on its way. Copying 60 bytes is also faster.
+#[derive(Debug)]
+pub(crate) struct SendRing(Slots);
+
+impl SendRing {
+    /// Gives a socket that is not bound yet a ring for `slots` frames of up to `bytes` each; both are
+    /// rounded up.
+    pub(crate) fn new(socket: &Socket, slots: usize, bytes: usize) -> io::Result<Self> {
+        socket.expect_headers()?;
+        Slots::new(socket, libc::PACKET_TX_RING, slots, bytes + DATA_AT + KERNEL_HEADER).map(Self)
+    }
+
+    /// Sends frames through the socket that the ring belongs to. Returns how many the kernel took: fewer
+    /// when it has no room.
+    pub(crate) fn send(&mut self, socket: &Socket, frames: &[&[u8]]) -> io::Result<usize> {
+        let ring = &mut self.0;
+        let first = ring.next;
+        let mut filled = 0;
+        for frame in frames {
+            let free = ring.status(ring.next).load(Ordering::Acquire) == libc::TP_STATUS_AVAILABLE;
+            if !free || DATA_AT + KERNEL_HEADER + frame.len() > ring.slot_bytes {
+                break;
+            }
+            ring.fill(frame);
+            ring.next = ring.after(ring.next);
+            filled += 1;
+        }
+        if filled == 0 {
+            return Ok(0);
+        }
+        let result = socket.send_ring();
+        // What the kernel did not take is still marked as to be sent, from the first that it refused on;
+        // it will look for its next frame there.
+        let mut taken = 0;
+        let mut at = first;
+        while taken < filled
+            && ring.status(at).load(Ordering::Acquire) & libc::TP_STATUS_SEND_REQUEST == 0
+        {
+            at = ring.after(at);
+            taken += 1;
+        }
+        ring.next = at;
+        for _ in taken..filled {
+            ring.status(at).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+            at = ring.after(at);
+        }
+        match result {
+            Ok(()) => Ok(taken),
+            Err(error) => no_room(error).map(|()| taken),
+        }
+    }
+}
+
+/// The slots of a ring, and which of them comes next.
+#[derive(Debug)]
+struct Slots {
+    start: NonNull<u8>,
+    bytes: usize,
+    slot_bytes: usize,
+    slots: usize,
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone, and is not tied to a thread.
+unsafe impl Send for Slots {}
+
+impl Slots {
+    fn new(socket: &Socket, kind: libc::c_int, slots: usize, slot: usize) -> io::Result<Self> {
+        const VERSION: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION)?;
+        let slot_bytes = slot.next_power_of_two().clamp(256, BLOCK);
+        let bytes = (slots.max(1) * slot_bytes / BLOCK).max(1) * BLOCK;
+        let slots = bytes / slot_bytes;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as u32,
+            tp_block_nr: (bytes / BLOCK) as u32,
+            tp_frame_size: slot_bytes as u32,
+            tp_frame_nr: slots as u32,
+        };
+        socket.set(libc::SOL_PACKET, kind, &request)?;
+        // SAFETY: a new mapping of the ring that the socket has just been given; no address is asked for.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                socket.file.as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
+                Ok(Self { start, bytes, slot_bytes, slots, next: 0 })
+            }
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots { 0 } else { slot + 1 }
+    }
+
+    #[inline]
+    fn slot(&self, slot: usize) -> NonNull<u8> {
+        assert!(slot < self.slots);
+        // SAFETY: the slot lies within the mapping.
+        unsafe { self.start.add(slot * self.slot_bytes) }
+    }
+
+    /// The word by which a slot changes hands.
+    #[inline]
+    fn status(&self, slot: usize) -> &AtomicU32 {
+        // SAFETY: the slot lies within the mapping, which lives as long as `self`. It begins with a
+        // tpacket2_hdr, whose first field is the status, aligned as slots are powers of two; the kernel
+        // changes it only atomically.
+        unsafe { AtomicU32::from_ptr(self.slot(slot).as_ptr().cast()) }
+    }
+
+    /// Writes a frame into the next slot, which is free and large enough, and hands it to the kernel.
+    #[inline]
+    fn fill(&mut self, frame: &[u8]) {
+        let slot = self.slot(self.next);
+        let length = KERNEL_HEADER + frame.len();
+        assert!(DATA_AT + length <= self.slot_bytes);
+        let mut header = [0_u8; KERNEL_HEADER];
+        header[2..4].copy_from_slice(&(frame.len() as u16).to_ne_bytes());
+        // SAFETY: by the assertion, all that is written lies within the slot, which the kernel does not
+        // touch until its status says so below; a shared slice of it never exists.
+        unsafe {
+            let data = slot.as_ptr().add(DATA_AT);
+            data.copy_from_nonoverlapping(header.as_ptr(), KERNEL_HEADER);
+            data.add(KERNEL_HEADER).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
+            (&raw mut (*slot.as_ptr().cast::<libc::tpacket2_hdr>()).tp_len).write(length as u32);
+        }
+        self.status(self.next).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new` with this length, and no slice of it lives.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
