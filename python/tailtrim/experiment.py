@@ -42,6 +42,7 @@ from tailtrim.rundir import RunDirectory
 from tailtrim.testbed import Testbed
 from tailtrim.testbed.local import SEND, TAP_IN, TAP_OUT
 from tailtrim.testbed.presets import Device, destination_mac
+from tailtrim.testbed.ready import DESTINATION_IP, SOURCE_IP
 from tailtrim.testbed.unprivileged import unprivileged
 from tailtrim.validity import clock_doubts, clocks, load_doubts, tap_doubts
 
@@ -272,7 +273,7 @@ def _measure(
     with ExitStack() as stack:
         testbed = stack.enter_context(Testbed(run.traffic.largest_frame))
         device = stack.enter_context(
-            Device(testbed, run.dut, draft, others, ready_s=plan.limits.ready_s)
+            Device(testbed, run.dut, draft, others, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         capture = stack.enter_context(
             Agent(
@@ -322,6 +323,7 @@ def _load(run: Run, cpu: int) -> list[str]:
     arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", traffic.pattern]
     rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
     arguments += ["--rate", str(rate)] if rate is not None else []
+    arguments += ["--src-ip", SOURCE_IP[traffic.ip], "--dst-ip", DESTINATION_IP[traffic.ip]]
     arguments += ["--flows", str(traffic.flows), "--dscp", str(traffic.dscp)]
     # Repetitions are not the same again: each has a seed of its own, which the result tells.
     arguments += ["--seed", str(traffic.seed + run.repetition)]

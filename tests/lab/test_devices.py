@@ -37,6 +37,19 @@ def test_what_enters_leaves(lab: Lab, dut: dict[str, Any]) -> None:
     assert lab.left() == []
 
 
+@pytest.mark.parametrize("preset", ["wire", "forward", "router", "nftables"])
+def test_ipv6(lab: Lab, preset: str) -> None:
+    traffic = {"rate_pps": 2_000, "duration_s": 0.3, "frame_bytes": 84, "ip": 6}
+    plan = lab.plan(dut={"preset": preset}, traffic=traffic)
+    ended = lab.run("run", str(plan), "--out", "out", "--json")
+    if ended.returncode == 3:
+        pytest.skip(ended.stderr.strip())
+    assert ended.returncode == 0, ended.stderr
+    (run,) = json.loads(ended.stdout)["runs"]
+    assert run["summary"]["samples"] == 600
+    assert run["summary"]["egress"]["unmatched"] == 0
+
+
 def test_large_frames_with_a_vlan_pass_the_wire(lab: Lab) -> None:
     traffic = {"rate_pps": 2_000, "duration_s": 0.3, "frame_bytes": "68,9018", "vlan": 7}
     plan = lab.plan(dut={"preset": "wire"}, traffic=traffic)

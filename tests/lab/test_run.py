@@ -259,5 +259,5 @@ def test_readiness_is_seen_by_packets_not_by_time(lab: Lab) -> None:
                 redirect(testbed.dut, "d0", "d1")
 
         looks: list[int] = []
-        wait_until_ready(testbed, "02:00:00:00:00:04", alive, 10)
+        wait_until_ready(testbed, "02:00:00:00:00:04", 4, alive, 10)
         assert len(looks) >= 3 + 5 - 1

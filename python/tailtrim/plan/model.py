@@ -35,8 +35,11 @@ PRESETS = tuple(OPTIONS)
 #: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
 _SMALL_FRAMES = ("forward", "testpmd")
 _LARGEST_SMALL = 1_518
-#: Frame sizes, with FCS: the smallest, the smallest whose probe leaves room for a tag, the largest.
-_LEAST, _LEAST_TAGGED, _MOST = 64, 68, 9_018
+#: Frame sizes, with FCS: the smallest, the largest; and what a probe needs with each version of IP,
+#: and with a VLAN tag more.
+_LEAST, _MOST = 64, 9_018
+_PROBE = {4: 64, 6: 84}
+_TAG = 4
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Scalar = int | float | str | bool
@@ -171,6 +174,7 @@ class Traffic(_Strict):
     )
     flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
     duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
+    ip: Literal[4, 6] = Field(default=4, description="Version of IP.")
     dscp: int = Field(default=0, ge=0, le=63, description="Differentiated services code point.")
     vlan: int | None = Field(default=None, ge=1, le=4_094, description="802.1Q VLAN.")
     seed: int = Field(
@@ -217,8 +221,10 @@ class Traffic(_Strict):
             raise ValueError("rate_pps or rate: a replay has the rate of its capture")
         if not replay and (self.rate_pps is None) == (self.rate is None):
             raise ValueError("rate_pps or rate: exactly one of them is needed")
-        if self.vlan is not None and min(self._sizes) < _LEAST_TAGGED:
-            raise ValueError(f"frame_bytes: at least {_LEAST_TAGGED} with a VLAN tag")
+        least = _PROBE[self.ip] + (_TAG if self.vlan is not None else 0)
+        if min(self._sizes) < least:
+            tagged = " and a VLAN tag" if self.vlan is not None else ""
+            raise ValueError(f"frame_bytes: at least {least} with IPv{self.ip}{tagged}")
         return self
 
     @property

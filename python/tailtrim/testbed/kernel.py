@@ -16,6 +16,20 @@ if TYPE_CHECKING:
 _OTHER_PORTS = DESTINATION_PORT - 1
 
 
+#: Addresses of a router by version of IP.
+_ROUTER = {
+    4: {DUT_IN: "198.18.0.254/24", DUT_OUT: "198.19.0.254/24"},
+    6: {DUT_IN: "2001:2::fe/64", DUT_OUT: "2001:2:0:1::fe/64"},
+}
+_QUIET = {
+    "addr_gen_mode": "1",
+    "accept_dad": "0",
+    "accept_ra": "0",
+    "router_solicitations": "0",
+    "disable_ipv6": "0",
+}
+
+
 def bridge(node: Node) -> None:
     """Join the device's ports by a bridge that says nothing itself."""
     node.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
@@ -24,15 +38,21 @@ def bridge(node: Node) -> None:
     node.run("ip", "link", "set", "br0", "up", "arp", "off", "multicast", "off")
 
 
-def router(node: Node) -> None:
-    """Forward IPv4 between the device's ports; the neighbour behind it is known beforehand."""
-    node.set("net/ipv4/ip_forward", "1")
-    for port, address in ((DUT_IN, "198.18.0.254/24"), (DUT_OUT, "198.19.0.254/24")):
-        node.set(f"net/ipv4/conf/{port}/rp_filter", "0")
+def router(node: Node, ip: int) -> None:
+    """Forward IP of a version between the device's ports; who is behind it is known beforehand."""
+    for port, address in _ROUTER[ip].items():
+        if ip == 6:  # noqa: PLR2004 - IPv6
+            # It announces nothing, and asks nobody whether its address is taken.
+            for name, value in _QUIET.items():
+                node.set(f"net/ipv6/conf/{port}/{name}", value)
+        else:
+            node.set(f"net/ipv4/conf/{port}/rp_filter", "0")
         node.run("ip", "link", "set", port, "arp", "on")
         node.run("ip", "address", "add", address, "dev", port)
+    # After the addresses: a host that becomes a router forgets what it has of IPv6.
+    node.set("net/ipv4/ip_forward" if ip == 4 else "net/ipv6/conf/all/forwarding", "1")  # noqa: PLR2004
     neighbour = ["lladdr", MACS[SINK], "dev", DUT_OUT, "nud", "permanent"]
-    node.run("ip", "neighbour", "replace", DESTINATION_IP, *neighbour)
+    node.run("ip", "neighbour", "replace", DESTINATION_IP[ip], *neighbour)
 
 
 def firewall(node: Node, dut: Dut) -> None:
@@ -49,7 +69,7 @@ def firewall(node: Node, dut: Dut) -> None:
 def rules(count: int, position: int) -> str:
     """Write the firewall of the reflector paper: N accept rules, of which one fits the packets."""
     lines = [
-        "table ip tailtrim {",
+        "table inet tailtrim {",
         "    chain forward {",
         "        type filter hook forward priority 0; policy drop;",
     ]

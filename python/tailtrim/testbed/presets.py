@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 class Device:
     """A device under test that packets pass, for as long as the context lasts."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - which device, where, and what for
         self,
         testbed: Testbed,
         dut: Dut,
         folder: Path,
         cpus: Sequence[int],
         *,
+        ip: int = 4,
         ready_s: float = 30.0,
     ) -> None:
         """Start the device and wait until packets pass it.
@@ -40,6 +41,7 @@ class Device:
             dut: which.
             folder: for what it writes.
             cpus: where it may run, if it is a program; on the last of them it polls.
+            ip: version of IP that passes it.
             ready_s: how long it may take until packets pass.
 
         Raises:
@@ -51,9 +53,10 @@ class Device:
         self._program: Program | None = None
         self._name = dut.preset
         with ExitStack() as stack:
+            self._ip = ip
             self._start(testbed, dut, folder, cpus, stack)
             try:
-                wait_until_ready(testbed, destination_mac(dut), self.check, ready_s)
+                wait_until_ready(testbed, destination_mac(dut), ip, self.check, ready_s)
             except RunError as error:
                 program = self._program
                 if program is not None and program.alive and (told := program.last_words()):
@@ -102,9 +105,9 @@ class Device:
             case "bridge":
                 kernel.bridge(node)
             case "router":
-                kernel.router(node)
+                kernel.router(node, self._ip)
             case "nftables":
-                kernel.router(node)
+                kernel.router(node, self._ip)
                 kernel.firewall(node, dut)
             case "xdp":
                 stack.enter_context(xdp.Redirect(testbed))

@@ -22,18 +22,21 @@ _ALL = 0x0003  # ETH_P_ALL
 _IN_A_ROW = 5
 _WAIT_S = 0.1
 
-SOURCE_IP, DESTINATION_IP = "198.18.0.1", "198.19.0.1"
+#: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
+SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
+DESTINATION_IP = {4: "198.19.0.1", 6: "2001:2:0:1::1"}
 SOURCE_PORT, DESTINATION_PORT = 10_000, 20_000
 
 
 def wait_until_ready(
-    testbed: Testbed, mac: str, alive: Callable[[], None], timeout_s: float
+    testbed: Testbed, mac: str, ip: int, alive: Callable[[], None], timeout_s: float
 ) -> None:
     """Send probes until some pass the device in a row.
 
     Args:
         testbed: where.
         mac: where to.
+        ip: version of IP.
         alive: raises when the device has died.
         timeout_s: how long to try.
 
@@ -56,7 +59,7 @@ def wait_until_ready(
             number += 1
             payload = f"tailtrim ready? {number:08d}".encode()
             try:
-                sender.send(_frame(payload, mac))
+                sender.send(_frame(payload, mac, ip))
             except OSError as error:
                 raise RunError(f"{SEND}: {error.strerror}") from error
             passed = passed + 1 if _arrives(sink, payload) else 0
@@ -94,14 +97,26 @@ def _socket(node: Node, interface: str) -> socket.socket:
         raise RunError(f"{node.role}: {interface}: {error.strerror}") from error
 
 
-def _frame(payload: bytes, mac: str) -> bytes:
+def _frame(payload: bytes, mac: str, ip: int) -> bytes:
     """Build a frame like those of the load, so that it goes the same way."""
-    udp = struct.pack("!HHHH", SOURCE_PORT, DESTINATION_PORT, 8 + len(payload), 0) + payload
-    addresses = socket.inet_aton(SOURCE_IP) + socket.inet_aton(DESTINATION_IP)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0x4000, 64, 17, 0) + addresses
-    words = sum(struct.unpack("!10H", header))
-    words = (words & 0xFFFF) + (words >> 16)
-    checksum = ~((words & 0xFFFF) + (words >> 16)) & 0xFFFF
-    header = header[:10] + struct.pack("!H", checksum) + header[12:]
+    family = socket.AF_INET if ip == 4 else socket.AF_INET6  # noqa: PLR2004 - IPv4
+    addresses = b"".join(socket.inet_pton(family, end[ip]) for end in (SOURCE_IP, DESTINATION_IP))
+    length = 8 + len(payload)
+    udp = struct.pack("!HHHH", SOURCE_PORT, DESTINATION_PORT, length, 0) + payload
+    pseudo = addresses + struct.pack("!HH", socket.IPPROTO_UDP, length)
+    udp = udp[:6] + struct.pack("!H", _checksum(pseudo + udp)) + udp[8:]
     macs = bytes.fromhex((mac + MACS[SEND]).replace(":", ""))
+    if family == socket.AF_INET6:
+        return macs + struct.pack("!HIHBB", 0x86DD, 6 << 28, length, 17, 64) + addresses + udp
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0x4000, 64, 17, 0) + addresses
+    header = header[:10] + struct.pack("!H", _checksum(header)) + header[12:]
     return macs + b"\x08\x00" + header + udp
+
+
+def _checksum(data: bytes) -> int:
+    """Return the checksum of RFC 1071."""
+    data += b"\0" * (len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total > 0xFFFF:  # noqa: PLR2004 - 16 bits
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
