@@ -86,10 +86,10 @@ pub(crate) fn run(request: &Capture) -> Exit {
                 return failed(&message, Exit::Usage);
             }
         };
-        let slots = ((request.buffer as usize) << 20) / (snap + 96).next_power_of_two();
+        let memory_bytes = (request.buffer as usize) << 20;
         match PacketPort::receiver(
             interface,
-            Receiving { snap, slots, hardware: hardware.is_some() },
+            Receiving { snap, memory_bytes, hardware: hardware.is_some() },
         ) {
             Ok(port) => opened.push((name.clone(), path, sink, port)),
             Err(error) => return failed(&error.to_string(), exit_of(&error)),

@@ -17,7 +17,7 @@ use tailtrim_linux::port::{PacketPort, PortName, Receiving};
 use tailtrim_model::traffic::Delay;
 
 /// Frames that may wait for this process: 16 MB of 2 KB each.
-const SLOTS: usize = 8_192;
+const MEMORY_BYTES: usize = 16 << 20;
 /// Bytes of the longest frame that it forwards: an MTU of 1,500 with two VLAN tags.
 const LONGEST: usize = 1_522;
 
@@ -89,7 +89,7 @@ struct Report<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Exit {
-    let receiving = Receiving { snap: LONGEST, slots: SLOTS, hardware: false };
+    let receiving = Receiving { snap: LONGEST, memory_bytes: MEMORY_BYTES, hardware: false };
     let ports = PacketPort::receiver(&request.from, receiving)
         .and_then(|from| Ok((from, PacketPort::sender(&request.to)?)));
     let (mut from, mut to) = match ports {

@@ -26,6 +26,9 @@ _QUIET = {
     "accept_dad": "0",
     "accept_ra": "0",
     "router_solicitations": "0",
+    # It reports its multicast groups at once, not in mid-run.
+    "mldv1_unsolicited_report_interval": "1",
+    "mldv2_unsolicited_report_interval": "1",
     "disable_ipv6": "0",
 }
 

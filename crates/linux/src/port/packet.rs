@@ -37,8 +37,8 @@ pub struct PacketPort {
 pub struct Receiving {
     /// Bytes of a frame; the rest is cut.
     pub snap: usize,
-    /// Frames that may wait for this process.
-    pub slots: usize,
+    /// Memory for frames that wait for this process.
+    pub memory_bytes: usize,
     /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on; a frame without one
     /// then counts as unstamped, because the kernel's would be of another clock.
     pub hardware: bool,
@@ -75,7 +75,7 @@ impl PacketPort {
         let setup = failed("setting up", "");
         let mut ring = None;
         let mut hardware = false;
-        if let Some(Receiving { snap, slots, hardware: by_nic }) = receiving {
+        if let Some(Receiving { snap, memory_bytes, hardware: by_nic }) = receiving {
             hardware = by_nic;
             (|| {
                 socket.ignore_outgoing()?;
@@ -84,7 +84,7 @@ impl PacketPort {
                 } else {
                     socket.stamp_early()?;
                 }
-                ring = Some(ReceiveRing::new(&socket, slots, snap)?);
+                ring = Some(ReceiveRing::new(&socket, memory_bytes, snap)?);
                 socket.bind(index, true)?;
                 socket.promiscuous(index)
             })()

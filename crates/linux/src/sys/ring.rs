@@ -14,6 +14,10 @@ pub(crate) const STAMPED_BY_HARDWARE: u32 = libc::TP_STATUS_TS_RAW_HARDWARE;
 const BLOCK: usize = 1 << 20;
 /// Where the kernel expects the data of a slot to send: behind its `tpacket2_hdr`, aligned.
 const DATA_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
+/// Most bytes before a received frame: `TPACKET2_HDRLEN` and room for an L2 header of 16 bytes, aligned so
+/// that the IP header starts at a multiple of 16.
+const BEFORE_FRAME: usize =
+    (size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 16).next_multiple_of(16);
 /// `struct virtio_net_hdr`: flags, kind of segmentation, then four lengths and places.
 const KERNEL_HEADER: usize = 10;
 
@@ -38,13 +42,12 @@ pub(crate) struct Slot<'a> {
 pub(crate) struct ReceiveRing(Slots);
 
 impl ReceiveRing {
-    /// Gives a socket that is not bound yet a ring for `slots` frames of up to `snap` bytes each; both
-    /// are rounded up.
-    pub(crate) fn new(socket: &Socket, slots: usize, snap: usize) -> io::Result<Self> {
+    /// Gives a socket that is not bound yet a ring of so much memory, rounded up, for frames of up to
+    /// `snap` bytes each.
+    pub(crate) fn new(socket: &Socket, memory_bytes: usize, snap: usize) -> io::Result<Self> {
         // Room for a tag that the kernel took out, in front of the frame.
         socket.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &0_i32)?;
-        // Header, address, and the alignment of the IP header come before the frame.
-        Slots::new(socket, libc::PACKET_RX_RING, slots, snap + 96).map(Self)
+        Slots::new(socket, libc::PACKET_RX_RING, memory_bytes, snap + BEFORE_FRAME).map(Self)
     }
 
     /// Whether frames wait in half of the slots or more.
@@ -100,7 +103,8 @@ impl SendRing {
     /// rounded up.
     pub(crate) fn new(socket: &Socket, slots: usize, bytes: usize) -> io::Result<Self> {
         socket.expect_headers()?;
-        Slots::new(socket, libc::PACKET_TX_RING, slots, bytes + DATA_AT + KERNEL_HEADER).map(Self)
+        let slot = bytes + DATA_AT + KERNEL_HEADER;
+        Slots::new(socket, libc::PACKET_TX_RING, slots * slot, slot).map(Self)
     }
 
     /// Sends frames through the socket that the ring belongs to. Returns how many the kernel took: fewer
@@ -150,6 +154,8 @@ struct Slots {
     start: NonNull<u8>,
     bytes: usize,
     slot_bytes: usize,
+    /// Slots of a block; what a block has left over at its end is not used.
+    block_slots: usize,
     slots: usize,
     next: usize,
 }
@@ -158,12 +164,19 @@ struct Slots {
 unsafe impl Send for Slots {}
 
 impl Slots {
-    fn new(socket: &Socket, kind: libc::c_int, slots: usize, slot: usize) -> io::Result<Self> {
+    fn new(
+        socket: &Socket,
+        kind: libc::c_int,
+        memory_bytes: usize,
+        slot: usize,
+    ) -> io::Result<Self> {
         const VERSION: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
         socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION)?;
-        let slot_bytes = slot.next_power_of_two().clamp(256, BLOCK);
-        let bytes = (slots.max(1) * slot_bytes / BLOCK).max(1) * BLOCK;
-        let slots = bytes / slot_bytes;
+        // No larger than it must be: memory that has to be fetched costs the CPU that receives.
+        let slot_bytes = slot.next_multiple_of(libc::TPACKET_ALIGNMENT).min(BLOCK);
+        let block_slots = BLOCK / slot_bytes;
+        let bytes = memory_bytes.next_multiple_of(BLOCK).max(BLOCK);
+        let slots = bytes / BLOCK * block_slots;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as u32,
             tp_block_nr: (bytes / BLOCK) as u32,
@@ -184,7 +197,7 @@ impl Slots {
         };
         match NonNull::new(start.cast::<u8>()) {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
-                Ok(Self { start, bytes, slot_bytes, slots, next: 0 })
+                Ok(Self { start, bytes, slot_bytes, block_slots, slots, next: 0 })
             }
             _ => Err(io::Error::last_os_error()),
         }
@@ -197,15 +210,16 @@ impl Slots {
     #[inline]
     fn slot(&self, slot: usize) -> NonNull<u8> {
         assert!(slot < self.slots);
-        // SAFETY: the slot lies within the mapping.
-        unsafe { self.start.add(slot * self.slot_bytes) }
+        let (block, at) = (slot / self.block_slots, slot % self.block_slots);
+        // SAFETY: the slot lies within its block, and the block within the mapping.
+        unsafe { self.start.add(block * BLOCK + at * self.slot_bytes) }
     }
 
     /// The word by which a slot changes hands.
     #[inline]
     fn status(&self, slot: usize) -> &AtomicU32 {
         // SAFETY: the slot lies within the mapping, which lives as long as `self`. It begins with a
-        // tpacket2_hdr, whose first field is the status, aligned as slots are powers of two; the kernel
+        // tpacket2_hdr, whose first field is the status, aligned as slots are; the kernel
         // changes it only atomically.
         unsafe { AtomicU32::from_ptr(self.slot(slot).as_ptr().cast()) }
     }
