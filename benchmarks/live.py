@@ -34,8 +34,10 @@ from tailtrim.testbed.node import Node
 
 RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000
-#: Offered to the taps, one after the other, until frames are lost.
-RATES_PPS = (100_000, 200_000, 300_000, 400_000, 500_000, 600_000, 700_000, 800_000)
+#: Offered to the taps by two senders, one after the other, until frames are lost.
+RATES_PPS = tuple(range(300_000, 1_200_000, 50_000))
+#: Of each of these: longer than a buffer of 128 MB lasts.
+CAPTURE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)

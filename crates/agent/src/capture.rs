@@ -89,7 +89,7 @@ pub(crate) fn run(request: &Capture) -> Exit {
         let memory_bytes = (request.buffer as usize) << 20;
         match PacketPort::receiver(
             interface,
-            Receiving { snap, memory_bytes, hardware: hardware.is_some() },
+            Receiving { snap, memory_bytes, promptly: false, hardware: hardware.is_some() },
         ) {
             Ok(port) => opened.push((name.clone(), path, sink, port)),
             Err(error) => return failed(&error.to_string(), exit_of(&error)),

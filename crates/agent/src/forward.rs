@@ -89,7 +89,8 @@ struct Report<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Exit {
-    let receiving = Receiving { snap: LONGEST, memory_bytes: MEMORY_BYTES, hardware: false };
+    let receiving =
+        Receiving { snap: LONGEST, memory_bytes: MEMORY_BYTES, promptly: true, hardware: false };
     let ports = PacketPort::receiver(&request.from, receiving)
         .and_then(|from| Ok((from, PacketPort::sender(&request.to)?)));
     let (mut from, mut to) = match ports {

@@ -1,6 +1,7 @@
 //! Capturing at a tap: what a port receives, into a nanosecond pcap.
 
 use crate::port::{Counters, Port, PortError};
+use crate::sys::clock;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -13,6 +14,8 @@ use tailtrim_model::capture::write::{header, record_header};
 const BATCH: usize = 256;
 /// How often the tap looks at its port.
 const INTERVAL: Duration = Duration::from_millis(20);
+/// How long frames may still come out of the port after the end: it shows them that late.
+const LAST_NS: i64 = 120_000_000;
 /// The same once the port is half full: less at a time.
 const PRESSED_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -113,6 +116,7 @@ pub fn tap(
     let failed = |packets| move |source| TapError::Write { path: path.to_owned(), packets, source };
     sink.write_all(&header(snap as u32)).map_err(failed(0))?;
     let mut pressed = false;
+    let mut end_ns = None;
     loop {
         let ending = stopped.load(Ordering::Acquire);
         pressed |= port.is_pressed();
@@ -136,11 +140,15 @@ pub fn tap(
         written.map_err(failed(packets))?;
         seen.store(packets, Ordering::Relaxed);
         if count < BATCH {
-            if ending && count == 0 {
-                break;
-            }
             if !ending {
                 std::thread::sleep(PRESSED_INTERVAL);
+                continue;
+            }
+            let left_ns =
+                *end_ns.get_or_insert(clock::monotonic_ns() + LAST_NS) - clock::monotonic_ns();
+            let left = Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0));
+            if left.is_zero() || count == 0 && !port.wait(left)? {
+                break;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! AF_PACKET: works with every interface, and unprivileged within a user namespace.
 
 use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
+use crate::sys::blocks::BlockRing;
 use crate::sys::interface;
 use crate::sys::packet::Socket;
 use crate::sys::ring::{ReceiveRing, STAMPED_BY_HARDWARE, SendRing, Slot};
@@ -22,7 +23,7 @@ pub struct PacketPort {
     name: String,
     /// Receives, and sends single frames.
     socket: Socket,
-    ring: Option<ReceiveRing>,
+    ring: Option<Ring>,
     /// Sends several frames by one system call: a socket with a send ring sends nothing else.
     together: (Socket, SendRing),
     most_bytes: usize,
@@ -39,9 +40,43 @@ pub struct Receiving {
     pub snap: usize,
     /// Memory for frames that wait for this process.
     pub memory_bytes: usize,
+    /// Show each frame when it comes; else, for less memory and time, up to a tenth of a second later.
+    pub promptly: bool,
     /// Take the stamps of the NIC, which [`super::HardwareStamps`] has turned on; a frame without one
     /// then counts as unstamped, because the kernel's would be of another clock.
     pub hardware: bool,
+}
+
+/// Where received frames wait.
+#[derive(Debug)]
+enum Ring {
+    Prompt(ReceiveRing),
+    Packed(BlockRing),
+}
+
+impl Ring {
+    fn new(socket: &Socket, receiving: Receiving) -> io::Result<Self> {
+        let Receiving { snap, memory_bytes, promptly, .. } = receiving;
+        Ok(if promptly {
+            Self::Prompt(ReceiveRing::new(socket, memory_bytes, snap)?)
+        } else {
+            Self::Packed(BlockRing::new(socket, memory_bytes, snap)?)
+        })
+    }
+
+    fn is_half_full(&self) -> bool {
+        match self {
+            Self::Prompt(ring) => ring.is_half_full(),
+            Self::Packed(ring) => ring.is_half_full(),
+        }
+    }
+
+    fn receive(&mut self, take: &mut dyn FnMut(Slot<'_>)) -> bool {
+        match self {
+            Self::Prompt(ring) => ring.receive(take),
+            Self::Packed(ring) => ring.receive(take),
+        }
+    }
 }
 
 impl PacketPort {
@@ -75,16 +110,16 @@ impl PacketPort {
         let setup = failed("setting up", "");
         let mut ring = None;
         let mut hardware = false;
-        if let Some(Receiving { snap, memory_bytes, hardware: by_nic }) = receiving {
-            hardware = by_nic;
+        if let Some(receiving) = receiving {
+            hardware = receiving.hardware;
             (|| {
                 socket.ignore_outgoing()?;
-                if by_nic {
+                if hardware {
                     socket.prefer_hardware_stamps()?;
                 } else {
                     socket.stamp_early()?;
                 }
-                ring = Some(ReceiveRing::new(&socket, memory_bytes, snap)?);
+                ring = Some(Ring::new(&socket, receiving)?);
                 socket.bind(index, true)?;
                 socket.promiscuous(index)
             })()
@@ -199,7 +234,7 @@ impl Port for PacketPort {
     }
 
     fn is_pressed(&self) -> bool {
-        self.ring.as_ref().is_some_and(ReceiveRing::is_half_full)
+        self.ring.as_ref().is_some_and(Ring::is_half_full)
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {

@@ -1,9 +1,11 @@
 //! Calls whose soundness rests on more than the type system.
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
+pub(crate) mod blocks;
 pub(crate) mod clock;
 pub(crate) mod interface;
 pub(crate) mod map;
 pub(crate) mod packet;
 pub(crate) mod process;
 pub(crate) mod ring;
+mod shared;

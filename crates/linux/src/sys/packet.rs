@@ -107,6 +107,19 @@ impl Socket {
         checked(result)
     }
 
+    /// Keeps only the first bytes of received frames.
+    pub(super) fn cut(&self, snap: usize) -> io::Result<()> {
+        // The whole program: accept so many bytes.
+        let mut code = [libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: snap as u32,
+        }];
+        let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
     /// Has a header for the kernel before each frame that is sent: `struct virtio_net_hdr`.
     pub(super) fn expect_headers(&self) -> io::Result<()> {
         self.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1_i32)

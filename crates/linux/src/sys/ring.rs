@@ -3,9 +3,9 @@
 //! Layout and who owns a slot when: Documentation/networking/packet_mmap.rst of the kernel.
 
 use super::packet::{Socket, no_room};
+use super::shared::Shared;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The stamp comes from the NIC.
@@ -18,6 +18,8 @@ const DATA_AT: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TP
 /// that the IP header starts at a multiple of 16.
 const BEFORE_FRAME: usize =
     (size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 16).next_multiple_of(16);
+/// Where a slot has the length of its frame: `tp_len`.
+const LENGTH_AT: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_len);
 /// `struct virtio_net_hdr`: flags, kind of segmentation, then four lengths and places.
 const KERNEL_HEADER: usize = 10;
 
@@ -67,12 +69,12 @@ impl ReceiveRing {
         let slot = ring.slot(ring.next);
         // SAFETY: the slot belongs to this process until the status is written; the kernel has filled in
         // the header before it set the status.
-        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let header: libc::tpacket2_hdr = unsafe { ring.memory.read(slot) };
         let at = usize::from(header.tp_mac).min(ring.slot_bytes);
         let length = (header.tp_snaplen as usize).min(ring.slot_bytes - at);
         // SAFETY: both lie within the slot, by the lines above; nothing writes to it until it is handed
         // back below, and `take` cannot keep the slice.
-        let bytes = unsafe { std::slice::from_raw_parts(slot.as_ptr().add(at), length) };
+        let bytes = unsafe { ring.memory.bytes(slot + at, length) };
         let protocol =
             if flags & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 };
         take(Slot {
@@ -151,17 +153,13 @@ impl SendRing {
 /// The slots of a ring, and which of them comes next.
 #[derive(Debug)]
 struct Slots {
-    start: NonNull<u8>,
-    bytes: usize,
+    memory: Shared,
     slot_bytes: usize,
     /// Slots of a block; what a block has left over at its end is not used.
     block_slots: usize,
     slots: usize,
     next: usize,
 }
-
-// SAFETY: the mapping belongs to this value alone, and is not tied to a thread.
-unsafe impl Send for Slots {}
 
 impl Slots {
     fn new(
@@ -184,44 +182,24 @@ impl Slots {
             tp_frame_nr: slots as u32,
         };
         socket.set(libc::SOL_PACKET, kind, &request)?;
-        // SAFETY: a new mapping of the ring that the socket has just been given; no address is asked for.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_POPULATE,
-                socket.file.as_raw_fd(),
-                0,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
-                Ok(Self { start, bytes, slot_bytes, block_slots, slots, next: 0 })
-            }
-            _ => Err(io::Error::last_os_error()),
-        }
+        let memory = Shared::map(socket.file.as_raw_fd(), bytes, 0)?;
+        Ok(Self { memory, slot_bytes, block_slots, slots, next: 0 })
     }
 
     fn after(&self, slot: usize) -> usize {
         if slot + 1 == self.slots { 0 } else { slot + 1 }
     }
 
+    /// Where a slot starts.
     #[inline]
-    fn slot(&self, slot: usize) -> NonNull<u8> {
-        assert!(slot < self.slots);
-        let (block, at) = (slot / self.block_slots, slot % self.block_slots);
-        // SAFETY: the slot lies within its block, and the block within the mapping.
-        unsafe { self.start.add(block * BLOCK + at * self.slot_bytes) }
+    fn slot(&self, slot: usize) -> usize {
+        slot / self.block_slots * BLOCK + slot % self.block_slots * self.slot_bytes
     }
 
-    /// The word by which a slot changes hands.
+    /// The word by which a slot changes hands: the first of its `tpacket2_hdr`.
     #[inline]
     fn status(&self, slot: usize) -> &AtomicU32 {
-        // SAFETY: the slot lies within the mapping, which lives as long as `self`. It begins with a
-        // tpacket2_hdr, whose first field is the status, aligned as slots are; the kernel
-        // changes it only atomically.
-        unsafe { AtomicU32::from_ptr(self.slot(slot).as_ptr().cast()) }
+        self.memory.word(self.slot(slot))
     }
 
     /// Writes a frame into the next slot, which is free and large enough, and hands it to the kernel.
@@ -233,20 +211,12 @@ impl Slots {
         let mut header = [0_u8; KERNEL_HEADER];
         header[2..4].copy_from_slice(&(frame.len() as u16).to_ne_bytes());
         // SAFETY: by the assertion, all that is written lies within the slot, which the kernel does not
-        // touch until its status says so below; a shared slice of it never exists.
+        // touch until its status says so below; a slice of it never exists.
         unsafe {
-            let data = slot.as_ptr().add(DATA_AT);
-            data.copy_from_nonoverlapping(header.as_ptr(), KERNEL_HEADER);
-            data.add(KERNEL_HEADER).copy_from_nonoverlapping(frame.as_ptr(), frame.len());
-            (&raw mut (*slot.as_ptr().cast::<libc::tpacket2_hdr>()).tp_len).write(length as u32);
+            self.memory.fill(slot + DATA_AT, &header);
+            self.memory.fill(slot + DATA_AT + KERNEL_HEADER, frame);
+            self.memory.write(slot + LENGTH_AT, length as u32);
         }
         self.status(self.next).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
-    }
-}
-
-impl Drop for Slots {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length, and no slice of it lives.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
