@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import shutil
 import signal
 import statistics
@@ -18,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import machine
 
@@ -30,14 +33,17 @@ from tailtrim.agent import Agent, program
 from tailtrim.errors import TailtrimError
 from tailtrim.testbed import Testbed
 from tailtrim.testbed.local import MACS, SEND, TAP_IN
-from tailtrim.testbed.node import Node
+
+if TYPE_CHECKING:
+    from tailtrim.testbed.node import Node
 
 RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000
+FORWARDED_PPS = 50_000
 #: Offered to the taps by two senders, one after the other, until frames are lost.
-RATES_PPS = tuple(range(300_000, 1_200_000, 50_000))
+RATES_PPS = tuple(range(400_000, 1_200_000, 100_000))
 #: Of each of these: longer than a buffer of 128 MB lasts.
-CAPTURE_S = 2.0
+CAPTURE_S = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +69,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for turn in range(1, arguments.turns + 1):
-            for sender, start in senders(folder).items():
-                for paced in (False, True):
-                    rows += sending(sender, start, turn, arguments.seconds, folder, paced=paced)
-            for tap, start_tap in taps(folder).items():
-                rows.append(capturing(tap, start_tap, turn, arguments.seconds))
+            for row in measured(turn, arguments.seconds, folder):
+                print(
+                    f"{turn}: {row.program}: {row.what}: {row.value:,.0f} {row.note}",
+                    file=sys.stderr,
+                )
+                rows.append(row)
     place = (
         arguments.runs
         / f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(len(machine.cores()))}-live"
@@ -77,41 +84,64 @@ def main() -> int:
     return 0
 
 
-Start = Callable[[Node, float | None, float], "list[str] | str"]
+def measured(turn: int, seconds: float, folder: Path) -> Iterator[Row]:
+    """Measure everything once."""
+    for sender, start in senders(folder).items():
+        yield from sending(sender, start, turn, seconds, folder)
+    for tap, start_tap in taps(folder).items():
+        yield capturing(tap, start_tap, turn)
+    yield from forwarding(turn, seconds, folder)
+
+
+#: Gives the command for a rate, ``None`` for all it can; or says why there is none.
+Start = Callable[[float | None], "list[str] | str"]
 
 
 def senders(folder: Path) -> dict[str, Start]:
-    """Return the generators: each gives its command for a node, a rate (None: any), a time."""
+    """Return the generators."""
     frame = "{ 0x02,0,0,0,0,4, 0x02,0,0,0,0,1, 0x08,0, 0x45,0,0,46,0,0,0x40,0,64,17,0,0,"
     frame += "198,18,0,1,198,19,0,1, 0x27,0x10,0x4e,0x20,0,26,0,0, fill(0,18) }"
     (folder / "frame.cfg").write_text(frame)
+    write_frames(folder / "frames.pcap")
 
-    def ours(_: Node, rate: float | None, seconds: float) -> list[str] | str:
-        asked = "20Mpps" if rate is None else f"{rate:.0f}"
-        stop = f"{2_000_000 * seconds:.0f}" if rate is None else f"{seconds}s"
-        load = ["--rate", asked, "--stop-after", stop, "--dst-mac", MACS["l1"]]
-        return [program(), "generate", "--port", SEND, *load, "--cpu", "1"]
+    def ours(port: str) -> Start:
+        def start(rate: float | None) -> list[str] | str:
+            load = ["--rate", "20Mpps" if rate is None else f"{rate:.0f}", "--dst-mac", MACS["l1"]]
+            return [program(), "generate", "--port", port, *load, "--cpu", "1"]
 
-    def trafgen(_: Node, rate: float | None, seconds: float) -> list[str] | str:
-        if shutil.which("trafgen") is None:
-            return "trafgen is not installed"
-        count = int(seconds * (1_500_000 if rate is None else rate))
-        pace = [] if rate is None else ["--gap", f"{1e9 / rate:.0f}ns"]
-        options = ["--num", str(count), "--cpus", "1", "--no-sock-mem", *pace]
-        return ["trafgen", "--dev", SEND, "--conf", str(folder / "frame.cfg"), *options]
+        return start
 
-    def tcpreplay(_: Node, rate: float | None, seconds: float) -> list[str] | str:
-        if shutil.which("tcpreplay") is None:
-            return "tcpreplay is not installed"
-        capture = folder / "frames.pcap"
-        if not capture.exists():
-            write_frames(capture)
-        count = int(seconds * (1_500_000 if rate is None else rate))
+    def trafgen(rate: float | None) -> list[str] | str:
+        # --cpus is how many, not which.
+        options = ["--num", "0", "--cpus", "1", "--no-sock-mem"]
+        options += [] if rate is None else ["--gap", f"{1e9 / rate:.0f}ns"]
+        command = ["trafgen", "--dev", SEND, "--conf", str(folder / "frame.cfg"), *options]
+        return ["taskset", "--cpu-list", "1", *command]
+
+    def tcpreplay(rate: float | None) -> list[str] | str:
         pace = ["--topspeed"] if rate is None else [f"--pps={rate:.0f}"]
-        loops = ["--loop", "0", "--limit", str(count), "--preload-pcap"]
-        return ["tcpreplay", "-i", SEND, *pace, *loops, str(capture)]
+        options = ["--loop", "0", "--preload-pcap", str(folder / "frames.pcap")]
+        return ["taskset", "--cpu-list", "1", "tcpreplay", "-i", SEND, *pace, *options]
 
-    return {"tailtrim-agent": ours, "trafgen": trafgen, "tcpreplay": tcpreplay}
+    def testpmd(driver: str) -> Start:
+        def start(rate: float | None) -> list[str] | str:
+            if rate is not None:
+                return "it has no pace but the highest"
+            memory = ["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--no-shconf"]
+            device = f"--vdev=net_{driver}0,iface={SEND}"
+            load = ["--forward-mode=txonly", "--txpkts=60", "--total-num-mbufs=8192", "--burst=64"]
+            return ["dpdk-testpmd", "-l", "0,1", *memory, device, "--", *load, "--nb-cores=1"]
+
+        return start
+
+    return {
+        "tailtrim-agent": ours(SEND),
+        "trafgen": trafgen,
+        "tcpreplay": tcpreplay,
+        "testpmd txonly": testpmd("af_packet"),
+        "tailtrim-agent (AF_XDP)": ours(f"xdp:{SEND}"),
+        "testpmd txonly (AF_XDP)": testpmd("af_xdp"),
+    }
 
 
 def write_frames(path: Path) -> None:
@@ -125,31 +155,66 @@ def write_frames(path: Path) -> None:
     path.write_bytes(header + (bytes(8) + length + length + frame) * 1_000)
 
 
-def sending(  # noqa: PLR0913 - what is measured, and how
-    name: str, start: Start, turn: int, seconds: float, folder: Path, *, paced: bool
-) -> list[Row]:
-    """Measure how many packets a second arrive, or how evenly they do at a rate."""
-    what = f"gaps at {PACED_PPS:,} packets/s" if paced else "packets/s"
-    with Testbed() as testbed:
-        command = start(testbed.loadgen, PACED_PPS if paced else None, seconds)
-        if isinstance(command, str):
-            return [Row(what, name, turn, float("nan"), "", f"skipped: {command}")]
-        if not paced:
-            before, began = received(testbed), time.monotonic()
-            run(testbed.loadgen, command)
-            arrived, took = received(testbed) - before, time.monotonic() - began
-            return [
-                Row(what, name, turn, arrived / took, "packets/s", f"{arrived:,} in {took:.2f} s")
-            ]
+def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) -> Iterator[Row]:
+    """Measure how many packets a second arrive, and how evenly they do at a rate."""
+    with Testbed() as testbed, running(testbed.loadgen, start(None)) as failed:
+        time.sleep(1)
+        before, began = received(testbed), time.monotonic()
+        time.sleep(seconds)
+        arrived, took = received(testbed) - before, time.monotonic() - began
+        told = failed()
+        yield Row("packets/s", name, turn, arrived / took, "" if told else "packets/s", told)
+    what = f"gaps at {PACED_PPS:,} packets/s"
+    with ExitStack() as stack:
+        testbed = stack.enter_context(Testbed())
         tap = ["--tap", f"t={TAP_IN}", "--out", str(folder), "--buffer", "512"]
-        with Agent("capture", *tap, prefix=testbed.timestamper.prefix) as capture:
-            capture.ready()
-            run(testbed.loadgen, command)
-            taken = capture.stop()["taps"]["t"]
-        file = taken["file"]
-        gaps = gap_quantiles(file)
-        note = f"{taken['packets']:,} frames, {taken['dropped']} dropped"
-        return [Row(f"{what}, {p}", name, turn, abs(gap), "ns", note) for p, gap in gaps.items()]
+        prefix = testbed.timestamper.prefix
+        capture = stack.enter_context(Agent("capture", *tap, prefix=prefix))
+        capture.ready()
+        failed = stack.enter_context(running(testbed.loadgen, start(PACED_PPS)))
+        time.sleep(1 + seconds)
+        told = failed()
+        taken = capture.stop()["taps"]["t"]
+    if told:
+        yield Row(what, name, turn, 0.0, "", told)
+        return
+    note = f"{taken['packets']:,} frames, {taken['dropped']} dropped"
+    for p, gap_ns in gap_quantiles(taken["file"]).items():
+        yield Row(f"{what}: error {p}", name, turn, gap_ns, "ns", note)
+
+
+@contextmanager
+def running(node: Node, command: list[str] | str) -> Iterator[Callable[[], str]]:
+    """Run a command in a node meanwhile; yields what tells why it does not run."""
+    if isinstance(command, str):
+        yield lambda: f"skipped: {command}"
+        return
+    name = command[3] if command[0] == "taskset" else command[0]
+    if shutil.which(name) is None:
+        yield lambda: f"skipped: {name} is not installed"
+        return
+    process = subprocess.Popen(
+        [*node.prefix, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+    def failed() -> str:
+        if process.poll() is None:
+            return ""
+        lines = (process.stderr.read() if process.stderr else "").strip().splitlines()
+        return f"failed: {lines[-1] if lines else process.returncode}"
+
+    try:
+        yield failed
+    finally:
+        # With what it has forked: trafgen has.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def gap_quantiles(file: str) -> dict[str, float]:
@@ -175,11 +240,6 @@ def received(testbed: Testbed) -> int:
     return int(json.loads(shown)[0]["stats64"]["rx"]["packets"])
 
 
-def run(node: Node, command: list[str]) -> None:
-    """Run a command in a node to its end."""
-    subprocess.run([*node.prefix, *command], check=True, capture_output=True, timeout=120)
-
-
 StartTap = Callable[[], "list[str] | str"]
 
 
@@ -188,6 +248,12 @@ def taps(folder: Path) -> dict[str, StartTap]:
 
     def ours() -> list[str] | str:
         return [program(), "capture", "--tap", f"t={TAP_IN}", "--out", str(folder)]
+
+    def netsniff() -> list[str] | str:
+        if shutil.which("netsniff-ng") is None:
+            return "netsniff-ng is not installed"
+        sizes = ["--ring-size", "128MiB", "--silent", "-T", "0xa1b23c4d"]
+        return ["netsniff-ng", "--in", TAP_IN, "-o", str(folder / "netsniff.pcap"), *sizes]
 
     def tcpdump() -> list[str] | str:
         if shutil.which("tcpdump") is None:
@@ -201,16 +267,22 @@ def taps(folder: Path) -> dict[str, StartTap]:
         sizes = ["-s", "96", "-B", "128", "-P", "-q"]
         return ["dumpcap", "-i", TAP_IN, "-w", str(folder / "dumpcap.pcap"), *sizes]
 
-    return {"tailtrim-agent": ours, "tcpdump": tcpdump, "dumpcap": dumpcap}
+    return {
+        "tailtrim-agent": ours,
+        "tcpdump": tcpdump,
+        "dumpcap": dumpcap,
+        "netsniff-ng": netsniff,
+    }
 
 
-def capturing(name: str, start: StartTap, turn: int, seconds: float) -> Row:
+def capturing(name: str, start: StartTap, turn: int) -> Row:
     """Find the highest rate at which no frame is lost."""
     command, best, note = start(), 0.0, ""
     if isinstance(command, str):
         return Row("loss-free capture", name, turn, float("nan"), "", f"skipped: {command}")
-    file = Path(command[command.index("--out") + 1]) / "t.pcap" if "--out" in command else None
-    file = file or Path(command[command.index("-w") + 1])
+    out = next(name for name in ("--out", "-w", "-o") if name in command)
+    file = Path(command[command.index(out) + 1])
+    file = file / "t.pcap" if file.is_dir() else file
     for rate in RATES_PPS:
         with Testbed() as testbed:
             tap = subprocess.Popen(
@@ -219,8 +291,9 @@ def capturing(name: str, start: StartTap, turn: int, seconds: float) -> Row:
                 stderr=subprocess.DEVNULL,
             )
             time.sleep(1)
-            load = ["--rate", str(rate), "--stop-after", f"{seconds}s", "--dst-mac", MACS["l1"]]
-            generator = [program(), "generate", "--port", SEND, *load, "--cpu", "1"]
+            load = ["--rate", str(rate), "--stop-after", f"{CAPTURE_S}s", "--dst-mac", MACS["l1"]]
+            # Two senders: one is not enough to overload a tap.
+            generator = [program(), "generate", "--port", SEND, *load, "--cpu", "0,1"]
             ended = subprocess.run(
                 [*testbed.loadgen.prefix, *generator], check=True, capture_output=True, text=True
             )
@@ -233,11 +306,33 @@ def capturing(name: str, start: StartTap, turn: int, seconds: float) -> Row:
         if kept != sent["sent"]:
             note = f"lost {sent['sent'] - kept:,} of {sent['sent']:,} at {achieved:,.0f}"
             break
-        if achieved < best * 1.02:
+        if achieved < rate * 0.99:
             note = "the generator gives no more"
             break
         best = achieved
     return Row("loss-free capture", name, turn, best, "packets/s", note)
+
+
+def forwarding(turn: int, seconds: float, folder: Path) -> Iterator[Row]:
+    """Measure the latencies of the reference forwarder and of testpmd, and of the bare wire."""
+    plan = {
+        "name": "forwarders",
+        "dut": {"preset": "$dut"},
+        "traffic": {"rate_pps": FORWARDED_PPS, "duration_s": seconds + 0.5},
+        "loop": {"dut": ["forward", "testpmd", "bridge"]},
+        "trim_s": 0.5,
+    }
+    (folder / "plan.yml").write_text(json.dumps(plan))
+    out = folder / f"forwarders-{turn}"
+    tailtrim_program = str(Path(sys.executable).with_name("tailtrim"))
+    command = [tailtrim_program, "run", str(folder / "plan.yml"), "--out", str(out), "--json"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    for run in json.loads(ended.stdout)["runs"]:
+        for quantile in run["summary"]["latency_ns"]["quantiles"]:
+            if quantile["p"] in {"0.5", "0.99", "0.999"}:
+                what = f"latency at {FORWARDED_PPS:,} packets/s: p{100 * float(quantile['p']):g}"
+                note = "; ".join(run["invalid"])
+                yield Row(what, run["dut"], turn, quantile["value"], "ns", note)
 
 
 def write(place: Path, rows: list[Row]) -> None:
