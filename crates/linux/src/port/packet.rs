@@ -3,6 +3,7 @@
 use super::{Capabilities, Counters, Port, PortError, PortName, Received, Stamp, Stamping};
 use crate::sys::packet::{self, Ring, STAMPED_BY_HARDWARE, Slot, Socket};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
@@ -117,6 +118,7 @@ impl Port for PacketPort {
             stamping: if self.hardware { Stamping::Hardware } else { Stamping::Kernel },
             most_bytes: self.most_bytes,
             most_frames: BATCH,
+            xdp: None,
         }
     }
 
@@ -182,6 +184,10 @@ impl Port for PacketPort {
             self.socket.statistics().map_err(self.broken("asking for the counters"))?;
         self.counters.dropped += u64::from(statistics.dropped);
         Ok(self.counters)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 }
 
