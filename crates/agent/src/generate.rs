@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate};
 use tailtrim_linux::host::Placement;
-use tailtrim_linux::port::{PacketPort, Port, PortName, mac};
+use tailtrim_linux::port::{Capabilities, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_model::signature::{Rewrites, Signer};
 use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
@@ -24,8 +24,8 @@ use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, 
     tailtrim-agent generate --port eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --stop-after 1000000\n  \
     tailtrim-agent generate --port eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
 pub(crate) struct Generate {
-    /// Where to send: an interface
-    #[arg(long, value_name = "IFACE")]
+    /// Where to send: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
+    #[arg(long, value_name = "PORT")]
     pub(crate) port: PortName,
     /// Packets such as 120kpps, or bits on the wire such as 1Gbit/s
     #[arg(long)]
@@ -91,6 +91,7 @@ struct Report<'a> {
     seed: u64,
     #[serde(flatten)]
     generated: &'a Generated,
+    capabilities: Capabilities,
     host: &'a Placement,
 }
 
@@ -100,7 +101,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
         (Ok(schedule), Ok(builder)) => (schedule, builder),
         (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
     };
-    let mut port = match PacketPort::sender(&request.port) {
+    let mut port = match open(&request.port, None) {
         Ok(port) => port,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),
     };
@@ -134,7 +135,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
         stop: request.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
     };
     let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
-    match generate(&mut port, load, log, &stopped, events::ready) {
+    match generate(port.as_mut(), load, log, &stopped, events::ready) {
         Ok(generated) => {
             let report = Report {
                 schedule: request.schedule.clone(),
@@ -143,6 +144,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
                 flows: request.flows,
                 seed: request.seed,
                 generated: &generated,
+                capabilities: port.capabilities(),
                 host: &host,
             };
             events::result("tailtrim.generator/1", &report)

@@ -1,6 +1,6 @@
 //! Capturing at a tap: what a port receives, into a nanosecond pcap.
 
-use crate::port::{Counters, Port, PortError};
+use crate::port::{Counters, Port, PortError, Stamping};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -26,10 +26,11 @@ pub struct Tapped {
     /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
     /// device under test.
     pub dropped: u64,
-    /// Frames without a stamp; they are written with the stamp 0.
+    /// Frames that came without a stamp; they are written with the time at which this process fetched
+    /// them if the port takes it, and otherwise with the stamp 0.
     pub unstamped: u64,
     /// Where stamps were taken.
-    pub stamps: crate::port::Stamping,
+    pub stamps: Stamping,
     /// The capture.
     pub file: PathBuf,
 }
@@ -112,7 +113,9 @@ pub fn tap(
     let mut packets = 0;
     let failed = |packets| move |source| TapError::Write { path: path.to_owned(), packets, source };
     sink.write_all(&header(snap as u32)).map_err(failed(0))?;
-    let mut pressed = false;
+    // A stamp of this process says when a frame was fetched: that must not wait.
+    let prompt = port.capabilities().stamping == Stamping::Process;
+    let mut pressed = prompt;
     loop {
         let ending = stopped.load(Ordering::Acquire);
         pressed |= port.is_pressed();
@@ -139,7 +142,9 @@ pub fn tap(
             if ending && count == 0 {
                 break;
             }
-            if !ending {
+            if prompt && !ending {
+                port.wait(INTERVAL)?;
+            } else if !ending {
                 std::thread::sleep(PRESSED_INTERVAL);
             }
         }

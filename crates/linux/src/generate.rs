@@ -43,11 +43,11 @@ pub struct Load {
 pub struct Generated {
     /// Probes that were due.
     pub due: u64,
-    /// Probes that the port took.
+    /// Probes that left.
     pub sent: u64,
-    /// Bytes without FCS of those.
+    /// Bytes without FCS of those that the port took.
     pub sent_bytes: u64,
-    /// Probes that the port did not take.
+    /// Probes that the port did not take, or that its driver threw away at once.
     pub refused: u64,
     /// From the first to the last intended departure, in ns.
     pub intended_ns: u64,
@@ -176,6 +176,8 @@ pub fn generate(
     if let Some(log) = &mut log {
         log.flush().map_err(GenerateError::Log)?;
     }
+    let port = port.counters()?;
+    let sent = sent.saturating_sub(port.discarded);
     let actual_ns = last_actual_ns.saturating_sub(first_actual_ns).max(0) as u64;
     let per_second = |count: u64, ns: u64| {
         if ns == 0 { 0.0 } else { count.saturating_sub(1) as f64 * 1e9 / ns as f64 }
@@ -190,7 +192,7 @@ pub fn generate(
         intended_pps: per_second(due, last_intended_ns),
         achieved_pps: per_second(sent, actual_ns),
         lateness_ns: quantiles(&lateness),
-        port: port.counters()?,
+        port,
     })
 }
 

@@ -3,15 +3,19 @@
 //! One trait for all of them, in batches, never waiting but in [`Port::wait`]. What wraps a port, for
 //! example to record or to spoil what passes, is a port itself.
 
+mod faulty;
 mod memory;
 mod name;
 mod packet;
+mod recorded;
 mod wait;
 mod xdp;
 
+pub use faulty::{Faults, Faulty, Spoilt};
 pub use memory::{MemoryPort, memory_pair};
 pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
+pub use recorded::Recorded;
 pub use wait::wait_either;
 pub use xdp::{Attached, XdpMode, XdpPort};
 
@@ -125,6 +129,16 @@ pub enum PortError {
         source: std::io::Error,
         /// What to do, if that is known.
         hint: &'static str,
+    },
+    /// A record of what passed: what was written before is kept.
+    #[error("the record of frames {name} cannot be written after {frames} frames: {source}")]
+    Record {
+        /// Which record.
+        name: &'static str,
+        /// Frames before.
+        frames: u64,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// It worked before.
     #[error("{port}: {what}: {source}")]
