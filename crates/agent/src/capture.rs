@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{Sink, TapError, Tapped, tap};
-use tailtrim_linux::port::{HardwareStamps, PacketPort, PortName, Receiving};
+use tailtrim_linux::port::{HardwareStamps, PortName, Receiving, open};
 
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
 #[derive(Debug, clap::Args)]
@@ -21,8 +21,8 @@ use tailtrim_linux::port::{HardwareStamps, PacketPort, PortName, Receiving};
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5\n  \
     tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C")]
 pub(crate) struct Capture {
-    /// What to call the capture, and the interface that it is of; once for each tap
-    #[arg(long = "tap", required = true, value_name = "NAME=IFACE", value_parser = parse_tap)]
+    /// What to call the capture, and the interface that it is of, or xdp:IFACE[:QUEUE]; once for each tap
+    #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
     pub(crate) taps: Vec<(String, PortName)>,
     /// Directory for NAME.pcap; created if it is not there
     #[arg(long, value_name = "DIR")]
@@ -87,10 +87,9 @@ pub(crate) fn run(request: &Capture) -> Exit {
             }
         };
         let memory_bytes = (request.buffer as usize) << 20;
-        match PacketPort::receiver(
-            interface,
-            Receiving { snap, memory_bytes, promptly: false, hardware: hardware.is_some() },
-        ) {
+        let hardware = hardware.is_some();
+        let receiving = Receiving { snap, memory_bytes, promptly: false, hardware };
+        match open(interface, Some(receiving)) {
             Ok(port) => opened.push((name.clone(), path, sink, port)),
             Err(error) => return failed(&error.to_string(), exit_of(&error)),
         }
@@ -112,7 +111,7 @@ pub(crate) fn run(request: &Capture) -> Exit {
             // The first tap stands for all of them in the progress.
             let seen = if number == 0 { Arc::clone(&seen) } else { Arc::default() };
             let ended = OnEnd(Arc::clone(&stopped));
-            thread::spawn(move || (name, tap(&mut port, sink, &path, snap, &ended.0, &seen)))
+            thread::spawn(move || (name, tap(port.as_mut(), sink, &path, snap, &ended.0, &seen)))
         })
         .collect();
     let mut taps = BTreeMap::new();
@@ -157,7 +156,7 @@ impl Drop for OnEnd {
 fn parse_tap(text: &str) -> Result<(String, PortName), String> {
     let (name, port) = text
         .split_once('=')
-        .ok_or_else(|| format!("{text:?}: expected NAME=IFACE such as ingress=eth1"))?;
+        .ok_or_else(|| format!("{text:?}: expected NAME=PORT such as ingress=eth1"))?;
     let plain = !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if !plain {

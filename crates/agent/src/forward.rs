@@ -11,15 +11,16 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use tailtrim_linux::forward::{ForwardError, Forwarded, Forwarding, forward};
+use tailtrim_linux::forward::{ForwardError, Forwarded, Forwarding, forward, forward_both};
 use tailtrim_linux::host::Placement;
-use tailtrim_linux::port::{PacketPort, PortName, Receiving};
+use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
 use tailtrim_model::traffic::Delay;
 
-/// Frames that may wait for this process: 16 MB of 2 KB each.
-const MEMORY_BYTES: usize = 16 << 20;
-/// Bytes of the longest frame that it forwards: an MTU of 1,500 with two VLAN tags.
-const LONGEST: usize = 1_522;
+/// Memory for frames that wait for this process: 8,192 of them at the usual MTU, 1,024 large ones.
+const BUFFER_BYTES: usize = 16 << 20;
+/// Bytes without FCS of the longest frame that it forwards: an MTU of 9,000 with two VLAN tags. Longer
+/// ones, as loopback or segmentation offloads make them, are counted as such.
+const LONGEST: usize = 9_022;
 
 /// Forward frames between two ports: the reference to compare a device under test with, or, with a known
 /// delay, the device that a measurement is checked against.
@@ -27,14 +28,18 @@ const LONGEST: usize = 1_522;
 #[command(after_help = "Examples:\n  \
     tailtrim-agent forward --from eth1 --to eth2\n  \
     tailtrim-agent forward --from eth1 --to eth2 --mode wait --batch 1\n  \
+    tailtrim-agent forward --from xdp:eth1 --to xdp:eth2 --both-ways\n  \
     tailtrim-agent forward --from eth1 --to eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin")]
 pub(crate) struct Forward {
-    /// Where frames come in
-    #[arg(long, value_name = "IFACE")]
+    /// Where frames come in: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
+    #[arg(long, value_name = "PORT")]
     pub(crate) from: PortName,
     /// Where they go out
-    #[arg(long, value_name = "IFACE")]
+    #[arg(long, value_name = "PORT")]
     pub(crate) to: PortName,
+    /// Also forward what comes in at the other port
+    #[arg(long, conflicts_with = "delay")]
+    pub(crate) both_ways: bool,
     /// Ask for frames all the time, or sleep until one comes
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
@@ -82,18 +87,18 @@ pub(crate) enum Mode {
 struct Report<'a> {
     #[serde(flatten)]
     forwarded: &'a Forwarded,
+    /// The other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    back: Option<&'a Forwarded>,
     delay: Option<String>,
     seed: u64,
+    ports: [Capabilities; 2],
     host: &'a Placement,
 }
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Exit {
-    let receiving =
-        Receiving { snap: LONGEST, memory_bytes: MEMORY_BYTES, promptly: true, hardware: false };
-    let ports = PacketPort::receiver(&request.from, receiving)
-        .and_then(|from| Ok((from, PacketPort::sender(&request.to)?)));
-    let (mut from, mut to) = match ports {
+    let (mut from, mut to) = match ports(request) {
         Ok(ports) => ports,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),
     };
@@ -127,15 +132,37 @@ pub(crate) fn run(request: &Forward) -> Exit {
     events::ready();
     let progress = Progress::start(Arc::clone(&seen));
     let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
-    let forwarded = forward(&mut from, &mut to, &how, log, &stopped, &seen);
+    let (from, to) = (from.as_mut(), to.as_mut());
+    let forwarded = if request.both_ways {
+        forward_both(from, to, &how, &stopped, &seen).map(|(there, back)| (there, Some(back)))
+    } else {
+        forward(from, to, &how, log, &stopped, &seen).map(|there| (there, None))
+    };
     drop(progress);
     match forwarded {
-        Ok(forwarded) => {
-            let delay = request.delay.map(|delay| delay.to_string());
-            let report = Report { forwarded: &forwarded, delay, seed: request.seed, host: &host };
+        Ok((forwarded, back)) => {
+            let report = Report {
+                forwarded: &forwarded,
+                back: back.as_ref(),
+                delay: request.delay.map(|delay| delay.to_string()),
+                seed: request.seed,
+                ports: [from.capabilities(), to.capabilities()],
+                host: &host,
+            };
             events::result("tailtrim.forwarder/1", &report)
         }
         Err(ForwardError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
         Err(error) => failed(&error.to_string(), Exit::Disturbed),
     }
+}
+
+type Ports = (Box<dyn Port>, Box<dyn Port>);
+
+fn ports(request: &Forward) -> Result<Ports, PortError> {
+    let receiving = |name: &PortName| -> Result<Receiving, PortError> {
+        let snap = longest(name)?.min(LONGEST);
+        Ok(Receiving { snap, memory_bytes: BUFFER_BYTES, promptly: true, hardware: false })
+    };
+    let back = if request.both_ways { Some(receiving(&request.to)?) } else { None };
+    Ok((open(&request.from, Some(receiving(&request.from)?))?, open(&request.to, back)?))
 }

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate, generate_together};
 use tailtrim_linux::host::Placement;
-use tailtrim_linux::port::{PacketPort, Port, PortName, mac};
+use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_model::signature::{Rewrites, Signer};
 use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
@@ -24,8 +24,8 @@ use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, 
     tailtrim-agent generate --port eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --stop-after 1000000\n  \
     tailtrim-agent generate --port eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
 pub(crate) struct Generate {
-    /// Where to send: an interface
-    #[arg(long, value_name = "IFACE")]
+    /// Where to send: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
+    #[arg(long, value_name = "PORT")]
     pub(crate) port: PortName,
     /// Packets such as 120kpps, or bits on the wire such as 1Gbit/s
     #[arg(long)]
@@ -94,6 +94,7 @@ struct Report<'a> {
     generated: &'a Generated,
     /// How each sender runs.
     senders: &'a [Placement],
+    capabilities: Capabilities,
 }
 
 /// Runs the verb and prints its events.
@@ -102,7 +103,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
         (Ok(schedule), Ok(builder)) => (schedule, builder),
         (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
     };
-    let mut ports = match open(request) {
+    let mut ports = match senders_ports(request) {
         Ok(ports) => ports,
         Err((error, exit)) => return failed(&error, exit),
     };
@@ -148,6 +149,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
                 seed: request.seed,
                 generated: &generated,
                 senders: &senders,
+                capabilities: ports[0].capabilities(),
             };
             events::result("tailtrim.generator/1", &report)
         }
@@ -166,12 +168,12 @@ fn cpus(request: &Generate) -> Vec<Option<usize>> {
 }
 
 /// A port for each sender.
-fn open(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit)> {
+fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit)> {
     let largest = request.frame_bytes.distinct().into_iter().max().unwrap_or(0);
     let mut ports: Vec<Box<dyn Port>> = Vec::new();
     for _ in cpus(request) {
-        let port = PacketPort::sender(&request.port)
-            .map_err(|error| (error.to_string(), exit_of(&error)))?;
+        let port =
+            open(&request.port, None).map_err(|error| (error.to_string(), exit_of(&error)))?;
         let most = port.capabilities().most_bytes;
         if largest > most {
             let message = format!(
@@ -182,7 +184,7 @@ fn open(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit)> {
             );
             return Err((message, Exit::Usage));
         }
-        ports.push(Box::new(port));
+        ports.push(port);
     }
     if ports.len() > 1 && request.log.is_some() {
         return Err((

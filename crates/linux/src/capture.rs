@@ -1,6 +1,6 @@
 //! Capturing at a tap: what a port receives, into a nanosecond pcap.
 
-use crate::port::{Counters, Port, PortError};
+use crate::port::{Counters, Port, PortError, Stamping};
 use crate::sys::clock;
 use serde::Serialize;
 use std::fs::File;
@@ -29,10 +29,11 @@ pub struct Tapped {
     /// Frames that the kernel dropped since this process was too slow: lost at the tap, not in the
     /// device under test.
     pub dropped: u64,
-    /// Frames without a stamp; they are written with the stamp 0.
+    /// Frames that came without a stamp; they are written with the time at which this process fetched
+    /// them if the port takes it, and otherwise with the stamp 0.
     pub unstamped: u64,
     /// Where stamps were taken.
-    pub stamps: crate::port::Stamping,
+    pub stamps: Stamping,
     /// The capture.
     pub file: PathBuf,
 }
@@ -115,7 +116,9 @@ pub fn tap(
     let mut packets = 0;
     let failed = |packets| move |source| TapError::Write { path: path.to_owned(), packets, source };
     sink.write_all(&header(snap as u32)).map_err(failed(0))?;
-    let mut pressed = false;
+    // A stamp of this process says when a frame was fetched: that must not wait.
+    let prompt = port.capabilities().stamping == Stamping::Process;
+    let mut pressed = prompt;
     let mut end_ns = None;
     loop {
         let ending = stopped.load(Ordering::Acquire);
@@ -140,6 +143,10 @@ pub fn tap(
         written.map_err(failed(packets))?;
         seen.store(packets, Ordering::Relaxed);
         if count < BATCH {
+            if !ending && prompt {
+                port.wait(INTERVAL)?;
+                continue;
+            }
             if !ending {
                 std::thread::sleep(PRESSED_INTERVAL);
                 continue;

@@ -1,6 +1,6 @@
 //! The reference forwarder, and with a delay model the device of known truth.
 
-use crate::port::{Counters, Port, PortError};
+use crate::port::{Capabilities, Counters, Port, PortError, wait_either};
 use crate::sys::clock;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -13,6 +13,9 @@ const WAIT: Duration = Duration::from_millis(20);
 
 /// After so many looks at an empty ring, some tenths of a millisecond, the port is asked how it is.
 const LOOK: u32 = 1 << 16;
+
+/// Most frames in one go.
+const MOST_BATCH: usize = 64;
 
 /// How frames are forwarded.
 #[derive(Debug, Clone)]
@@ -32,16 +35,20 @@ pub struct Forwarding {
 }
 
 /// What became of the frames.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Forwarded {
     /// Frames that came in.
     pub received: u64,
     /// Frames that went out.
     pub sent: u64,
-    /// Frames that the outgoing port did not take.
+    /// Frames that the outgoing port did not take, or that its driver threw away at once.
     pub refused: u64,
+    /// Frames that were longer than the incoming port keeps or the outgoing one carries.
+    pub too_long: u64,
     /// Frames that the kernel dropped before this process saw them.
     pub dropped: u64,
+    /// Frames that came to another queue of the interface and went to the kernel instead.
+    pub elsewhere: u64,
     /// Frames without a probe, which were forwarded but are not in the log of delays.
     pub no_probe: u64,
 }
@@ -71,75 +78,174 @@ pub fn forward(
     stopped: &AtomicBool,
     seen: &AtomicU64,
 ) -> Result<Forwarded, ForwardError> {
-    let mut forwarded = Forwarded { received: 0, sent: 0, refused: 0, dropped: 0, no_probe: 0 };
-    let mut batch: Vec<Held> = (0..how.batch).map(|_| Held::default()).collect();
-    let start_ns = clock::realtime_ns();
-    let mut idle = 0_u32;
+    let mut way = Way::new(how, to);
+    let mut idle = Idle::default();
     loop {
         let ending = stopped.load(Ordering::Acquire);
+        if way.pass(from, to, how, &mut log)? > 0 {
+            seen.store(way.forwarded.received, Ordering::Relaxed);
+            continue;
+        }
+        if ending {
+            break;
+        }
+        match idle.next(how.wait) {
+            Some(timeout) => drop(from.wait(timeout)?),
+            None => std::hint::spin_loop(),
+        }
+    }
+    if let Some(log) = &mut log {
+        log.flush().map_err(ForwardError::Log)?;
+    }
+    way.end(from, to)
+}
+
+/// As [`forward`], in both directions in one loop, without a log: there and back.
+///
+/// # Errors
+/// [`ForwardError`].
+pub fn forward_both(
+    one: &mut dyn Port,
+    other: &mut dyn Port,
+    how: &Forwarding,
+    stopped: &AtomicBool,
+    seen: &AtomicU64,
+) -> Result<(Forwarded, Forwarded), ForwardError> {
+    let (mut there, mut back) = (Way::new(how, other), Way::new(how, one));
+    let mut idle = Idle::default();
+    loop {
+        let ending = stopped.load(Ordering::Acquire);
+        let count =
+            there.pass(one, other, how, &mut None)? + back.pass(other, one, how, &mut None)?;
+        if count > 0 {
+            seen.store(there.forwarded.received + back.forwarded.received, Ordering::Relaxed);
+            continue;
+        }
+        if ending {
+            break;
+        }
+        match idle.next(how.wait) {
+            Some(timeout) => drop(wait_either(one, other, timeout)?),
+            None => std::hint::spin_loop(),
+        }
+    }
+    Ok((there.end(one, other)?, back.end(other, one)?))
+}
+
+/// What to do when nothing has come.
+#[derive(Debug, Default)]
+struct Idle(u32);
+
+impl Idle {
+    /// How long to wait; `None` to look again at once.
+    fn next(&mut self, wait: bool) -> Option<Duration> {
+        self.0 = self.0.wrapping_add(1);
+        // An interface that is gone says so only to who asks.
+        let asks = self.0.is_multiple_of(LOOK);
+        if wait { Some(WAIT) } else { asks.then_some(Duration::ZERO) }
+    }
+}
+
+/// One direction.
+struct Way {
+    forwarded: Forwarded,
+    batch: Vec<Held>,
+    carries: Capabilities,
+    start_ns: i64,
+}
+
+impl Way {
+    fn new(how: &Forwarding, to: &dyn Port) -> Self {
+        let batch = how.batch.clamp(1, MOST_BATCH);
+        Self {
+            forwarded: Forwarded::default(),
+            batch: (0..batch).map(|_| Held::default()).collect(),
+            carries: to.capabilities(),
+            start_ns: clock::realtime_ns(),
+        }
+    }
+
+    /// Handles one batch. Returns how many frames it was.
+    fn pass(
+        &mut self,
+        from: &mut dyn Port,
+        to: &mut dyn Port,
+        how: &Forwarding,
+        log: &mut Option<&mut dyn Write>,
+    ) -> Result<usize, ForwardError> {
+        let Self { forwarded, batch, carries, .. } = self;
         let mut count = 0;
-        from.receive(how.batch, &mut |frame| {
+        let came = from.receive(batch.len(), &mut |frame| {
+            // A frame that was cut is none that anybody sent.
+            if frame.bytes.len() < frame.length || !carries.carries(frame.bytes) {
+                forwarded.too_long += 1;
+                return;
+            }
             let held = &mut batch[count];
             held.bytes.clear();
             held.bytes.extend_from_slice(frame.bytes);
             held.arrival_ns = frame.stamp.map_or_else(clock::realtime_ns, |stamp| stamp.ns);
             count += 1;
         })?;
-        if count == 0 {
-            if ending {
-                break;
-            }
-            idle = idle.wrapping_add(1);
-            if how.wait {
-                from.wait(WAIT)?;
-            } else if idle.is_multiple_of(LOOK) {
-                // An interface that is gone says so only to who asks.
-                from.wait(Duration::ZERO)?;
-            } else {
-                std::hint::spin_loop();
-            }
-            continue;
-        }
-        forwarded.received += count as u64;
+        forwarded.received += came as u64;
         for held in &mut batch[..count] {
             held.rewrite(how);
             if how.work_ns > 0 {
                 busy_until(clock::monotonic_ns() + how.work_ns as i64, clock::monotonic_ns);
             }
         }
-        if let Some((delay, seed)) = &how.delay {
-            // One by one: each has a moment of its own at which it is to leave.
-            for held in &batch[..count] {
-                let Some(probe) = Builder::probe(&held.bytes) else {
-                    forwarded.no_probe += 1;
-                    forwarded.count(to.send(&[&held.bytes])?, 1);
-                    continue;
-                };
-                let arrival_ns = held.arrival_ns.saturating_sub(start_ns).max(0) as u64;
-                let kept_ns = delay.delay_ns(*seed, probe.sequence, arrival_ns) as i64;
-                let leaving_ns = busy_until(held.arrival_ns + kept_ns, clock::realtime_ns);
-                let sent = to.send(&[&held.bytes])?;
-                forwarded.count(sent, 1);
-                if let Some(log) = log.as_mut().filter(|_| sent == 1) {
-                    for value in [probe.sequence as i64, leaving_ns - held.arrival_ns] {
-                        log.write_all(&value.to_le_bytes()).map_err(ForwardError::Log)?;
-                    }
-                }
+        if how.delay.is_some() {
+            self.send_delayed(count, to, how, log)?;
+        } else if count > 0 {
+            let mut frames: [&[u8]; MOST_BATCH] = [&[]; MOST_BATCH];
+            for (frame, held) in frames.iter_mut().zip(&batch[..count]) {
+                *frame = &held.bytes;
             }
-        } else {
-            let frames: Vec<&[u8]> =
-                batch[..count].iter().map(|held| held.bytes.as_slice()).collect();
-            let sent = to.send(&frames)?;
+            let sent = to.send(&frames[..count])?;
             forwarded.count(sent, count);
         }
-        seen.store(forwarded.received, Ordering::Relaxed);
+        Ok(came)
     }
-    if let Some(log) = &mut log {
-        log.flush().map_err(ForwardError::Log)?;
+
+    /// One by one: each has a moment of its own at which it is to leave.
+    fn send_delayed(
+        &mut self,
+        count: usize,
+        to: &mut dyn Port,
+        how: &Forwarding,
+        log: &mut Option<&mut dyn Write>,
+    ) -> Result<(), ForwardError> {
+        let Some((delay, seed)) = &how.delay else { return Ok(()) };
+        for held in &self.batch[..count] {
+            let Some(probe) = Builder::probe(&held.bytes) else {
+                self.forwarded.no_probe += 1;
+                self.forwarded.count(to.send(&[&held.bytes])?, 1);
+                continue;
+            };
+            let arrival_ns = held.arrival_ns.saturating_sub(self.start_ns).max(0) as u64;
+            let kept_ns = delay.delay_ns(*seed, probe.sequence, arrival_ns) as i64;
+            let leaving_ns = busy_until(held.arrival_ns + kept_ns, clock::realtime_ns);
+            let sent = to.send(&[&held.bytes])?;
+            self.forwarded.count(sent, 1);
+            if let Some(log) = log.as_mut().filter(|_| sent == 1) {
+                for value in [probe.sequence as i64, leaving_ns - held.arrival_ns] {
+                    log.write_all(&value.to_le_bytes()).map_err(ForwardError::Log)?;
+                }
+            }
+        }
+        Ok(())
     }
-    let Counters { dropped, .. } = from.counters()?;
-    forwarded.dropped = dropped;
-    Ok(forwarded)
+
+    /// What the ports know in addition.
+    fn end(mut self, from: &mut dyn Port, to: &mut dyn Port) -> Result<Forwarded, ForwardError> {
+        let Counters { dropped, elsewhere, .. } = from.counters()?;
+        let Counters { discarded, .. } = to.counters()?;
+        let forwarded = &mut self.forwarded;
+        (forwarded.dropped, forwarded.elsewhere) = (dropped, elsewhere);
+        forwarded.sent = forwarded.sent.saturating_sub(discarded);
+        forwarded.refused += discarded;
+        Ok(self.forwarded)
+    }
 }
 
 impl Forwarded {

@@ -45,11 +45,11 @@ pub struct Load {
 pub struct Generated {
     /// Probes that were due.
     pub due: u64,
-    /// Probes that the port took.
+    /// Probes that left.
     pub sent: u64,
-    /// Bytes without FCS of those.
+    /// Bytes without FCS of those that the port took.
     pub sent_bytes: u64,
-    /// Probes that the port did not take.
+    /// Probes that the port did not take, or that its driver threw away at once.
     pub refused: u64,
     /// From the first to the last intended departure, in ns.
     pub intended_ns: u64,
@@ -304,6 +304,7 @@ fn send(
         log.flush().map_err(GenerateError::Log)?;
     }
     done.port = port.counters()?;
+    done.sent = done.sent.saturating_sub(done.port.discarded);
     Ok(done)
 }
 

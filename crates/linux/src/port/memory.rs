@@ -3,8 +3,13 @@
 use super::{Capabilities, Counters, Port, PortError, Received, Stamp, Stamping};
 use crate::sys::clock;
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Bytes without FCS of the longest frame: an MTU of 9,000 with two VLAN tags.
+const LONGEST: usize = 9_000 + 14 + 2 * 4;
 
 /// A frame under way: when it was sent, and its bytes.
 type Queued = (i64, Vec<u8>);
@@ -46,7 +51,12 @@ pub fn memory_pair(room: usize) -> (MemoryPort, MemoryPort) {
 
 impl Port for MemoryPort {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { stamping: Stamping::Process, most_bytes: 9_014, most_frames: self.room }
+        Capabilities {
+            stamping: Stamping::Process,
+            most_bytes: LONGEST,
+            most_frames: self.room,
+            xdp: None,
+        }
     }
 
     fn receive(
@@ -67,6 +77,16 @@ impl Port for MemoryPort {
     }
 
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        if let Some(frame) = frames.iter().find(|frame| frame.len() > LONGEST) {
+            return Err(PortError::Broken {
+                port: "memory".to_owned(),
+                what: "sending",
+                source: io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("a frame of {} bytes, at most {LONGEST}", frame.len()),
+                ),
+            });
+        }
         let mut queue = self.outgoing.frames();
         let sent = frames.len().min(self.room.saturating_sub(queue.len()));
         for frame in &frames[..sent] {
@@ -94,5 +114,9 @@ impl Port for MemoryPort {
 
     fn counters(&mut self) -> Result<Counters, PortError> {
         Ok(self.counters)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
     }
 }

@@ -3,18 +3,28 @@
 //! One trait for all of them, in batches, never waiting but in [`Port::wait`]. What wraps a port, for
 //! example to record or to spoil what passes, is a port itself.
 
+mod faulty;
 mod memory;
+mod name;
 mod packet;
+mod recorded;
 mod stamps;
+mod wait;
+mod xdp;
 
+pub use faulty::{Faults, Faulty, Spoilt};
 pub use memory::{MemoryPort, memory_pair};
+pub use name::{PortKind, PortName, PortNameError};
 pub use packet::{PacketPort, Receiving, mac};
+pub use recorded::Recorded;
 pub use stamps::HardwareStamps;
+pub use wait::wait_either;
+pub use xdp::{Attached, XdpMode, XdpPort};
 
+use crate::sys::interface;
 use serde::Serialize;
-use std::fmt;
 use std::ops::AddAssign;
-use std::str::FromStr;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Where a stamp was taken.
@@ -25,6 +35,9 @@ pub enum Stamping {
     Kernel,
     /// By the NIC, in its own clock.
     Hardware,
+    /// By the XDP program of the port, the first that sees the frame: `CLOCK_REALTIME`, by way of
+    /// `CLOCK_TAI`.
+    Program,
     /// By this process.
     Process,
 }
@@ -54,10 +67,23 @@ pub struct Received<'a> {
 pub struct Capabilities {
     /// Where its stamps are taken.
     pub stamping: Stamping,
-    /// The largest frame without FCS that it sends.
+    /// The largest frame without FCS that it sends; four bytes of it are for a VLAN tag.
     pub most_bytes: usize,
     /// Most frames that one call of [`Port::send`] takes.
     pub most_frames: usize,
+    /// How an AF_XDP port is attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpMode>,
+}
+
+impl Capabilities {
+    /// Whether the port sends this frame: an MTU leaves room for a VLAN tag only in frames that have one.
+    #[must_use]
+    pub fn carries(&self, frame: &[u8]) -> bool {
+        const TAG_BYTES: usize = 4;
+        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+        frame.len() <= self.most_bytes - if tagged { 0 } else { TAG_BYTES }
+    }
 }
 
 /// What passed a port since it was opened. Nothing is left out: a frame that was handed to
@@ -68,16 +94,27 @@ pub struct Counters {
     pub received: u64,
     /// Their bytes on the wire, without FCS.
     pub received_bytes: u64,
-    /// Received frames without a stamp.
+    /// Received frames that came without a stamp, and were handed out without one or with one that says
+    /// that this process took it.
     pub unstamped: u64,
-    /// Frames that the kernel dropped because this process did not fetch them in time.
+    /// Frames that the kernel dropped because this process did not fetch them in time, or that did not
+    /// fit.
     pub dropped: u64,
+    /// Of those, frames that found the ring full (AF_XDP).
+    pub ring_full: u64,
+    /// How often the driver found no memory to receive into (AF_XDP): in copy mode each time is one of
+    /// the dropped; with zero-copy it waits, and what the NIC drops meanwhile it alone counts.
+    pub fill_empty: u64,
+    /// Frames that came to another queue of the interface and went to the kernel (AF_XDP).
+    pub elsewhere: u64,
     /// Frames that the port took to send.
     pub sent: u64,
     /// Their bytes, without FCS.
     pub sent_bytes: u64,
     /// Frames that it did not take: no room.
     pub refused: u64,
+    /// Of those sent, frames that the driver threw away at once, as far as it tells (AF_XDP).
+    pub discarded: u64,
 }
 
 impl AddAssign for Counters {
@@ -89,6 +126,10 @@ impl AddAssign for Counters {
         self.sent += other.sent;
         self.sent_bytes += other.sent_bytes;
         self.refused += other.refused;
+        self.discarded += other.discarded;
+        self.ring_full += other.ring_full;
+        self.fill_empty += other.fill_empty;
+        self.elsewhere += other.elsewhere;
     }
 }
 
@@ -107,6 +148,16 @@ pub enum PortError {
         source: std::io::Error,
         /// What to do, if that is known.
         hint: &'static str,
+    },
+    /// A record of what passed: what was written before is kept.
+    #[error("the record of frames {name} cannot be written after {frames} frames: {source}")]
+    Record {
+        /// Which record.
+        name: &'static str,
+        /// Frames before.
+        frames: u64,
+        /// What the system says.
+        source: std::io::Error,
     },
     /// It worked before.
     #[error("{port}: {what}: {source}")]
@@ -156,38 +207,35 @@ pub trait Port: Send {
     /// # Errors
     /// As of [`receive`](Self::receive).
     fn counters(&mut self) -> Result<Counters, PortError>;
+
+    /// What poll(2) can wait for until a frame comes; `None` where only [`wait`](Self::wait) can.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }
 
-/// A port as it is named on the command line: `packet:IFACE`, or just the interface.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortName {
-    /// The network interface.
-    pub interface: String,
+/// Opens a port: to send, and if `receiving` is given also to receive.
+///
+/// # Errors
+/// [`PortError::Open`].
+pub fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Box<dyn Port>, PortError> {
+    Ok(match (name.kind, receiving) {
+        (PortKind::Packet, None) => Box::new(PacketPort::sender(name)?),
+        (PortKind::Packet, Some(receiving)) => Box::new(PacketPort::receiver(name, receiving)?),
+        (PortKind::Xdp, receiving) => Box::new(XdpPort::open(name, receiving)?),
+    })
 }
 
-/// A name that is none of a port.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("port {0:?}: expected an interface such as eth1 or packet:eth1")]
-pub struct PortNameError(String);
-
-impl FromStr for PortName {
-    type Err = PortNameError;
-
-    fn from_str(text: &str) -> Result<Self, PortNameError> {
-        let interface = text.strip_prefix("packet:").unwrap_or(text);
-        // IFNAMSIZ is 16 with the zero byte at the end.
-        let fits = (1..16).contains(&interface.len())
-            && !interface.contains(|c: char| c == '/' || c == ':' || c.is_whitespace());
-        if fits {
-            Ok(Self { interface: interface.to_owned() })
-        } else {
-            Err(PortNameError(text.to_owned()))
-        }
-    }
-}
-
-impl fmt::Display for PortName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "packet:{}", self.interface)
-    }
+/// Bytes without FCS of the longest frame that an interface carries: its MTU, the Ethernet header, and
+/// two VLAN tags.
+///
+/// # Errors
+/// [`PortError::Open`] when there is no such interface.
+pub fn longest(name: &PortName) -> Result<usize, PortError> {
+    const HEADERS: usize = 14 + 2 * 4;
+    let mtu = interface::mtu(&name.interface).map_err(|source| PortError::Open {
+        port: name.to_string(),
+        what: "asking for the MTU",
+        source,
+        hint: "",
+    })?;
+    Ok(mtu + HEADERS)
 }

@@ -6,6 +6,7 @@ use crate::sys::interface;
 use crate::sys::packet::Socket;
 use crate::sys::ring::{ReceiveRing, STAMPED_BY_HARDWARE, SendRing, Slot};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 /// Bytes of an Ethernet header, and of the VLAN tag that the MTU does not count either.
@@ -174,6 +175,7 @@ impl Port for PacketPort {
             stamping: if self.hardware { Stamping::Hardware } else { Stamping::Kernel },
             most_bytes: self.most_bytes,
             most_frames: BATCH,
+            xdp: None,
         }
     }
 
@@ -242,6 +244,10 @@ impl Port for PacketPort {
             self.socket.statistics().map_err(self.broken("asking for the counters"))?;
         self.counters.dropped += u64::from(statistics.dropped);
         Ok(self.counters)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
     }
 }
 

@@ -19,3 +19,11 @@ fn now_ns(clock: libc::clockid_t) -> i64 {
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
+
+/// `CLOCK_TAI` minus `CLOCK_REALTIME`: whole seconds, 0 where nobody has told the kernel.
+pub(crate) fn tai_offset_ns() -> i64 {
+    const SECOND_NS: i64 = 1_000_000_000;
+    // The clocks are read one after the other, much less than half a second apart.
+    let apart_ns = now_ns(libc::CLOCK_TAI) - realtime_ns();
+    (apart_ns + SECOND_NS / 2).div_euclid(SECOND_NS) * SECOND_NS
+}

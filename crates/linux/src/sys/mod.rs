@@ -2,10 +2,13 @@
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
 pub(crate) mod blocks;
+pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod interface;
 pub(crate) mod map;
 pub(crate) mod packet;
+pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
 mod shared;
+pub(crate) mod xdp;

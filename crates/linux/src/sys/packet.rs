@@ -3,7 +3,7 @@
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `<linux/if_packet.h>`; not in libc.
 const PACKET_VNET_HDR: libc::c_int = 15;
@@ -201,6 +201,12 @@ impl Socket {
                 error => Err(error),
             },
         }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

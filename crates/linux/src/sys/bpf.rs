@@ -1,0 +1,193 @@
+//! bpf(2): maps, programs, and links that attach a program for as long as they are open.
+//!
+//! Commands and structures: <linux/bpf.h>. The kernel takes what is missing at the end of a structure as
+//! zeros, so each stops behind the last field that is used.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_LOOKUP: libc::c_int = 1;
+const MAP_UPDATE: libc::c_int = 2;
+const PROGRAM_LOAD: libc::c_int = 5;
+const LINK_CREATE: libc::c_int = 28;
+
+const PROGRAM_XDP: u32 = 6;
+const ATTACH_XDP: u32 = 37;
+/// The program copes with frames that lie in several pieces (`BPF_F_XDP_HAS_FRAGS`).
+const HAS_PIECES: u32 = 1 << 5;
+/// `XDP_FLAGS_SKB_MODE` and `XDP_FLAGS_DRV_MODE` of <linux/if_link.h>.
+const GENERIC: u32 = 1 << 1;
+const NATIVE: u32 = 1 << 2;
+
+/// An instruction as the kernel reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Instruction {
+    pub(crate) code: u8,
+    /// Destination in the low, source in the high four bits (on little-endian machines).
+    pub(crate) registers: u8,
+    pub(crate) offset: i16,
+    pub(crate) value: i32,
+}
+
+/// What a map is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MapKind {
+    /// 64-bit numbers.
+    Numbers = 2,
+    /// AF_XDP sockets, by queue.
+    Sockets = 17,
+}
+
+/// A table that the program and this process share.
+#[derive(Debug)]
+pub(crate) struct Map {
+    file: OwnedFd,
+    kind: MapKind,
+}
+
+#[repr(C)]
+struct MapShape {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+}
+
+#[repr(C)]
+struct MapEntry {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+impl Map {
+    pub(crate) fn new(kind: MapKind, entries: u32) -> io::Result<Self> {
+        let value_bytes = if kind == MapKind::Numbers { 8 } else { 4 };
+        let shape = MapShape { kind: kind as u32, key_bytes: 4, value_bytes, entries };
+        // SAFETY: the structure is that of the command.
+        let file = unsafe { open(MAP_CREATE, &shape) }?;
+        Ok(Self { file, kind })
+    }
+
+    /// The socket that gets the frames of this queue.
+    pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+        assert_eq!(self.kind, MapKind::Sockets);
+        let value = socket.as_raw_fd().cast_unsigned();
+        let entry = self.entry(&queue, (&raw const value) as u64);
+        // SAFETY: the structure is that of the command; key and value are of the map's sizes, 4 bytes
+        // each, and live until the call returns.
+        unsafe { call(MAP_UPDATE, &entry) }.map(drop)
+    }
+
+    pub(crate) fn number(&self, key: u32) -> io::Result<u64> {
+        assert_eq!(self.kind, MapKind::Numbers);
+        let mut value = 0_u64;
+        let entry = self.entry(&key, (&raw mut value) as u64);
+        // SAFETY: the structure is that of the command; key and value are of the map's sizes, 4 and 8
+        // bytes, and live until the call returns, which writes the value.
+        unsafe { call(MAP_LOOKUP, &entry) }?;
+        Ok(value)
+    }
+
+    fn entry(&self, key: &u32, value: u64) -> MapEntry {
+        let map = self.file.as_raw_fd().cast_unsigned();
+        MapEntry { map, padding: 0, key: std::ptr::from_ref(key) as u64, value, flags: 0 }
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A program that the kernel has verified.
+#[derive(Debug)]
+pub(crate) struct Program(OwnedFd);
+
+#[repr(C)]
+struct ProgramText {
+    kind: u32,
+    count: u32,
+    instructions: u64,
+    licence: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+    kernel: u32,
+    flags: u32,
+}
+
+impl Program {
+    /// Loads an XDP program; `pieces` when it copes with frames that lie in several.
+    pub(crate) fn xdp(instructions: &[Instruction], pieces: bool) -> io::Result<Self> {
+        let text = ProgramText {
+            kind: PROGRAM_XDP,
+            count: instructions.len() as u32,
+            instructions: instructions.as_ptr() as u64,
+            licence: c"Dual MIT/GPL".as_ptr() as u64,
+            log_level: 0,
+            log_bytes: 0,
+            log: 0,
+            kernel: 0,
+            flags: if pieces { HAS_PIECES } else { 0 },
+        };
+        // SAFETY: the structure is that of the command; it points to as many instructions as it says and
+        // to a string that ends, both of which live until the call returns.
+        unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
+    }
+}
+
+/// A program at its interface, until this is dropped or the process ends.
+#[derive(Debug)]
+pub(crate) struct Link(#[expect(dead_code, reason = "open is what it is for")] OwnedFd);
+
+#[repr(C)]
+struct LinkEnds {
+    program: u32,
+    interface: u32,
+    attach: u32,
+    flags: u32,
+}
+
+impl Link {
+    /// Attaches an XDP program to an interface: within its driver, or behind it.
+    pub(crate) fn xdp(program: &Program, interface: u32, native: bool) -> io::Result<Self> {
+        let ends = LinkEnds {
+            program: program.0.as_raw_fd().cast_unsigned(),
+            interface,
+            attach: ATTACH_XDP,
+            flags: if native { NATIVE } else { GENERIC },
+        };
+        // SAFETY: the structure is that of the command.
+        unsafe { open(LINK_CREATE, &ends) }.map(Self)
+    }
+}
+
+/// # Safety
+/// The structure is that of the command, and what it points to lives and may be read or written.
+unsafe fn call<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
+    // SAFETY: the structure is valid for reading and of the length given; the rest is the caller's.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_ref(attributes),
+            size_of::<T>() as libc::c_uint,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
+
+/// # Safety
+/// As of [`call`]; and the command returns a descriptor.
+unsafe fn open<T>(command: libc::c_int, attributes: &T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller's.
+    let file = unsafe { call(command, attributes) }?;
+    // SAFETY: the descriptor was just opened and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+}

@@ -1,0 +1,146 @@
+//! Setting an AF_XDP socket up: memory, rings, queue.
+
+use super::ring::{Consumer, Mapping, Producer};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Slots of the rings in the sending direction, and chunks for it.
+pub(super) const SEND_SLOTS: u32 = 2_048;
+
+/// The kernel takes a queue from a socket that was closed a moment later, in a worker thread.
+const QUEUE_FREED: Duration = Duration::from_secs(1);
+const QUEUE_LOOK: Duration = Duration::from_millis(2);
+
+/// What a socket is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) interface: u32,
+    pub(crate) queue: u32,
+    /// Frames that may wait to be received, a power of two; 0 for a socket that only sends.
+    pub(crate) receive_slots: u32,
+    /// Bytes of a chunk: 2,048 or 4,096.
+    pub(crate) chunk_bytes: usize,
+    /// Whether a frame may lie in several chunks.
+    pub(crate) pieces: bool,
+    /// Not to ask the driver for zero-copy.
+    pub(crate) copy: bool,
+}
+
+/// What was tried, and what the kernel says.
+pub(crate) type Failed = (&'static str, io::Error);
+
+pub(super) type Rings =
+    (Option<Consumer<libc::xdp_desc>>, Producer<u64>, Producer<libc::xdp_desc>, Consumer<u64>);
+
+pub(super) fn register(file: &OwnedFd, memory: &Mapping, shape: &Shape) -> io::Result<()> {
+    let request = libc::xdp_umem_reg {
+        addr: memory.at(0, memory.bytes()).as_ptr() as u64,
+        len: memory.bytes() as u64,
+        chunk_size: shape.chunk_bytes as u32,
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    set(file, libc::SOL_XDP, libc::XDP_UMEM_REG, &request)
+}
+
+pub(super) fn rings(file: &OwnedFd, shape: &Shape) -> io::Result<Rings> {
+    // The kernel wants a fill ring also of who only sends.
+    let fill_slots = shape.receive_slots.max(1);
+    for (name, slots) in [
+        (libc::XDP_UMEM_FILL_RING, fill_slots),
+        (libc::XDP_UMEM_COMPLETION_RING, SEND_SLOTS),
+        (libc::XDP_RX_RING, shape.receive_slots),
+        (libc::XDP_TX_RING, SEND_SLOTS),
+    ] {
+        if slots > 0 {
+            set(file, libc::SOL_XDP, name, &slots)?;
+        }
+    }
+    // SAFETY: all-zero bits are valid offsets.
+    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
+    get(file, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+    let (file, page) = (file.as_fd(), |page: libc::off_t| page as u64);
+    let receive = (shape.receive_slots > 0)
+        .then(|| {
+            Consumer::new(file, page(libc::XDP_PGOFF_RX_RING), shape.receive_slots, &offsets.rx)
+        })
+        .transpose()?;
+    Ok((
+        receive,
+        Producer::new(file, libc::XDP_UMEM_PGOFF_FILL_RING, fill_slots, &offsets.fr)?,
+        Producer::new(file, page(libc::XDP_PGOFF_TX_RING), SEND_SLOTS, &offsets.tx)?,
+        Consumer::new(file, libc::XDP_UMEM_PGOFF_COMPLETION_RING, SEND_SLOTS, &offsets.cr)?,
+    ))
+}
+
+pub(super) fn set<T>(file: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the value is valid for reading and of the length given; every caller passes the type that
+    // the option takes.
+    checked(unsafe {
+        libc::setsockopt(
+            file.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    })
+}
+
+pub(super) fn get<T>(file: &OwnedFd, level: i32, name: i32, value: &mut T) -> io::Result<()> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value is valid for writing and of the length given; every caller passes the type that
+    // the option gives, which is made of numbers only.
+    checked(unsafe {
+        libc::getsockopt(
+            file.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(value).cast(),
+            &raw mut length,
+        )
+    })
+}
+
+/// Binds a socket to its queue.
+pub(super) fn bind(file: &OwnedFd, shape: &Shape) -> io::Result<()> {
+    let mut flags = libc::XDP_USE_NEED_WAKEUP;
+    if shape.pieces {
+        flags |= libc::XDP_USE_SG;
+    }
+    // Without either, the kernel tries zero-copy first and copies where the driver cannot.
+    if shape.copy {
+        flags |= libc::XDP_COPY;
+    }
+    let address = libc::sockaddr_xdp {
+        sxdp_family: libc::AF_XDP as u16,
+        sxdp_flags: flags,
+        sxdp_ifindex: shape.interface,
+        sxdp_queue_id: shape.queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    let mut waited = Duration::ZERO;
+    loop {
+        // SAFETY: the address is valid for reading and of the length given.
+        let result = checked(unsafe {
+            libc::bind(
+                file.as_raw_fd(),
+                (&raw const address).cast(),
+                size_of_val(&address) as libc::socklen_t,
+            )
+        });
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && waited < QUEUE_FREED => {
+                std::thread::sleep(QUEUE_LOOK);
+                waited += QUEUE_LOOK;
+            }
+            result => return result,
+        }
+    }
+}
+
+pub(super) fn checked(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
