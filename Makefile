@@ -64,6 +64,11 @@ bench: setup
 	cargo build --release --locked --package tailtrim-agent
 	cargo build --release --locked --package tailtrim-model --example synthesize
 	python benchmarks/run.py
+	@if [ "$$(id -u)" = 0 ]; then \
+	    python benchmarks/live.py && tailtrim selftest; \
+	else \
+	    echo "SKIPPED: benchmarks/live.py and tailtrim selftest: only root may load XDP programs"; \
+	fi
 
 # analyze computes all statistics for each input: it is given a time instead.
 fuzz:

@@ -249,7 +249,7 @@ fn send(
         Stop::Packets(most) => *number >= most,
         Stop::After(end_ns) => *offset_ns >= end_ns,
     };
-    let mut probes = (0..).zip(schedule).filter(|(number, _)| number % step == first);
+    let mut probes = (0..).zip(schedule).skip(first as usize).step_by(step as usize);
     let mut next = probes.next().filter(|probe| !is_over(probe));
     while let Some((_, offset_ns)) = next {
         let mut now_ns = clock::realtime_ns();

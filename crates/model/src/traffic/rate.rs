@@ -121,6 +121,39 @@ impl Fraction {
     }
 }
 
+/// The multiples of a fraction from 0 on, rounded down: without a division for each.
+#[derive(Debug, Clone)]
+pub(super) struct Multiples {
+    of: Fraction,
+    whole_step: u64,
+    rest_step: u128,
+    whole: u64,
+    /// What the rounding left over, in parts of the denominator.
+    rest: u128,
+}
+
+impl Multiples {
+    pub(super) fn new(of: Fraction) -> Self {
+        let rest_step = of.numerator % of.denominator;
+        Self { of, whole_step: of.times(1), rest_step, whole: 0, rest: 0 }
+    }
+
+    #[inline]
+    pub(super) fn current(&self) -> u64 {
+        self.whole
+    }
+
+    #[inline]
+    pub(super) fn advance(&mut self) {
+        self.whole = self.whole.saturating_add(self.whole_step);
+        self.rest += self.rest_step;
+        if self.rest >= self.of.denominator {
+            self.rest -= self.of.denominator;
+            self.whole = self.whole.saturating_add(1);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,5 +202,17 @@ mod tests {
     fn the_last_departure_of_a_long_run_is_exact() {
         let interval = "3".parse::<Rate>().unwrap().interval_ns(Fraction::whole(60));
         assert_eq!(interval.times(30_000_000_000), 10_000_000_000_000_000_000);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn multiples_are_the_products(numerator in 1_u64.., denominator in 1_u64..1_000_000_007) {
+            let of = Fraction { numerator: numerator.into(), denominator: denominator.into() };
+            let mut multiples = Multiples::new(of);
+            for count in 0..200 {
+                proptest::prop_assert_eq!(multiples.current(), of.times(count));
+                multiples.advance();
+            }
+        }
     }
 }

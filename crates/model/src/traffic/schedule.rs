@@ -1,6 +1,6 @@
 //! When probes are to depart.
 
-use super::rate::Fraction;
+use super::rate::{Fraction, Multiples};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use std::fmt;
@@ -73,16 +73,36 @@ pub struct Schedule {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Regular { interval_ns: Fraction, size: u64, shift: u64, next: u64 },
-    Poisson { mean_ns: f64, whole_ns: u64, part_ns: f64 },
-    Replay { offsets_ns: std::vec::IntoIter<u64> },
+    /// So many at each multiple of the burst's interval; `left` are still to come at this one.
+    Regular {
+        at_ns: Multiples,
+        size: u64,
+        left: u64,
+        gap_ns: u64,
+        shift: u64,
+    },
+    Poisson {
+        mean_ns: f64,
+        whole_ns: u64,
+        part_ns: f64,
+    },
+    Replay {
+        offsets_ns: std::vec::IntoIter<u64>,
+    },
 }
 
 impl Schedule {
     /// The schedule of a pattern at a mean interval.
     #[must_use]
     pub fn new(pattern: &Pattern, interval_ns: Fraction, seed: u64) -> Self {
-        let regular = |size, shift| Kind::Regular { interval_ns, size, shift, next: 0 };
+        let regular = |size: u64, shift| {
+            let size = size.max(1);
+            let Fraction { numerator, denominator } = interval_ns;
+            // Whole bursts at whole multiples of their interval.
+            let burst = Fraction { numerator: numerator * u128::from(size), denominator };
+            let (at_ns, gap_ns) = (Multiples::new(burst), interval_ns.times(1));
+            Kind::Regular { at_ns, size, left: size, gap_ns, shift }
+        };
         let kind = match pattern {
             Pattern::Cbr => regular(1, 0),
             Pattern::Burst(size) => regular(*size, 0),
@@ -118,16 +138,17 @@ impl Iterator for Schedule {
     #[inline]
     fn next(&mut self) -> Option<u64> {
         match &mut self.kind {
-            Kind::Regular { interval_ns, size, shift, next } => {
-                let number = *next;
-                *next += 1;
-                // Whole bursts at whole multiples of their interval.
-                let at_ns = interval_ns.times(number - number % *size);
+            Kind::Regular { at_ns: multiples, size, left, gap_ns, shift } => {
+                let at_ns = multiples.current();
+                *left -= 1;
+                if *left == 0 {
+                    *left = *size;
+                    multiples.advance();
+                }
                 if *shift == 0 {
                     return Some(at_ns);
                 }
-                let gap_ns = interval_ns.times(1);
-                let reach_ns = gap_ns * *shift / 1000;
+                let reach_ns = *gap_ns * *shift / 1000;
                 let shift_ns = self.random.next_u64() % (2 * reach_ns + 1);
                 Some((at_ns + shift_ns).saturating_sub(reach_ns))
             }
