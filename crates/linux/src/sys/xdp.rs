@@ -187,7 +187,11 @@ impl Socket {
     /// Copies a frame into the send ring. Returns whether there was room.
     #[inline]
     pub(crate) fn queue(&mut self, frame: &[u8]) -> bool {
-        let pieces = frame.len().div_ceil(self.chunk_bytes).max(1);
+        // Mostly one, and a division costs as much as all the rest.
+        let pieces = match frame.len() <= self.chunk_bytes {
+            true => 1,
+            false => frame.len().div_ceil(self.chunk_bytes),
+        };
         if self.free.len() < pieces || !self.send.has_room(pieces) {
             return false;
         }
