@@ -2,11 +2,11 @@
 //!
 //! Layout and who owns a block when: Documentation/networking/packet_mmap.rst of the kernel.
 
+use super::mapping::Mapping;
 use super::packet::Socket;
 use super::ring::Slot;
-use super::shared::Shared;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const BLOCK: usize = 1 << 20;
@@ -21,7 +21,7 @@ const STATUS_AT: usize = 8;
 /// late: for a tap that writes them to a file.
 #[derive(Debug)]
 pub(crate) struct BlockRing {
-    memory: Shared,
+    memory: Mapping,
     blocks: usize,
     next: usize,
     /// Frames of the next block that were not handed out yet, and where the first of them is.
@@ -49,7 +49,7 @@ impl BlockRing {
             tp_feature_req_word: 0,
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = Shared::map(socket.file.as_raw_fd(), blocks * BLOCK, 0)?;
+        let memory = Mapping::of_socket(socket.as_fd(), blocks * BLOCK, 0)?;
         Ok(Self { memory, blocks, next: 0, left: 0, at: 0 })
     }
 
@@ -90,7 +90,7 @@ impl BlockRing {
         take(Slot {
             // SAFETY: as above; nothing writes to the block until it is handed back below, and `take`
             // cannot keep the slice.
-            bytes: unsafe { self.memory.bytes(from, length) },
+            bytes: unsafe { self.memory.slice(from, length) },
             length: header.tp_len,
             seconds: header.tp_sec,
             nanoseconds: header.tp_nsec,

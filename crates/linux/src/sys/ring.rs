@@ -2,10 +2,10 @@
 //!
 //! Layout and who owns a slot when: Documentation/networking/packet_mmap.rst of the kernel.
 
+use super::mapping::Mapping;
 use super::packet::{Socket, no_room};
-use super::shared::Shared;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The stamp comes from the NIC.
@@ -74,7 +74,7 @@ impl ReceiveRing {
         let length = (header.tp_snaplen as usize).min(ring.slot_bytes - at);
         // SAFETY: both lie within the slot, by the lines above; nothing writes to it until it is handed
         // back below, and `take` cannot keep the slice.
-        let bytes = unsafe { ring.memory.bytes(slot + at, length) };
+        let bytes = unsafe { ring.memory.slice(slot + at, length) };
         let protocol =
             if flags & libc::TP_STATUS_VLAN_TPID_VALID != 0 { header.tp_vlan_tpid } else { 0x8100 };
         take(Slot {
@@ -153,7 +153,7 @@ impl SendRing {
 /// The slots of a ring, and which of them comes next.
 #[derive(Debug)]
 struct Slots {
-    memory: Shared,
+    memory: Mapping,
     slot_bytes: usize,
     /// Slots of a block; what a block has left over at its end is not used.
     block_slots: usize,
@@ -182,7 +182,7 @@ impl Slots {
             tp_frame_nr: slots as u32,
         };
         socket.set(libc::SOL_PACKET, kind, &request)?;
-        let memory = Shared::map(socket.file.as_raw_fd(), bytes, 0)?;
+        let memory = Mapping::of_socket(socket.as_fd(), bytes, 0)?;
         Ok(Self { memory, slot_bytes, block_slots, slots, next: 0 })
     }
 

@@ -9,7 +9,8 @@
 mod ring;
 mod setup;
 
-use ring::{Consumer, Mapping, Producer};
+use super::mapping::Mapping;
+use ring::{Consumer, Producer};
 pub(crate) use setup::{Failed, Shape};
 use setup::{SEND_SLOTS, checked, get, set};
 use std::io;

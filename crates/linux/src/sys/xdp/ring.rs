@@ -1,77 +1,15 @@
-//! Memory shared with the kernel, and the rings in it.
+//! The rings that an AF_XDP socket shares with the kernel.
 //!
 //! Layout and rules: Documentation/networking/af_xdp.rst of the kernel. A ring has one producer and one
 //! consumer, of which this process is the one and the kernel the other; either publishes its position
 //! after it has written, or read, the slots.
 
+use crate::sys::mapping::Mapping;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-
-/// Memory that lives as long as this value.
-#[derive(Debug)]
-pub(super) struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone, and is not tied to a thread.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    /// New memory, zeroed, whole pages.
-    pub(super) fn anonymous(bytes: usize) -> io::Result<Self> {
-        // Touched now: a page fault in mid-run is a late packet.
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
-        Self::map(bytes, flags, -1, 0)
-    }
-
-    /// What the kernel offers of a socket at this offset.
-    fn of_socket(bytes: usize, file: BorrowedFd<'_>, offset: u64) -> io::Result<Self> {
-        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
-        Self::map(bytes, flags, file.as_raw_fd(), offset)
-    }
-
-    fn map(bytes: usize, flags: i32, file: i32, offset: u64) -> io::Result<Self> {
-        // SAFETY: a new mapping; no address is asked for, so nothing that is in use is replaced.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                file,
-                offset as libc::off_t,
-            )
-        };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Self { start, bytes }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Where `length` bytes at this place begin, which lie within the mapping: otherwise it panics.
-    #[inline]
-    pub(super) fn at(&self, place: usize, length: usize) -> NonNull<u8> {
-        let fits = place.checked_add(length).is_some_and(|end| end <= self.bytes);
-        assert!(fits, "beyond the memory shared with the kernel");
-        // SAFETY: within the mapping, as just checked.
-        unsafe { self.start.add(place) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length, and whatever points into it ends with its owner.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
-    }
-}
 
 /// What both sides of a ring have.
 #[derive(Debug)]
@@ -94,7 +32,7 @@ impl<T: Copy> Shared<T> {
     ) -> io::Result<Self> {
         let slots_at = offsets.desc as usize;
         Ok(Self {
-            map: Mapping::of_socket(slots_at + slots as usize * size_of::<T>(), file, page)?,
+            map: Mapping::of_socket(file, slots_at + slots as usize * size_of::<T>(), page)?,
             producer: offsets.producer as usize,
             consumer: offsets.consumer as usize,
             flags: offsets.flags as usize,

@@ -1,6 +1,7 @@
 //! Setting an AF_XDP socket up: memory, rings, queue.
 
-use super::ring::{Consumer, Mapping, Producer};
+use super::ring::{Consumer, Producer};
+use crate::sys::mapping::Mapping;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -35,8 +36,8 @@ pub(super) type Rings =
 
 pub(super) fn register(file: &OwnedFd, memory: &Mapping, shape: &Shape) -> io::Result<()> {
     let request = libc::xdp_umem_reg {
-        addr: memory.at(0, memory.bytes()).as_ptr() as u64,
-        len: memory.bytes() as u64,
+        addr: memory.at(0, memory.len()).as_ptr() as u64,
+        len: memory.len() as u64,
         chunk_size: shape.chunk_bytes as u32,
         headroom: 0,
         flags: 0,
