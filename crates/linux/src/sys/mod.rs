@@ -3,6 +3,7 @@
 
 pub(crate) mod bpf;
 pub(crate) mod clock;
+pub(crate) mod ethtool;
 pub(crate) mod map;
 pub(crate) mod packet;
 pub(crate) mod poll;
