@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{Sink, tap};
-use tailtrim_linux::forward::{Forwarding, forward};
+use tailtrim_linux::forward::{Forwarding, forward, forward_both};
 use tailtrim_linux::generate::{Load, Stop, generate};
-use tailtrim_linux::port::{Port, memory_pair};
+use tailtrim_linux::port::{
+    Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
+};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_model::signature::{Rewrites, Signer};
 use tailtrim_model::traffic::{
@@ -135,6 +137,98 @@ fn the_forwarder_passes_everything_on_with_new_addresses() {
         })
         .unwrap();
     assert_eq!(count, 778);
+}
+
+fn plain(wait: bool) -> Forwarding {
+    Forwarding { wait, batch: 32, work_ns: 0, source_mac: None, destination_mac: None, delay: None }
+}
+
+#[test]
+fn both_directions_pass_in_one_loop() {
+    for wait in [false, true] {
+        let ((mut left, mut one), (mut other, mut right)) = (memory_pair(500), memory_pair(500));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopped);
+        let forwarding = thread::spawn(move || {
+            let seen = AtomicU64::new(0);
+            let ways = forward_both(&mut one, &mut other, &plain(wait), &stop, &seen).unwrap();
+            (ways, seen.into_inner())
+        });
+        let (there, back) = (vec![1; 60], vec![2; 61]);
+        for _ in 0..100 {
+            left.send(&[&there, &there]).unwrap();
+            right.send(&[&back]).unwrap();
+        }
+        for (port, count, frame) in [(&mut right, 200, &there), (&mut left, 100, &back)] {
+            let mut came = 0;
+            while came < count {
+                assert!(port.wait(Duration::from_secs(5)).unwrap(), "{came} of {count}");
+                let here = port.receive(64, &mut |got| assert_eq!(got.bytes, frame)).unwrap();
+                came += here;
+            }
+            assert_eq!(came, count);
+        }
+        stopped.store(true, Ordering::Release);
+        let ((there, back), seen) = forwarding.join().unwrap();
+        assert_eq!((there.received, there.sent, there.refused), (200, 200, 0));
+        assert_eq!((back.received, back.sent, back.refused, seen), (100, 100, 0, 300));
+    }
+}
+
+/// Keeps the first bytes of frames only, as a ring with small slots.
+struct Cutting(MemoryPort, usize);
+
+impl Port for Cutting {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        let keep = self.1;
+        self.0.receive(most, &mut |frame| {
+            take(Received { bytes: &frame.bytes[..frame.bytes.len().min(keep)], ..frame });
+        })
+    }
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        self.0.send(frames)
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
+        self.0.wait(timeout)
+    }
+    fn is_pressed(&self) -> bool {
+        self.0.is_pressed()
+    }
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        self.0.counters()
+    }
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn what_is_too_long_is_counted_and_never_cut() {
+    let ((mut sender, from), (mut to, mut receiver)) = (memory_pair(100), memory_pair(100));
+    let frames: Vec<_> = [60, 1_514, 1_515, 9_014, 60].map(|bytes| vec![3; bytes]).into();
+    sender.send(&frames.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+    let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
+    let mut from = Cutting(from, 1_514);
+    let forwarded = forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap();
+    assert_eq!((forwarded.received, forwarded.sent, forwarded.too_long), (5, 3, 2));
+    let mut lengths = Vec::new();
+    receiver.receive(100, &mut |frame| lengths.push(frame.bytes.len())).unwrap();
+    assert_eq!(lengths, [60, 1_514, 60]);
+    // The other way: the outgoing port does not carry what came in whole.
+    let ((mut sender, mut from), (mut to, _receiver)) = (memory_pair(100), memory_pair(100));
+    let mut tagged = vec![3; 9_022];
+    sender.send(&[&tagged]).unwrap();
+    tagged[12..14].copy_from_slice(&[0x81, 0]);
+    sender.send(&[&tagged]).unwrap();
+    let forwarded = forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap();
+    assert_eq!((forwarded.received, forwarded.sent, forwarded.too_long), (2, 1, 1));
 }
 
 #[test]

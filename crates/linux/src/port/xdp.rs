@@ -109,10 +109,10 @@ impl XdpPort {
         let mode = XdpMode {
             attached,
             zero_copy: socket.zero_copy(),
-            busy_poll: slots > 0 && socket.busy_poll(BUSY_POLL_US, BUSY_POLL_BUDGET).is_ok(),
+            busy_poll: false,
             queue: name.queue,
         };
-        Ok(Self {
+        let mut port = Self {
             name: name.to_string(),
             redirect,
             socket,
@@ -121,7 +121,30 @@ impl XdpPort {
             slots,
             tai_offset_ns: clock::tai_offset_ns(),
             counters: Counters::default(),
-        })
+        };
+        // A driver that does not answer has no say in it.
+        let interrupts = interface::has_hardware(&name.interface);
+        if slots > 0 && interrupts.unwrap_or(false) {
+            // A kernel that lacks it has interrupts.
+            let _ = port.busy_poll();
+        }
+        Ok(port)
+    }
+
+    /// Has every look for frames run the driver's poll, instead of leaving that to interrupts. A port
+    /// does so by itself where there is hardware that interrupts. The frames of a veth pair are there as
+    /// soon as they were sent: the calls only take time, 3.4 µs instead of 2.9 on the way through a
+    /// forwarder.
+    ///
+    /// # Errors
+    /// [`PortError::Open`] when the kernel cannot or this process may not.
+    pub fn busy_poll(&mut self) -> Result<(), PortError> {
+        self.socket.busy_poll(BUSY_POLL_US, BUSY_POLL_BUDGET).map_err(|source| {
+            let (port, what) = (self.name.clone(), "setting up busy polling");
+            PortError::Open { port, what, source, hint: "" }
+        })?;
+        self.mode.busy_poll = true;
+        Ok(())
     }
 
     fn broken(&self, what: &'static str) -> impl FnOnce(io::Error) -> PortError {

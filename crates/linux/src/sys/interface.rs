@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
+const ETHTOOL_GET_DRIVER: u32 = 0x03;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 /// `HWTSTAMP_FILTER_ALL`: every frame that comes in.
 const FILTER_ALL: i32 = 1;
@@ -26,6 +27,20 @@ struct StampInfo {
     reserved: [u32; 3],
     receive_filters: u32,
     reserved_too: [u32; 3],
+}
+
+/// `struct ethtool_drvinfo`
+#[repr(C)]
+#[derive(Default)]
+struct Driver {
+    command: u32,
+    driver: [u8; 32],
+    version: [u8; 32],
+    firmware: [u8; 32],
+    bus: [u8; 32],
+    rom: [u8; 32],
+    reserved: [u8; 12],
+    counts: [u32; 5],
 }
 
 /// `struct hwtstamp_config`
@@ -60,6 +75,14 @@ pub(crate) fn mtu(name: &str) -> io::Result<usize> {
     let request = answered(name, libc::SIOCGIFMTU as _)?;
     // SAFETY: as above.
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
+}
+
+/// Whether there is a device on a bus behind the interface. Unlike sysfs, which shows the network
+/// namespace that it was mounted in, this asks about the namespace of the caller.
+pub(crate) fn has_hardware(name: &str) -> io::Result<bool> {
+    let mut driver = Driver { command: ETHTOOL_GET_DRIVER, ..Driver::default() };
+    exchange(name, SIOCETHTOOL, &mut driver)?;
+    Ok(driver.bus[0] != 0)
 }
 
 /// The number of the clock by which the NIC stamps every frame that comes in; `None` where it cannot.

@@ -11,8 +11,8 @@ use namespace::Needs::{Root, UserNamespace};
 use namespace::{cable, ends, ip, is_inside, name};
 use std::io;
 use tailtrim_linux::port::{
-    Attached, Faults, Faulty, Port, PortKind, Receiving, Recorded, Stamping, XdpMode, memory_pair,
-    open,
+    Attached, Faults, Faulty, Port, PortKind, Receiving, Recorded, Stamping, XdpMode, XdpPort,
+    memory_pair, open,
 };
 
 /// Lengths without FCS: the least, odd ones, and an MTU of 1,500.
@@ -66,6 +66,7 @@ contract!(recorded, true, recorded_memory(), Kept);
 contract!(faulty, true, faulty_memory(), Kept);
 contract!(packet, is_inside(UserNamespace), at_cable(PortKind::Packet, 1_500), Kept);
 contract!(xdp, is_inside(Root), at_cable(PortKind::Xdp, 1_500), Kept);
+contract!(xdp_busy_poll, is_inside(Root), busy_polling(), Kept);
 contract!(xdp_generic, is_inside(Root), at_macvlan(), TakenOut);
 contract!(xdp_jumbo, is_inside(Root), at_cable(PortKind::Xdp, 9_000), Kept);
 
@@ -91,6 +92,20 @@ fn at_cable(kind: PortKind, mtu: usize) -> contract::Pair {
     ends(kind)
 }
 
+/// As on hardware: every look for frames runs the driver's poll.
+fn busy_polling() -> contract::Pair {
+    cable(1_500);
+    let receiving =
+        Receiving { snap: 2_048, memory_bytes: 4 << 20, promptly: true, hardware: false };
+    let end = |interface| {
+        let mut port = XdpPort::open(&name(PortKind::Xdp, interface), Some(receiving)).unwrap();
+        port.busy_poll().unwrap();
+        assert!(port.capabilities().xdp.unwrap().busy_poll);
+        Box::new(port)
+    };
+    (end("near"), end("far"))
+}
+
 /// Over MACVLAN interfaces, whose driver runs no XDP programs.
 fn at_macvlan() -> contract::Pair {
     cable(1_504);
@@ -109,6 +124,7 @@ fn xdp_says_how_it_is_attached() {
         let (how, stamping) = mode(native);
         assert_eq!((how.attached, how.zero_copy, how.queue), (Attached::Native, false, 0));
         assert_eq!(stamping, Stamping::Program);
+        assert!(!how.busy_poll, "there is no interrupt to replace");
         drop(peer);
         ip("link del near");
         let (how, stamping) = mode(at_macvlan().0);
