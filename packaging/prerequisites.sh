@@ -46,6 +46,10 @@ test)
     need tcpdump tcpdump
     need nftables nft
     need dpdk-dev dpdk-testpmd
+    # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
+    need qemu-system-x86 qemu-system-x86_64
+    need busybox-static busybox
+    need cpio cpio
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2

@@ -33,7 +33,7 @@ pub(super) fn judge(word: &Word, sort: &Sort, context: &Context) -> Option<Findi
         }
         Sort::UserSpace => None,
         Sort::Near(meant) => Some(near(word, meant, context)),
-        Sort::Sysctl(right) => Some(sysctl(word, right.clone())),
+        Sort::Sysctl(right) => Some(sysctl(word, with_value(right, word))),
         Sort::NearSysctl(variable) => {
             Some(sysctl(word, with_value(&format!("sysctl.{variable}"), word)))
         }

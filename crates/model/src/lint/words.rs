@@ -227,8 +227,9 @@ pub(super) fn sort(word: &Word, kernel: Option<Version>) -> Sort {
 
 /// Names known in depth are meant rather than others as near.
 fn meant(name: &str) -> Option<&'static str> {
-    let hidden = |parameter: &&Parameter| parameter.how != How::Documented || name.len() > 5;
-    let names = TABLE.all().iter().filter(hidden).map(|parameter| parameter.name);
+    // Of other architectures and old drivers, short names are near to anything.
+    let likely = |parameter: &&Parameter| parameter.how != How::Documented || name.len() > 5;
+    let names = TABLE.all().iter().filter(likely).map(|parameter| parameter.name);
     nearest(name, names)
 }
 
