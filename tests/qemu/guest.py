@@ -92,7 +92,8 @@ class Machine:
         command = [
             "qemu-system-x86_64",
             # Nested KVM hangs on machines that are guests themselves.
-            *("-accel", "tcg", "-cpu", "max", "-smp", str(CPUS), "-m", "512"),
+            # With less than 512 MiB left, transparent huge pages are off whatever the line says.
+            *("-accel", "tcg", "-cpu", "max", "-smp", str(CPUS), "-m", "768"),
             *("-nographic", "-no-reboot", "-monitor", "none"),
             *("-kernel", str(self.kernel), "-initrd", str(self.initramfs), "-append", line),
             *("-serial", "stdio", "-serial", f"file:{said}"),

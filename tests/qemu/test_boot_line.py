@@ -170,7 +170,7 @@ def test_true_effects_beyond_lists(stock: Machine) -> None:
     typos = stock.boot(DUCKED_TAILS)
     assert typos.file("/proc/sys/kernel/soft_watchdog") == "1"
     values = stock.boot(next(line for line in lines if "relaible" in line))
-    assert "[never]" not in values.file("/sys/kernel/mm/transparent_hugepage/enabled")
+    assert "[always]" in values.file("/sys/kernel/mm/transparent_hugepage/enabled")
     assert values.file("/sys/devices/system/machinecheck/machinecheck0/ignore_ce") == "0"
     assert "Unsupported mitigations=no" in values.parts["log"]
     assert "Skipped unknown flag manged_irq" in values.parts["log"]
@@ -183,10 +183,19 @@ def test_true_effects_beyond_lists(stock: Machine) -> None:
     assert "audit: enabled" in pages.parts["log"]
 
 
-def test_the_real_time_kernel_reads_lines_the_same_way(realtime: Machine) -> None:
-    for line in (RECOMMENDED, "isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll nosoftlookup"):
-        boot = realtime.boot(line)
-        made = boot.audit["prediction"]
-        assert made["isolated"] == boot.file(f"{SYSTEM}/isolated")
-        assert made["rcu_offloaded"] == boot.offloaded
-        assert {*made["to_init"], *made["to_environment"]} == boot.unknown
+def test_words_that_a_kernel_is_built_without_are_told_of(realtime: Machine) -> None:
+    """The real-time kernel has neither transparent huge pages nor NUMA balancing."""
+    boot = realtime.boot(RECOMMENDED)
+    made = boot.audit["prediction"]
+    assert made["isolated"] == boot.file(f"{SYSTEM}/isolated")
+    assert made["rcu_offloaded"] == boot.offloaded
+    assert made["to_init"] == made["to_environment"] == []
+    told = {one["word"] for one in boot.audit["findings"] if one["kind"] == "not-effective"}
+    assert told == boot.unknown == {"transparent_hugepage=never", "numa_balancing=disable"}
+
+
+def test_the_real_time_kernel_swallows_prefixes_too(realtime: Machine) -> None:
+    boot = realtime.boot("isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll nosoftlookup")
+    made = boot.audit["prediction"]
+    assert made["rcu_offloaded"] == boot.offloaded == ""
+    assert {*made["to_init"], *made["to_environment"]} == boot.unknown == {"nosoftlookup"}

@@ -209,7 +209,7 @@ mod tests {
         let rows: Vec<&str> = out.lines().skip(2).take(2).collect();
         assert_eq!(
             rows,
-            ["  quiet nosoftlookup mce=ignorece", "        ^^^^^^^^^^^^1    ^^^^^^^^^2"]
+            ["  quiet nosoftlookup mce=ignorece", "        ^^^^^^^^^^^^1    ^^^^^^^^2"]
         );
         assert!(out.ends_with("2 errors, 0 warnings, 0 notes\n"), "{out}");
     }

@@ -1,5 +1,6 @@
 //! The boot-line linter through its public interface: boot lines that papers and guides print, with what they
 //! really do; lines of known-good words; and lines of anything.
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
 
 use proptest::prelude::*;
 use tailtrim_model::lint::{Context, Finding, Kind, Report, Severity, lint};
@@ -95,7 +96,7 @@ fn every_correction_is_made() {
         ("isolcpu=1-3", Kind::NearMiss, "isolcpus=1-3", "no CPU is taken out of the scheduler"),
         ("nosoftlookup", Kind::NearMiss, "nosoftlockup", "stays on"),
         ("pcie_asmp=off", Kind::NearMiss, "pcie_aspm=off", "environment of init"),
-        ("rcu_nocbs_poll", Kind::SwallowedPrefix, "rcu_nocb_poll", "nothing is logged"),
+        ("rcu_nocbs_poll", Kind::SwallowedPrefix, "rcu_nocb_poll", "Nothing is logged"),
         ("rcu_nocb=1-3", Kind::NearMiss, "rcu_nocbs=1-3", "RCU callbacks run in softirq"),
         (
             "isolcpus=managed_irq,1-3",

@@ -1,21 +1,28 @@
 //! Findings about one word: its name, its value, the kernel's version.
 
 use super::finding::{Context, Finding, Kind, Severity};
-use super::predict::Simulation;
 use super::table::{How, Parameter, TABLE, Value, Wrong};
 use super::values::{Fit, fit};
 use super::words::{Sort, plain_value};
-use crate::host::Word;
+use crate::host::{Cpus, Word};
 
 const UNKNOWN: &str = "unknown_bootoption(), init/main.c";
 const PREFIX: &str = "obsolete_checksetup(), init/main.c";
 const DOCUMENTED: &str = "kernel-parameters.txt";
 
 /// Judge a word.
-pub(super) fn judge(word: &Word, sort: &Sort, context: &Context) -> Option<Finding> {
+///
+/// `lost` is the list of an earlier rcu_nocbs= that a swallowed word throws away, and the CPUs that are offloaded
+/// in the end.
+pub(super) fn judge(
+    word: &Word,
+    sort: &Sort,
+    context: &Context,
+    lost: Option<(&Cpus, &Cpus)>,
+) -> Option<Finding> {
     match sort {
         Sort::Known(parameter) => known(word, parameter, context),
-        Sort::Swallowed(flag, meant) => Some(swallowed(word, flag, *meant, context)),
+        Sort::Swallowed(flag, meant) => Some(swallowed(word, flag, *meant, context, lost)),
         Sort::Foreign(foreign) => {
             let title = format!("{} is no parameter of mainline Linux", word.name);
             let effect = format!(
@@ -95,36 +102,37 @@ fn near(word: &Word, meant: &str, context: &Context) -> Finding {
         .source(UNKNOWN)
 }
 
-fn swallowed(word: &Word, flag: &Parameter, meant: Option<&str>, context: &Context) -> Finding {
-    let since = if flag.name == "rcu_nocbs" { " since 5.17" } else { "" };
+fn swallowed(
+    word: &Word,
+    flag: &Parameter,
+    meant: Option<&str>,
+    context: &Context,
+    lost: Option<(&Cpus, &Cpus)>,
+) -> Finding {
     let title = format!("{} is taken for {}, with which it begins", word.name, flag.name);
     let remains = meant.and_then(|meant| TABLE.find(meant, context.kernel)?.remains);
-    let mut effect =
-        format!("{}{since} matches every word that begins so; nothing is logged.", flag.name);
-    if flag.name == "rcu_nocbs" {
-        effect += " It has no list, which means: no CPU is offloaded.";
-    } else {
-        effect += &format!(" It does what {} does, whatever follows.", flag.name);
-    }
-    let finding = Finding::new(Severity::Error, Kind::SwallowedPrefix, word, title)
+    let matches = format!("{} matches every word that begins so", flag.name);
+    let effect = match (flag.name == "rcu_nocbs", lost) {
+        (true, Some((lost, offloaded))) if offloaded.is_empty() => format!(
+            "{matches} (since 5.17), and without a list it throws away the list {lost} given before it: no CPU's \
+             callbacks are offloaded. Nothing is logged."
+        ),
+        (true, Some((lost, offloaded))) => format!(
+            "{matches} (since 5.17), and without a list it throws away the list {lost} given before it. Here \
+             nohz_full= hides that: it puts its own CPUs {offloaded} back. Nothing is logged."
+        ),
+        (true, None) => {
+            format!("{matches} (since 5.17); without a list it adds no CPU. Nothing is logged.")
+        }
+        (false, _) => {
+            format!("{matches} and does what it does, whatever follows. Nothing is logged.")
+        }
+    };
+    Finding::new(Severity::Error, Kind::SwallowedPrefix, word, title)
         .within_name(word)
         .effect(effect + &so(remains))
-        .source(PREFIX);
-    match meant {
-        Some(meant) => finding.right(meant),
-        None => finding.right(flag.name),
-    }
-}
-
-/// What a swallowed rcu_nocbs… does to the list of another word: the whole effect on this line.
-pub(super) fn lost_rcu(finding: &mut Finding, lost: &str, simulation: &Simulation) {
-    let offloaded = &simulation.prediction.rcu_offloaded;
-    finding.effect += &format!(" It throws away the list {lost} given before it");
-    finding.effect += &if offloaded.is_empty() {
-        ": no CPU's callbacks are offloaded.".to_owned()
-    } else {
-        format!(", which nohz_full= hides by putting back its own CPUs: {offloaded} are offloaded.")
-    };
+        .right(meant.unwrap_or(flag.name))
+        .source(PREFIX)
 }
 
 fn sysctl(word: &Word, right: String) -> Finding {

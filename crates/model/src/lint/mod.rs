@@ -76,15 +76,13 @@ pub fn lint(line: &str, context: &Context) -> Report {
     let run = predict::simulate(&words, context);
     let mut findings = Vec::new();
     for (place, (word, sort)) in words.words().iter().zip(&sorts).enumerate() {
-        let Some(mut finding) = judge::judge(word, sort, context) else { continue };
         let lost = run.events.iter().find_map(|event| match event {
-            (at, What::ForgetsRcu(_, lost)) if *at == place => Some(lost),
+            (at, What::ForgetsRcu(_, lost)) if *at == place => {
+                Some((lost, &run.prediction.rcu_offloaded))
+            }
             _ => None,
         });
-        if let (Sort::Swallowed(..), Some(lost)) = (sort, lost) {
-            judge::lost_rcu(&mut finding, &lost.to_string(), &run);
-        }
-        findings.push(finding);
+        findings.extend(judge::judge(word, sort, context, lost));
     }
     findings.extend(lists::events(&words, &run, context));
     findings.extend(lists::disagreements(&words, &run));

@@ -121,6 +121,15 @@ impl Report {
     pub fn compare(&mut self, running: Running) {
         for finding in &mut self.findings {
             finding.seen = confirmation(finding, &running);
+            let taken =
+                running.reported.as_ref().is_some_and(|words| !words.contains(&finding.word));
+            if taken && finding.kind == Kind::UnknownWord {
+                // A patched kernel has parameters of its own.
+                finding.severity = Severity::Note;
+                finding.effect =
+                    "Mainline does not know it; this kernel does not name it as unknown."
+                        .to_owned();
+            }
         }
         let line = BootLine::parse(&self.line);
         let lists = [
@@ -262,6 +271,15 @@ mod tests {
             near.seen.as_deref(),
             Some("the log names it as unknown; it is an argument of PID 1")
         );
+    }
+
+    #[test]
+    fn a_word_that_the_kernel_does_not_name_as_unknown_is_its_own() {
+        let mut report = lint("frobnicate=1 quux=2", &Context::default());
+        let log = LOG.replace("nosoftlookup", "frobnicate=1");
+        report.compare(Running::read(&host(), Ok(&log)));
+        let found: Vec<Severity> = report.findings.iter().map(|finding| finding.severity).collect();
+        assert_eq!(found, [Severity::Warning, Severity::Note]);
     }
 
     #[test]
