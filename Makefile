@@ -44,6 +44,7 @@ demo: setup
 test: check
 	cargo test --workspace --exclude tailtrim-python --locked
 	packaging/prerequisites.sh test
+	packaging/kernels.sh
 	pytest
 
 check: setup

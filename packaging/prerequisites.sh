@@ -47,6 +47,10 @@ test)
     need nftables nft
     need dpdk-dev dpdk-testpmd
     need openvswitch-switch ovsdb-tool
+    # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
+    need qemu-system-x86 qemu-system-x86_64
+    need busybox-static busybox
+    need cpio cpio
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2

@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
+    /// Read a boot line as a kernel does: words that it does not know, takes otherwise, or drops.
+    Audit(crate::lint::Request),
 }
 
 /// Match an ingress and an egress capture; prints the summary as JSON.

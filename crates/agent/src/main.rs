@@ -10,6 +10,8 @@ mod events;
 mod exit;
 mod forward;
 mod generate;
+mod lint;
+mod lint_text;
 mod stop;
 
 use args::{Args, Verb};
@@ -23,5 +25,6 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Audit(request) => lint::run(&request).into(),
     }
 }

@@ -4,6 +4,7 @@ pub mod capture;
 pub mod forward;
 pub mod generate;
 pub mod host;
+pub mod kernel_log;
 pub mod port;
 pub mod source;
 mod sys;

@@ -6,7 +6,8 @@
 //! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
 //! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
 //!
-//! [`traffic`] is what a generator sends, and [`host`] what a host says of itself.
+//! [`traffic`] is what a generator sends, and [`host`] what a host says of itself; [`lint`] tells what a
+//! kernel makes of its boot line.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -15,6 +16,7 @@ pub mod analysis;
 pub mod capture;
 pub mod frame;
 pub mod host;
+pub mod lint;
 pub mod matching;
 pub mod signature;
 pub mod stats;

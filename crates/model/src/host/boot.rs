@@ -9,9 +9,20 @@ pub struct Word {
     pub value: Option<String>,
     /// Byte where the word begins in the line.
     pub at: usize,
+    /// Byte behind the word.
+    pub end: usize,
 }
 
 impl Word {
+    /// The word as the kernel hands it on: without quotation marks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match &self.value {
+            Some(value) => format!("{}={value}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether this is a parameter: to the kernel, `-` and `_` in names are the same.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
@@ -44,7 +55,7 @@ impl BootLine {
                 Some((name, value)) => (plain(name), Some(plain(value))),
                 None => (plain(piece), None),
             };
-            found.words.push(Word { name, value, at });
+            found.words.push(Word { name, value, at, end: at + piece.len() });
         }
         found.init = rest.map(|(_, piece)| piece.to_owned()).collect();
         found
@@ -112,7 +123,8 @@ mod tests {
         assert_eq!(line.last("isolcpus"), Some("1-3"));
         assert_eq!(line.last("rcu_nocbs"), Some("2"));
         assert_eq!(line.last("dyndbg"), Some("file a.c +p"));
-        assert_eq!(line.words()[1].at, 6);
+        assert_eq!((line.words()[1].at, line.words()[1].end), (6, 18));
+        assert_eq!(line.words()[2].text(), "dyndbg=file a.c +p");
         assert_eq!(line.init(), ["quiet"]);
     }
 }
