@@ -20,6 +20,8 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 done but nothing matched, 2 wron
 pub(crate) enum Verb {
     /// Match an ingress and an egress capture; prints the summary as JSON.
     Analyze(Analyze),
+    /// Ask whether this host is fit for low latency, and what to change.
+    Audit(Box<crate::audit::Audit>),
     /// Send probes on a schedule.
     Generate(crate::generate::Generate),
     /// Capture at the taps of a device under test.

@@ -2,6 +2,8 @@
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
 pub(crate) mod clock;
+pub(crate) mod ethtool;
 pub(crate) mod map;
 pub(crate) mod packet;
 pub(crate) mod process;
+pub(crate) mod terminal;

@@ -125,7 +125,12 @@ impl Finding {
 }
 
 /// Good or else.
-pub(crate) fn judge(level: Level, good: bool, otherwise: Verdict, said: impl Into<String>) -> Answer {
+pub(crate) fn judge(
+    level: Level,
+    good: bool,
+    otherwise: Verdict,
+    said: impl Into<String>,
+) -> Answer {
     Ok(Finding::new(if good { Verdict::Ok } else { otherwise }, level, said))
 }
 

@@ -12,19 +12,33 @@ pub(crate) fn name(path: &str) -> &str {
 }
 
 /// A file is as wanted. A kernel without the file lacks the feature.
-pub(crate) fn file(f: &Facts<'_>, path: &str, otherwise: Verdict, good: impl Fn(&str) -> bool) -> Answer {
+pub(crate) fn file(
+    f: &Facts<'_>,
+    path: &str,
+    otherwise: Verdict,
+    good: impl Fn(&str) -> bool,
+) -> Answer {
     match f.optional(path)? {
         None => not_applicable(format!("this kernel has no {}", name(path))),
-        Some(text) => judge(Level::Set, good(&text), otherwise, format!("{} is {}", name(path), short(&text))),
+        Some(text) => {
+            judge(Level::Set, good(&text), otherwise, format!("{} is {}", name(path), short(&text)))
+        }
     }
 }
 
 /// A sysctl, by its dotted name, is as wanted.
-pub(crate) fn sysctl(f: &Facts<'_>, key: &str, otherwise: Verdict, good: impl Fn(&str) -> bool) -> Answer {
+pub(crate) fn sysctl(
+    f: &Facts<'_>,
+    key: &str,
+    otherwise: Verdict,
+    good: impl Fn(&str) -> bool,
+) -> Answer {
     let path = format!("/proc/sys/{}", key.replace('.', "/"));
     match f.optional(&path)? {
         None => not_applicable(format!("this kernel has no {key}")),
-        Some(text) => judge(Level::Set, good(&text), otherwise, format!("{key} is {}", short(&text))),
+        Some(text) => {
+            judge(Level::Set, good(&text), otherwise, format!("{key} is {}", short(&text)))
+        }
     }
 }
 
@@ -54,7 +68,12 @@ pub(crate) fn keeps_off(f: &Facts<'_>, what: &str, cpus: &Cpus, otherwise: Verdi
 }
 
 /// A file for each isolated CPU (each CPU where none is isolated) is as wanted. `{}` stands for the number.
-pub(crate) fn per_cpu(f: &Facts<'_>, pattern: &str, otherwise: Verdict, good: impl Fn(&str) -> bool) -> Answer {
+pub(crate) fn per_cpu(
+    f: &Facts<'_>,
+    pattern: &str,
+    otherwise: Verdict,
+    good: impl Fn(&str) -> bool,
+) -> Answer {
     let values = cpu_values(f, pattern)?;
     let what = name(pattern);
     if values.is_empty() {
@@ -108,7 +127,9 @@ pub(crate) fn per_nic(f: &Facts<'_>, ask: impl Fn(&Facts<'_>, &str) -> Answer) -
 pub(crate) fn worst(mut answers: Vec<Finding>) -> Finding {
     answers.sort_by_key(|finding| finding.verdict);
     let mut answers = answers.into_iter();
-    let Some(mut first) = answers.next() else { return Finding::not_applicable("there is nothing to ask") };
+    let Some(mut first) = answers.next() else {
+        return Finding::not_applicable("there is nothing to ask");
+    };
     for other in answers.filter(|other| other.verdict == first.verdict) {
         first.said = format!("{}; {}", first.said, other.said);
         first.evidence.extend(other.evidence);
@@ -117,7 +138,12 @@ pub(crate) fn worst(mut answers: Vec<Finding>) -> Finding {
 }
 
 /// What `ethtool` says of an interface under a key; `None` where the driver does not know it.
-pub(crate) fn ethtool(f: &Facts<'_>, nic: &str, what: &str, key: &str) -> Result<Option<String>, Unread> {
+pub(crate) fn ethtool(
+    f: &Facts<'_>,
+    nic: &str,
+    what: &str,
+    key: &str,
+) -> Result<Option<String>, Unread> {
     let folder = format!("{ETHTOOL}/{nic}");
     let path = format!("{folder}/{what}");
     match f.key(&path, key) {

@@ -59,7 +59,12 @@ impl<'a> Facts<'a> {
         self.trail.take()
     }
 
-    fn note<T>(&self, path: &str, result: Result<T, Unread>, value: impl Fn(&T) -> String) -> Result<T, Unread> {
+    fn note<T>(
+        &self,
+        path: &str,
+        result: Result<T, Unread>,
+        value: impl Fn(&T) -> String,
+    ) -> Result<T, Unread> {
         let mut trail = self.trail.borrow_mut();
         match &result {
             Ok(content) => trail.read.push(Evidence::new(path, &value(content))),
@@ -167,7 +172,8 @@ impl<'a> Facts<'a> {
     pub(crate) fn cpuinfo(&self) -> Result<&str, Unread> {
         const PATH: &str = "/proc/cpuinfo";
         let text = self.info.get_or_init(|| self.tree.text(PATH));
-        self.cached(PATH, text, |text| format!("{} lines", text.lines().count())).map(String::as_str)
+        self.cached(PATH, text, |text| format!("{} lines", text.lines().count()))
+            .map(String::as_str)
     }
 
     /// What the first CPU says of itself under a name such as `vendor_id`; `None` where it does not.

@@ -96,13 +96,17 @@ pub struct Intent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// A CPU is named that does not exist.
-    #[error("CPUs {0} are not on this host, which has {1}; name others with --isolate or --housekeeping")]
+    #[error(
+        "CPUs {0} are not on this host, which has {1}; name others with --isolate or --housekeeping"
+    )]
     NoSuchCpus(Cpus, Cpus),
     /// A CPU is to be both.
     #[error("CPUs {0} are in both --isolate and --housekeeping; a CPU is one or the other")]
     Both(Cpus),
     /// Nothing is left for the host itself.
-    #[error("--isolate {0} leaves no CPU for the host itself; leave out at least one, best that of CPU 0")]
+    #[error(
+        "--isolate {0} leaves no CPU for the host itself; leave out at least one, best that of CPU 0"
+    )]
     NothingLeft(Cpus),
 }
 
@@ -204,7 +208,9 @@ fn wanted(line: &BootLine) -> Cpus {
 /// The numbers and ranges in the value of a boot parameter, without its flags.
 pub(crate) fn numbers(value: &str) -> Cpus {
     let parts = value.split(',').filter(|part| part.starts_with(|c: char| c.is_ascii_digit()));
-    parts.filter_map(|part| part.parse::<Cpus>().ok()).fold(Cpus::none(), |all, one| all.union(&one))
+    parts
+        .filter_map(|part| part.parse::<Cpus>().ok())
+        .fold(Cpus::none(), |all, one| all.union(&one))
 }
 
 fn interfaces(tree: &dyn Tree) -> Vec<String> {

@@ -28,7 +28,7 @@ pub use facts::{Facts, Version, is_guest, version};
 pub use intent::{Intent, IntentError, Wish, Workload};
 pub use report::{Asked, Counts, Report};
 pub use select::{Selection, SelectionError};
-pub use waiver::{Waiver, Waived};
+pub use waiver::{Waived, Waiver};
 
 use crate::host::{Tree, Unread};
 
@@ -101,7 +101,9 @@ fn reason(facts: &Facts<'_>, unread: &Unread) -> String {
         {
             "nothing was observed (--observe 10s)".to_owned()
         }
-        Unread::Missing { path } | Unread::NotCaptured { path } if path.starts_with("/tailtrim/") => {
+        Unread::Missing { path } | Unread::NotCaptured { path }
+            if path.starts_with("/tailtrim/") =>
+        {
             format!("{} could not be obtained on this host", spoken(path))
         }
         Unread::Denied { path } if locked_down(facts) => {
@@ -130,7 +132,9 @@ fn spoken(path: &str) -> String {
         paths::RULES => "the number of nftables rules",
         paths::QDISCS => "the queueing disciplines",
         _ => match path.strip_prefix(paths::ETHTOOL) {
-            Some(rest) => return format!("ethtool {}", rest.trim_start_matches('/').replace('/', " ")),
+            Some(rest) => {
+                return format!("ethtool {}", rest.trim_start_matches('/').replace('/', " "));
+            }
             None => return path.to_owned(),
         },
     };

@@ -147,7 +147,8 @@ mod tests {
                 "      CPU0  CPU2\n 24:  {first} 7  PCI-MSI 1-edge  eth0-rx-0\nLOC: 5 9 Local timer interrupts\nERR:   0\n"
             )
         };
-        let counters = Counters::parse(&table(9)).unwrap().since(&Counters::parse(&table(4)).unwrap());
+        let counters =
+            Counters::parse(&table(9)).unwrap().since(&Counters::parse(&table(4)).unwrap());
         let row = counters.row("24").unwrap();
         assert_eq!(row.label, "PCI-MSI 1-edge eth0-rx-0");
         assert_eq!((row.on(&"0".parse().unwrap()), row.on(&"2".parse().unwrap())), (5, 0));

@@ -201,7 +201,10 @@ pub const FILES: &[Wanted] = &[
     ("/sys/fs/resctrl/cpus_list", &[]),
     ("/sys/fs/resctrl/schemata", &[]),
     ("/sys/fs/selinux/avc/cache_threshold", &[]),
-    ("/sys/kernel/debug/irq/irqs/#", &["affinity:", "effectiv:", "IRQD_AFFINITY_MANAGED", "dstate:"]),
+    (
+        "/sys/kernel/debug/irq/irqs/#",
+        &["affinity:", "effectiv:", "IRQD_AFFINITY_MANAGED", "dstate:"],
+    ),
     ("/sys/kernel/debug/sched/debug", &["cpu#", ".nr_running"]),
     ("/sys/kernel/debug/sched/fair_server/cpu#/runtime", &[]),
     ("/sys/kernel/debug/sched/migration_cost_ns", &[]),
@@ -240,14 +243,19 @@ pub const FILES: &[Wanted] = &[
 ];
 
 /// Links of which only the target is read.
-pub const LINKS: &[&str] = &["/sys/class/net/*/device/driver", "/sys/class/net/*/device/virtfn#/driver"];
+pub const LINKS: &[&str] =
+    &["/sys/class/net/*/device/driver", "/sys/class/net/*/device/virtfn#/driver"];
 
 /// What is looked for by its name only.
 pub const NAMES: &[&str] = &["/sys/bus/pci/drivers/igb_uio/*", "/sys/bus/pci/drivers/vfio-pci/*"];
 
 /// All patterns: files, links and names.
 pub fn patterns() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(pattern, _)| *pattern).chain(LINKS.iter().copied()).chain(NAMES.iter().copied())
+    FILES
+        .iter()
+        .map(|(pattern, _)| *pattern)
+        .chain(LINKS.iter().copied())
+        .chain(NAMES.iter().copied())
 }
 
 /// All paths in a tree that a pattern stands for, and the directories that could not be looked into.
@@ -263,7 +271,10 @@ pub fn expand(tree: &dyn Tree, pattern: &str) -> (Vec<String>, Vec<Unread>) {
             }
             match tree.list(if start.is_empty() { "/" } else { &start }) {
                 Ok(names) => next.extend(
-                    names.iter().filter(|name| fits(part, name)).map(|name| format!("{start}/{name}")),
+                    names
+                        .iter()
+                        .filter(|name| fits(part, name))
+                        .map(|name| format!("{start}/{name}")),
                 ),
                 Err(Unread::Missing { .. }) => {}
                 Err(why) => failed.push(why),
@@ -289,7 +300,9 @@ pub fn known(path: &str) -> bool {
         || patterns().any(|pattern| matches(pattern, path) || leads_to(pattern, path))
 }
 
-fn leads_to(pattern: &str, directory: &str) -> bool {
+/// Whether a path is a directory on the way to what a pattern stands for.
+#[must_use]
+pub fn leads_to(pattern: &str, directory: &str) -> bool {
     let mut parts = pattern.split('/');
     let fits = directory
         .trim_end_matches('/')

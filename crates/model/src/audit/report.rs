@@ -99,9 +99,8 @@ impl Report {
     /// Whether nothing at all is known about the host: there is no such tree, or it is empty.
     #[must_use]
     pub fn unreadable(&self) -> bool {
-        let known = |one: &Asked| {
-            !matches!(one.finding.verdict, Verdict::Unknown | Verdict::NotApplicable)
-        };
+        let known =
+            |one: &Asked| !matches!(one.finding.verdict, Verdict::Unknown | Verdict::NotApplicable);
         self.kernel.is_empty() && !self.asked.iter().any(known)
     }
 

@@ -53,9 +53,11 @@ pub(crate) fn read(tree: &dyn Tree) -> Result<Vec<Task>, Unread> {
             let stat = absent_is_none(tree.text(&format!("{place}/stat")))?;
             let status = absent_is_none(tree.text(&format!("{place}/status")))?;
             if let (Some(stat), Some(status)) = (stat, status) {
-                tasks.push(task(pid, tid, &stat, &status).ok_or_else(|| {
-                    broken(&format!("{place}/stat"), &stat, "what proc(5) says")
-                })?);
+                tasks.push(
+                    task(pid, tid, &stat, &status).ok_or_else(|| {
+                        broken(&format!("{place}/stat"), &stat, "what proc(5) says")
+                    })?,
+                );
             }
         }
     }

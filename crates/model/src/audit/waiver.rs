@@ -39,7 +39,9 @@ impl std::fmt::Display for Waived {
                 waiver.id,
                 verdict.word()
             ),
-            Self::NotAsked(waiver) => write!(out, "waiver of {}: this check was not asked", waiver.id),
+            Self::NotAsked(waiver) => {
+                write!(out, "waiver of {}: this check was not asked", waiver.id)
+            }
         }
     }
 }

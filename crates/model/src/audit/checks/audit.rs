@@ -120,33 +120,55 @@ fn auditing(f: &Facts<'_>) -> Answer {
         return judge(Level::Asked, true, Verdict::Fail, "the boot line has audit=0");
     }
     if f.runs("auditd")? {
-        return judge(Level::Seen, false, Verdict::Warn, "auditd runs: auditctl -l shows its rules");
+        return judge(
+            Level::Seen,
+            false,
+            Verdict::Warn,
+            "auditd runs: auditctl -l shows its rules",
+        );
     }
     if f.runs("kauditd")? {
-        return judge(Level::Seen, true, Verdict::Warn, "the kernel could audit, but no daemon asks for it");
+        return judge(
+            Level::Seen,
+            true,
+            Verdict::Warn,
+            "the kernel could audit, but no daemon asks for it",
+        );
     }
     judge(Level::Seen, true, Verdict::Warn, "neither kauditd nor auditd runs")
 }
 
 fn avc(f: &Facts<'_>) -> Answer {
-    file(f, "/sys/fs/selinux/avc/cache_threshold", Verdict::Warn, at_least(8192)).map(|mut answer| {
-        if answer.verdict == Verdict::NotApplicable {
-            answer.said = "SELinux is off".to_owned();
-        }
-        answer
-    })
+    file(f, "/sys/fs/selinux/avc/cache_threshold", Verdict::Warn, at_least(8192)).map(
+        |mut answer| {
+            if answer.verdict == Verdict::NotApplicable {
+                answer.said = "SELinux is off".to_owned();
+            }
+            answer
+        },
+    )
 }
 
 fn corrected_errors(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("mce") == Some("off") {
-        return judge(Level::Asked, false, Verdict::Warn, "mce=off gives up uncorrected errors too");
+        return judge(
+            Level::Asked,
+            false,
+            Verdict::Warn,
+            "mce=off gives up uncorrected errors too",
+        );
     }
     let all = f.glob(&format!("{MACHINE_CHECKS}/ignore_ce"))?;
     if all.is_empty() {
         return not_applicable("no machine check interface here");
     }
     let on = all.iter().filter(|(_, text)| text == "1").count();
-    judge(Level::Set, on == all.len(), Verdict::Warn, format!("ignore_ce is set on {on} of {} CPUs", all.len()))
+    judge(
+        Level::Set,
+        on == all.len(),
+        Verdict::Warn,
+        format!("ignore_ce is set on {on} of {} CPUs", all.len()),
+    )
 }
 
 fn polling(f: &Facts<'_>) -> Answer {
@@ -156,11 +178,21 @@ fn polling(f: &Facts<'_>) -> Answer {
     }
     let ignored = f.glob(&format!("{MACHINE_CHECKS}/ignore_ce"))?;
     if ignored.len() == all.len() && ignored.iter().all(|(_, text)| text == "1") {
-        return judge(Level::Set, true, Verdict::Warn, "corrected errors are ignored, which stops the timer");
+        return judge(
+            Level::Set,
+            true,
+            Verdict::Warn,
+            "corrected errors are ignored, which stops the timer",
+        );
     }
     // Seconds since 6.x, hexadecimal without prefix before: only 0 is the same in both.
-    let on: Vec<&str> = all.iter().filter(|(_, text)| text != "0").map(|(_, text)| text.as_str()).collect();
-    let said = if on.is_empty() { "not polled".to_owned() } else { format!("{} CPUs are polled, check_interval {}", on.len(), on[0]) };
+    let on: Vec<&str> =
+        all.iter().filter(|(_, text)| text != "0").map(|(_, text)| text.as_str()).collect();
+    let said = if on.is_empty() {
+        "not polled".to_owned()
+    } else {
+        format!("{} CPUs are polled, check_interval {}", on.len(), on[0])
+    };
     judge(Level::Set, on.is_empty(), Verdict::Warn, said)
 }
 
@@ -175,14 +207,18 @@ fn edac(f: &Facts<'_>) -> Answer {
 }
 
 fn console(f: &Facts<'_>) -> Answer {
-    let serial = f.boot()?.all("console").filter_map(|word| word.value.clone()).find(|name| {
-        ["ttyS", "ttyAMA", "hvc", "ttyUSB"].iter().any(|kind| name.starts_with(kind))
-    });
+    let serial =
+        f.boot()?.all("console").filter_map(|word| word.value.clone()).find(|name| {
+            ["ttyS", "ttyAMA", "hvc", "ttyUSB"].iter().any(|kind| name.starts_with(kind))
+        });
     let Some(serial) = serial else {
         return judge(Level::Asked, true, Verdict::Warn, "no serial console");
     };
     sysctl(f, "kernel.printk", Verdict::Warn, |text| {
-        text.split_whitespace().next().and_then(|level| level.parse::<u32>().ok()).is_some_and(|level| level <= 4)
+        text.split_whitespace()
+            .next()
+            .and_then(|level| level.parse::<u32>().ok())
+            .is_some_and(|level| level <= 4)
     })
     .map(|mut answer| {
         answer.said = format!("console={serial}, {}", answer.said);

@@ -121,7 +121,8 @@ const MISTYPED: &[(&str, &str, &str)] = &[
 pub fn boot_findings(line: &BootLine, _kernel: Option<Version>) -> Vec<BootFinding> {
     let mut found = Vec::new();
     for word in line.words() {
-        let shown = word.value.as_ref().map_or(word.name.clone(), |value| format!("{}={value}", word.name));
+        let shown =
+            word.value.as_ref().map_or(word.name.clone(), |value| format!("{}={value}", word.name));
         let plain = word.name.replace('-', "_");
         if plain.starts_with("rcu_nocbs") && plain != "rcu_nocbs" {
             found.push(BootFinding {
@@ -145,8 +146,17 @@ pub fn boot_findings(line: &BootLine, _kernel: Option<Version>) -> Vec<BootFindi
 }
 
 /// Words that are for programs, not for the kernel.
-const FOR_PROGRAMS: &[&str] =
-    &["BOOT_IMAGE", "splash", "rhgb", "ostree", "rd.", "systemd.", "initrd", "nosplash", "vt.handoff"];
+const FOR_PROGRAMS: &[&str] = &[
+    "BOOT_IMAGE",
+    "splash",
+    "rhgb",
+    "ostree",
+    "rd.",
+    "systemd.",
+    "initrd",
+    "nosplash",
+    "vt.handoff",
+];
 
 fn unknown_words(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
@@ -171,11 +181,19 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
                 true => "only words for programs are unknown to the kernel".to_owned(),
                 false => format!("the kernel does not know {}", few(&strange)),
             };
-            let answer = Finding::new(if strange.is_empty() { Verdict::Ok } else { Verdict::Warn }, Level::Set, said);
+            let answer = Finding::new(
+                if strange.is_empty() { Verdict::Ok } else { Verdict::Warn },
+                Level::Set,
+                said,
+            );
             Ok(answer.because(super::super::paths::LOG, notice))
         }
-        None if log.whole() => judge(Level::Set, true, Verdict::Fail, "the kernel knows every word"),
-        None => unknown("no known typo is in the line, but the beginning of the kernel's log is gone"),
+        None if log.whole() => {
+            judge(Level::Set, true, Verdict::Fail, "the kernel knows every word")
+        }
+        None => {
+            unknown("no known typo is in the line, but the beginning of the kernel's log is gone")
+        }
     }
 }
 
@@ -193,7 +211,10 @@ fn swallowed(f: &Facts<'_>) -> Answer {
     let mut finding = Finding::new(Verdict::Fail, Level::Asked, words.join("; "));
     if let Some(effect) = effect {
         finding.level = Some(Level::Set);
-        finding = finding.because(super::super::paths::LOG, &format!("Offload RCU callbacks from CPUs: {effect}"));
+        finding = finding.because(
+            super::super::paths::LOG,
+            &format!("Offload RCU callbacks from CPUs: {effect}"),
+        );
     }
     Ok(finding)
 }
@@ -221,9 +242,28 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
 
 /// Parameters that count once; others (console, hugepagesz, earlycon) may come often.
 const ONCE: &[&str] = &[
-    "isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity", "idle", "nosmt", "mitigations", "audit", "mce",
-    "tsc", "intel_pstate", "amd_pstate", "transparent_hugepage", "numa_balancing", "preempt", "nmi_watchdog",
-    "intel_iommu", "iommu", "processor.max_cstate", "intel_idle.max_cstate", "skew_tick", "default_hugepagesz",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "irqaffinity",
+    "idle",
+    "nosmt",
+    "mitigations",
+    "audit",
+    "mce",
+    "tsc",
+    "intel_pstate",
+    "amd_pstate",
+    "transparent_hugepage",
+    "numa_balancing",
+    "preempt",
+    "nmi_watchdog",
+    "intel_iommu",
+    "iommu",
+    "processor.max_cstate",
+    "intel_idle.max_cstate",
+    "skew_tick",
+    "default_hugepagesz",
 ];
 
 fn contradictions(f: &Facts<'_>) -> Answer {
@@ -256,10 +296,32 @@ fn contradictions(f: &Facts<'_>) -> Answer {
 
 /// Parameters whose loss a latency promise would feel.
 const OURS: &[&str] = &[
-    "isolcpus", "nohz_full", "rcu_nocbs", "rcu_nocb_poll", "irqaffinity", "idle", "nosmt", "tsc", "skew_tick",
-    "intel_pstate", "intel_idle.max_cstate", "processor.max_cstate", "nosoftlockup", "nowatchdog",
-    "nmi_watchdog", "audit", "mce", "transparent_hugepage", "hugepages", "hugepagesz", "default_hugepagesz",
-    "mitigations", "iommu", "intel_iommu", "pcie_aspm", "numa_balancing",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "rcu_nocb_poll",
+    "irqaffinity",
+    "idle",
+    "nosmt",
+    "tsc",
+    "skew_tick",
+    "intel_pstate",
+    "intel_idle.max_cstate",
+    "processor.max_cstate",
+    "nosoftlockup",
+    "nowatchdog",
+    "nmi_watchdog",
+    "audit",
+    "mce",
+    "transparent_hugepage",
+    "hugepages",
+    "hugepagesz",
+    "default_hugepagesz",
+    "mitigations",
+    "iommu",
+    "intel_iommu",
+    "pcie_aspm",
+    "numa_balancing",
 ];
 
 fn next_boot(f: &Facts<'_>) -> Answer {
@@ -301,7 +363,8 @@ fn configured(f: &Facts<'_>) -> Result<Vec<String>, Unread> {
     }
     grub.extend(f.glob("/etc/default/grub.d/*")?);
     for (_, text) in grub {
-        let values = text.lines().filter(|line| line.trim_start().starts_with("GRUB_CMDLINE_LINUX"));
+        let values =
+            text.lines().filter(|line| line.trim_start().starts_with("GRUB_CMDLINE_LINUX"));
         let values = values.filter_map(|line| line.split_once('='));
         lines.extend(values.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned()));
     }

@@ -78,13 +78,19 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "resctrl.rst",
         needs: METAL,
-        evaluate: |_| unknown("reading it can interrupt a CPU of the other socket: do it before and after a run"),
+        evaluate: |_| {
+            unknown(
+                "reading it can interrupt a CPU of the other socket: do it before and after a run",
+            )
+        },
         ..Check::BLANK
     },
 ];
 
 fn is_mounted(f: &Facts<'_>) -> Result<bool, Unread> {
-    Ok(f.text("/proc/mounts")?.lines().any(|line| line.split_whitespace().nth(2) == Some("resctrl")))
+    Ok(f.text("/proc/mounts")?
+        .lines()
+        .any(|line| line.split_whitespace().nth(2) == Some("resctrl")))
 }
 
 fn mounted(f: &Facts<'_>) -> Answer {
@@ -93,10 +99,20 @@ fn mounted(f: &Facts<'_>) -> Answer {
     }
     let known = f.text("/proc/filesystems")?.lines().any(|line| line.trim().ends_with("resctrl"));
     if !known {
-        return judge(Level::Set, false, Verdict::Warn, "this kernel is built without CONFIG_X86_CPU_RESCTRL");
+        return judge(
+            Level::Set,
+            false,
+            Verdict::Warn,
+            "this kernel is built without CONFIG_X86_CPU_RESCTRL",
+        );
     }
     let there = is_mounted(f)?;
-    judge(Level::Set, there, Verdict::Warn, if there { "resctrl is mounted" } else { "resctrl is not mounted" })
+    judge(
+        Level::Set,
+        there,
+        Verdict::Warn,
+        if there { "resctrl is mounted" } else { "resctrl is not mounted" },
+    )
 }
 
 /// Groups with the CPUs that are in them.
@@ -150,8 +166,14 @@ fn bandwidth(f: &Facts<'_>) -> Answer {
     let mut limited = Vec::new();
     for (folder, cpus) in ours.iter().filter(|(_, cpus)| !cpus.intersection(f.iso()).is_empty()) {
         let text = f.text(&format!("{folder}/schemata"))?;
-        let Some(line) = text.lines().find_map(|line| line.trim().strip_prefix("MB:")) else { continue };
-        if line.split(';').any(|part| part.split_once('=').is_some_and(|(_, share)| share.trim().parse::<u32>().is_ok_and(|share| share < 100))) {
+        let Some(line) = text.lines().find_map(|line| line.trim().strip_prefix("MB:")) else {
+            continue;
+        };
+        if line.split(';').any(|part| {
+            part.split_once('=').is_some_and(|(_, share)| {
+                share.trim().parse::<u32>().is_ok_and(|share| share < 100)
+            })
+        }) {
             limited.push(format!("CPUs {cpus}: MB {line}"));
         }
     }

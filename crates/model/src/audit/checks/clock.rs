@@ -41,7 +41,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Nothing checks the counter now and then",
         importance: Importance::Medium,
         why: "A watchdog compares clocks twice a second, on each CPU in turn. tsc=nowatchdog leaves another timer that visits a CPU each ten minutes.",
-        read_from: &["/proc/cmdline", "/sys/devices/system/clocksource/clocksource0/current_clocksource"],
+        read_from: &[
+            "/proc/cmdline",
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ],
         wanted: "tsc=reliable where the counter is invariant",
         cost: "a counter that goes wrong is not noticed",
         set_boot: "tsc=reliable",
@@ -95,7 +98,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn source(f: &Facts<'_>) -> Answer {
     let name = f.text(CURRENT)?;
-    let virtual_clock = matches!(name.as_str(), "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen");
+    let virtual_clock =
+        matches!(name.as_str(), "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen");
     let arm = name == "arch_sys_counter";
     let good = name == "tsc" || arm || virtual_clock && f.is_guest()?;
     judge(Level::Set, good, Verdict::Fail, format!("clock source {name}"))
@@ -111,7 +115,11 @@ fn invariant(f: &Facts<'_>) -> Answer {
             missing.push(flag);
         }
     }
-    let said = if missing.is_empty() { "constant_tsc nonstop_tsc".to_owned() } else { format!("the CPU lacks {}", missing.join(", ")) };
+    let said = if missing.is_empty() {
+        "constant_tsc nonstop_tsc".to_owned()
+    } else {
+        format!("the CPU lacks {}", missing.join(", "))
+    };
     judge(Level::Set, missing.is_empty(), Verdict::Warn, said)
 }
 
@@ -133,13 +141,23 @@ fn watchdog(f: &Facts<'_>) -> Answer {
 fn skew(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     let good = line.last("skew_tick") == Some("1");
-    judge(Level::Asked, good, Verdict::Warn, if good { "skew_tick=1" } else { "ticks come at the same instant" })
+    judge(
+        Level::Asked,
+        good,
+        Verdict::Warn,
+        if good { "skew_tick=1" } else { "ticks come at the same instant" },
+    )
 }
 
 fn tick_rate(f: &Facts<'_>) -> Answer {
     let config = f.text(CONFIG)?;
-    let rate = config.lines().find_map(|line| line.strip_prefix("CONFIG_HZ=")).and_then(|text| text.parse::<u32>().ok());
-    let Some(rate) = rate else { return not_applicable("the configuration does not tell CONFIG_HZ") };
+    let rate = config
+        .lines()
+        .find_map(|line| line.strip_prefix("CONFIG_HZ="))
+        .and_then(|text| text.parse::<u32>().ok());
+    let Some(rate) = rate else {
+        return not_applicable("the configuration does not tell CONFIG_HZ");
+    };
     let tickless = match f.optional("/sys/devices/system/cpu/nohz_full")? {
         Some(_) => f.cpus("/sys/devices/system/cpu/nohz_full")?,
         None => crate::host::Cpus::none(),
@@ -150,12 +168,15 @@ fn tick_rate(f: &Facts<'_>) -> Answer {
 
 fn keepers(f: &Facts<'_>) -> Answer {
     let names = ["chronyd", "ntpd", "ptp4l", "phc2sys", "systemd-timesyn", "openntpd", "ts2phc"];
-    let found: Vec<_> = f.tasks()?.iter().filter(|task| names.contains(&task.name.as_str())).collect();
+    let found: Vec<_> =
+        f.tasks()?.iter().filter(|task| names.contains(&task.name.as_str())).collect();
     if found.is_empty() {
         return judge(Level::Seen, true, Verdict::Warn, "no time keeper runs");
     }
     let there = found.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
-    let there: Vec<String> = there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
-    let said = if there.is_empty() { format!("{} of them, elsewhere", found.len()) } else { few(&there) };
+    let there: Vec<String> =
+        there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
+    let said =
+        if there.is_empty() { format!("{} of them, elsewhere", found.len()) } else { few(&there) };
     judge(Level::Set, there.is_empty(), Verdict::Warn, said)
 }

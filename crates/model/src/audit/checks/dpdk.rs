@@ -108,18 +108,26 @@ fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     }
     match name {
         None => not_applicable("there is no device behind it"),
-        Some(name) => judge(Level::Set, name == "vfio-pci", Verdict::Warn, format!("driver {name}")),
+        Some(name) => {
+            judge(Level::Set, name == "vfio-pci", Verdict::Warn, format!("driver {name}"))
+        }
     }
 }
 
 fn is_worker(task: &Task) -> bool {
-    ["dpdk-worker", "lcore-worker", "lcore-slave", "rte-worker"].iter().any(|start| task.name.starts_with(start))
+    ["dpdk-worker", "lcore-worker", "lcore-slave", "rte-worker"]
+        .iter()
+        .any(|start| task.name.starts_with(start))
 }
 
 /// Threads of DPDK programs: workers, and all others of the same programs.
 fn threads<'f>(f: &'f Facts<'_>) -> Result<(Vec<&'f Task>, Vec<&'f Task>), Unread> {
     let tasks = f.tasks()?;
-    let helper = |task: &&Task| ["dpdk-intr", "dpdk-mp-msg", "eal-intr-thread", "rte_mp_handle", "dpdk-telemet"].iter().any(|start| task.name.starts_with(start));
+    let helper = |task: &&Task| {
+        ["dpdk-intr", "dpdk-mp-msg", "eal-intr-thread", "rte_mp_handle", "dpdk-telemet"]
+            .iter()
+            .any(|start| task.name.starts_with(start))
+    };
     let workers: Vec<&Task> = tasks.iter().filter(|task| is_worker(task)).collect();
     Ok((workers, tasks.iter().filter(helper).collect()))
 }
@@ -157,20 +165,32 @@ fn helpers(f: &Facts<'_>) -> Answer {
         return not_applicable("no DPDK program runs");
     }
     let there = helpers.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
-    let there: Vec<String> = there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
-    let said = if there.is_empty() { format!("{} threads, elsewhere", helpers.len()) } else { few(&there) };
+    let there: Vec<String> =
+        there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
+    let said = if there.is_empty() {
+        format!("{} threads, elsewhere", helpers.len())
+    } else {
+        few(&there)
+    };
     judge(Level::Set, there.is_empty(), Verdict::Warn, said)
 }
 
 fn protected(f: &Facts<'_>) -> Answer {
     let bound = f.list_or_none("/sys/bus/pci/drivers/igb_uio")?;
-    let loaded = f.optional("/proc/modules")?.is_some_and(|text| text.lines().any(|line| line.starts_with("igb_uio ")));
+    let loaded = f
+        .optional("/proc/modules")?
+        .is_some_and(|text| text.lines().any(|line| line.starts_with("igb_uio ")));
     if loaded || !bound.is_empty() {
         return judge(Level::Set, false, Verdict::Warn, "igb_uio is in use");
     }
     let log = f.log()?;
     let open = log.after("vfio-noiommu");
-    let finding = judge(Level::Set, open.is_none(), Verdict::Warn, if open.is_some() { "VFIO without IOMMU was used" } else { "neither is in use" })?;
+    let finding = judge(
+        Level::Set,
+        open.is_none(),
+        Verdict::Warn,
+        if open.is_some() { "VFIO without IOMMU was used" } else { "neither is in use" },
+    )?;
     Ok(open.map_or(finding.clone(), |text| finding.because(LOG, text)))
 }
 

@@ -20,7 +20,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "NFV host guide; Intel's manual, volume 4 (MSR 34h)",
         needs: METAL,
-        evaluate: |_| unknown("reading the counter interrupts the core that is asked; before and after a run: perf stat -a -e msr/smi/ sleep 10"),
+        evaluate: |_| {
+            unknown(
+                "reading the counter interrupts the core that is asked; before and after a run: perf stat -a -e msr/smi/ sleep 10",
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -57,7 +61,11 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Versions of firmware and microcode are known",
         importance: Importance::Low,
         why: "Two hosts with the same settings differ by these.",
-        read_from: &["/proc/cpuinfo", "/sys/class/dmi/id/bios_version", "/sys/class/dmi/id/bios_date"],
+        read_from: &[
+            "/proc/cpuinfo",
+            "/sys/class/dmi/id/bios_version",
+            "/sys/class/dmi/id/bios_date",
+        ],
         wanted: "recorded",
         set_boot: "update the firmware",
         undo: "",
@@ -92,14 +100,20 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "NFV host guide; DPDK's Linux guide; PerfSpect",
         needs: METAL,
-        evaluate: |_| unknown("model-specific registers are not read: that interrupts the cores; see the firmware's set-up, or perfspect report"),
+        evaluate: |_| {
+            unknown(
+                "model-specific registers are not read: that interrupts the cores; see the firmware's set-up, or perfspect report",
+            )
+        },
         ..Check::BLANK
     },
 ];
 
 fn agents(f: &Facts<'_>) -> Answer {
     let mut found = Vec::new();
-    for name in ["ipmievd", "fwupd", "dsm_sa_datamgrd", "hpasmlited", "amsd", "sfcbd", "ipmi_exporter"] {
+    for name in
+        ["ipmievd", "fwupd", "dsm_sa_datamgrd", "hpasmlited", "amsd", "sfcbd", "ipmi_exporter"]
+    {
         if f.runs(name)? {
             found.push(name.to_owned());
         }
@@ -117,7 +131,9 @@ fn tracer(f: &Facts<'_>) -> Answer {
     let has = config.lines().any(|line| line == "CONFIG_HWLAT_TRACER=y");
     unknown(match has {
         true => "nobody measures it in passing: hwlatdetect --duration=60 does",
-        false => "this kernel has no hwlat tracer: a loop on the counter measures it (sysjitter, oslat)",
+        false => {
+            "this kernel has no hwlat tracer: a loop on the counter measures it (sysjitter, oslat)"
+        }
     })
 }
 
@@ -129,7 +145,8 @@ fn versions(f: &Facts<'_>) -> Answer {
         return not_applicable("neither is told here");
     }
     let known = |text: Option<String>| text.unwrap_or_else(|| "not told".to_owned());
-    let said = format!("firmware {} of {}, microcode {}", known(bios), known(date), known(microcode));
+    let said =
+        format!("firmware {} of {}, microcode {}", known(bios), known(date), known(microcode));
     judge(Level::Set, true, Verdict::Warn, said)
 }
 
@@ -138,7 +155,15 @@ fn scrubbing(f: &Facts<'_>) -> Answer {
     if rates.is_empty() {
         return not_applicable("no memory controller tells its rate");
     }
-    let on: Vec<&str> = rates.iter().filter(|(_, rate)| !matches!(rate.as_str(), "0" | "-1")).map(|(_, rate)| rate.as_str()).collect();
-    let said = if on.is_empty() { "not scrubbed, or not told".to_owned() } else { format!("{} bytes/s", few(&on)) };
+    let on: Vec<&str> = rates
+        .iter()
+        .filter(|(_, rate)| !matches!(rate.as_str(), "0" | "-1"))
+        .map(|(_, rate)| rate.as_str())
+        .collect();
+    let said = if on.is_empty() {
+        "not scrubbed, or not told".to_owned()
+    } else {
+        format!("{} bytes/s", few(&on))
+    };
     judge(Level::Set, on.is_empty(), Verdict::Warn, said)
 }

@@ -90,7 +90,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "acpi_idle is kept from deep states",
         importance: Importance::Medium,
         why: "Where acpi_idle is in charge processor.max_cstate limits it. 0 is taken for 1.",
-        read_from: &["/sys/module/processor/parameters/max_cstate", "/sys/devices/system/cpu/cpuidle/current_driver"],
+        read_from: &[
+            "/sys/module/processor/parameters/max_cstate",
+            "/sys/devices/system/cpu/cpuidle/current_driver",
+        ],
         wanted: "1 with acpi_idle",
         cost: "power and heat",
         set_boot: "processor.max_cstate=1",
@@ -156,7 +159,9 @@ fn deep_states(f: &Facts<'_>) -> Answer {
         }
     }
     if states == 0 {
-        return not_applicable("the kernel knows no idle states here: a guest halts, its host decides");
+        return not_applicable(
+            "the kernel knows no idle states here: a guest halts, its host decides",
+        );
     }
     let named: Vec<String> = slow
         .iter()
@@ -166,7 +171,12 @@ fn deep_states(f: &Facts<'_>) -> Answer {
         })
         .collect();
     if named.is_empty() {
-        return judge(Level::Set, true, Verdict::Fail, format!("no state takes more than {BUDGET_US} µs to leave"));
+        return judge(
+            Level::Set,
+            true,
+            Verdict::Fail,
+            format!("no state takes more than {BUDGET_US} µs to leave"),
+        );
     }
     // A holder of /dev/cpu_dma_latency keeps CPUs out of them as well: that can only soften the answer.
     let held = f.number(DMA_LATENCY).is_ok_and(|latency| latency <= BUDGET_US);
@@ -214,5 +224,10 @@ fn acpi_limit(f: &Facts<'_>) -> Answer {
     if cpu_values(f, &format!("{CPU}/cpu{{}}/cpuidle/state2/name"))?.is_empty() {
         return not_applicable("no state is deeper than C1");
     }
-    super::super::ask::file(f, "/sys/module/processor/parameters/max_cstate", Verdict::Warn, |text| text == "1")
+    super::super::ask::file(
+        f,
+        "/sys/module/processor/parameters/max_cstate",
+        Verdict::Warn,
+        |text| text == "1",
+    )
 }

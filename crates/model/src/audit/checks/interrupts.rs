@@ -23,7 +23,14 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "write the old mask",
         source: "ducked-tails, Table I; tuned cpu-partitioning",
         needs: ISOLATED,
-        evaluate: |f| keeps_off(f, "default affinity", &f.mask("/proc/irq/default_smp_affinity")?, Verdict::Fail),
+        evaluate: |f| {
+            keeps_off(
+                f,
+                "default affinity",
+                &f.mask("/proc/irq/default_smp_affinity")?,
+                Verdict::Fail,
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -184,7 +191,11 @@ fn own(f: &Facts<'_>) -> Result<Vec<u32>, Unread> {
 fn labels(f: &Facts<'_>) -> Result<BTreeMap<u32, String>, Unread> {
     let text = f.text("/proc/interrupts")?;
     let Some(counters) = Counters::parse(&text) else {
-        return Err(super::super::facts::broken("/proc/interrupts", &text, "a column for each CPU"));
+        return Err(super::super::facts::broken(
+            "/proc/interrupts",
+            &text,
+            "a column for each CPU",
+        ));
     };
     let numbered = counters.rows().filter_map(|(name, row)| {
         Some((name.parse().ok()?, row.label.rsplit(' ').next().unwrap_or_default().to_owned()))
@@ -203,7 +214,10 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: Verdict) -> Answer
     for (path, text) in &all {
         let number = path.split('/').nth(3).and_then(|number| number.parse::<u32>().ok());
         // What no driver asked for cannot fire: it is in /proc/irq but not in /proc/interrupts.
-        let Some((number, label)) = number.and_then(|number| Some((number, labels.get(&number)?))) else { continue };
+        let Some((number, label)) = number.and_then(|number| Some((number, labels.get(&number)?)))
+        else {
+            continue;
+        };
         asked += 1;
         let cpus: Cpus = match text.parse() {
             Ok(cpus) => cpus,
@@ -278,7 +292,10 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
     let good = !f.iso().is_empty() && f.iso().is_subset(&banned);
     let said = match (good, banned.is_empty()) {
         (true, _) => format!("irqbalance runs, CPUs {banned} are banned"),
-        (false, true) => "irqbalance runs, no CPU is banned: it skips only what is isolated at its start".to_owned(),
+        (false, true) => {
+            "irqbalance runs, no CPU is banned: it skips only what is isolated at its start"
+                .to_owned()
+        }
         (false, false) => format!("irqbalance runs, only CPUs {banned} are banned"),
     };
     judge(Level::Seen, good, Verdict::Fail, said)
@@ -287,16 +304,23 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
 fn threads(f: &Facts<'_>) -> Answer {
     let own = own(f)?;
     let number = |name: &str| name.strip_prefix("irq/")?.split('-').next()?.parse::<u32>().ok();
-    let all: Vec<_> = f.tasks()?.iter().filter_map(|task| Some((number(&task.name)?, task))).collect();
+    let all: Vec<_> =
+        f.tasks()?.iter().filter_map(|task| Some((number(&task.name)?, task))).collect();
     if all.is_empty() {
         return not_applicable("no handler has a thread");
     }
     let there: Vec<String> = all
         .iter()
-        .filter(|(number, task)| !own.contains(number) && !task.allowed.intersection(f.iso()).is_empty())
+        .filter(|(number, task)| {
+            !own.contains(number) && !task.allowed.intersection(f.iso()).is_empty()
+        })
         .map(|(_, task)| format!("{} may use {}", task.name, task.allowed))
         .collect();
-    let said = if there.is_empty() { format!("{} threads keep off {}", all.len(), f.iso()) } else { few(&there) };
+    let said = if there.is_empty() {
+        format!("{} threads keep off {}", all.len(), f.iso())
+    } else {
+        few(&there)
+    };
     judge(Level::Set, there.is_empty(), Verdict::Warn, said)
 }
 
@@ -304,7 +328,8 @@ fn threads(f: &Facts<'_>) -> Answer {
 fn vectors(f: &Facts<'_>, names: &[&str], most: u64) -> Answer {
     let counters = f.counted("/proc/interrupts")?;
     let ms = f.observed_ms()?;
-    let known: Vec<_> = names.iter().filter_map(|name| Some((*name, counters.row(name)?))).collect();
+    let known: Vec<_> =
+        names.iter().filter_map(|name| Some((*name, counters.row(name)?))).collect();
     if known.is_empty() {
         return not_applicable(format!("this architecture has no {}", names.join(", ")));
     }
@@ -330,8 +355,11 @@ fn softirqs(f: &Facts<'_>) -> Answer {
     let all: Vec<_> = counters.rows().map(|(name, row)| (name, row.on(f.iso()))).collect();
     let total: u64 = all.iter().map(|(_, count)| count).sum();
     let good = total * 1_000 <= 2 * ms * cpus;
-    let named: Vec<String> =
-        all.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("{name} {count}")).collect();
+    let named: Vec<String> = all
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
     let said = match named.is_empty() {
         true => format!("none on {}", f.iso()),
         false => format!("in {} s on {}: {}", ms as f64 / 1e3, f.iso(), named.join(", ")),

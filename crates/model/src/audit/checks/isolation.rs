@@ -198,8 +198,13 @@ fn scheduler_isolation(f: &Facts<'_>) -> Answer {
 
 fn managed_irq(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
-    let has = line.last("isolcpus").is_some_and(|list| list.split(',').any(|flag| flag == "managed_irq"));
-    let said = if has { "isolcpus= has managed_irq" } else { "managed interrupts may be placed on isolated CPUs" };
+    let has =
+        line.last("isolcpus").is_some_and(|list| list.split(',').any(|flag| flag == "managed_irq"));
+    let said = if has {
+        "isolcpus= has managed_irq"
+    } else {
+        "managed interrupts may be placed on isolated CPUs"
+    };
     judge(Level::Asked, has, Verdict::Warn, said)
 }
 
@@ -214,7 +219,12 @@ fn tickless(f: &Facts<'_>) -> Result<Option<Cpus>, Unread> {
 
 fn full_dynticks(f: &Facts<'_>) -> Answer {
     let Some(set) = tickless(f)? else {
-        return judge(Level::Set, false, Verdict::Fail, "this kernel is built without CONFIG_NO_HZ_FULL");
+        return judge(
+            Level::Set,
+            false,
+            Verdict::Fail,
+            "this kernel is built without CONFIG_NO_HZ_FULL",
+        );
     };
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
@@ -237,7 +247,9 @@ fn lists_agree(f: &Facts<'_>) -> Answer {
 
 fn nohz_flag(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
-    let Some(value) = line.last("isolcpus") else { return not_applicable("isolcpus= is not in the line") };
+    let Some(value) = line.last("isolcpus") else {
+        return not_applicable("isolcpus= is not in the line");
+    };
     let has = value.split(',').any(|flag| flag == "nohz");
     judge(Level::Asked, !has, Verdict::Warn, format!("isolcpus={value}"))
 }
@@ -268,7 +280,9 @@ fn programs_keep_off(f: &Facts<'_>) -> Answer {
     let said = match (names.is_empty(), shared.is_empty()) {
         (true, _) => "no program's thread ran on an isolated CPU".to_owned(),
         (false, true) => format!("pinned to isolated CPUs: {}", few(&names)),
-        (false, false) => format!("several threads share CPU {}: {}", shared.join(", "), few(&names)),
+        (false, false) => {
+            format!("several threads share CPU {}: {}", shared.join(", "), few(&names))
+        }
     };
     judge(Level::Seen, shared.is_empty(), Verdict::Warn, said)
 }
@@ -302,8 +316,18 @@ fn siblings(f: &Facts<'_>) -> Answer {
         .map(|(cpu, others)| format!("{cpu} with {others}"))
         .collect();
     match with_others.is_empty() {
-        true => judge(Level::Set, false, Verdict::Warn, "isolated CPUs share cores with each other: use one of each pair"),
-        false => judge(Level::Set, false, Verdict::Fail, format!("isolated CPUs share cores with others: {}", few(&with_others))),
+        true => judge(
+            Level::Set,
+            false,
+            Verdict::Warn,
+            "isolated CPUs share cores with each other: use one of each pair",
+        ),
+        false => judge(
+            Level::Set,
+            false,
+            Verdict::Fail,
+            format!("isolated CPUs share cores with others: {}", few(&with_others)),
+        ),
     }
 }
 
@@ -337,6 +361,10 @@ fn tick_gone(f: &Facts<'_>) -> Answer {
         .map(|cpu| format!("CPU {cpu}: {}/s", rate(&cpu)))
         .collect();
     let good = busy.is_empty();
-    let said = if good { format!("at most 2/s on each of {}", f.iso()) } else { format!("timer interrupts, {}", few(&busy)) };
+    let said = if good {
+        format!("at most 2/s on each of {}", f.iso())
+    } else {
+        format!("timer interrupts, {}", few(&busy))
+    };
     judge(Level::Seen, good, Verdict::Fail, said)
 }

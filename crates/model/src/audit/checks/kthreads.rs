@@ -21,7 +21,14 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "write the old mask",
         source: "tuned cpu-partitioning; cpu-isolation.rst",
         needs: ISOLATED,
-        evaluate: |f| keeps_off(f, "unbound workqueues", &f.mask("/sys/devices/virtual/workqueue/cpumask")?, Verdict::Fail),
+        evaluate: |f| {
+            keeps_off(
+                f,
+                "unbound workqueues",
+                &f.mask("/sys/devices/virtual/workqueue/cpumask")?,
+                Verdict::Fail,
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -64,7 +71,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "remove the word and reboot",
         source: "kernel-parameters.txt",
         needs: ISOLATED,
-        evaluate: |f| file(f, "/sys/module/workqueue/parameters/power_efficient", Verdict::Warn, |text| text == "Y"),
+        evaluate: |f| {
+            file(f, "/sys/module/workqueue/parameters/power_efficient", Verdict::Warn, |text| {
+                text == "Y"
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -156,7 +167,9 @@ fn movable(f: &Facts<'_>) -> Answer {
     let names: Vec<&str> = there.map(|task| task.name.as_str()).collect();
     let said = match names.is_empty() {
         true => format!("{} movable threads keep off the isolated CPUs", movable.len()),
-        false => format!("{} of {} may use isolated CPUs: {}", names.len(), movable.len(), few(&names)),
+        false => {
+            format!("{} of {} may use isolated CPUs: {}", names.len(), movable.len(), few(&names))
+        }
     };
     judge(Level::Set, names.is_empty(), Verdict::Warn, said)
 }
@@ -173,13 +186,15 @@ fn per_cpu_threads(f: &Facts<'_>) -> Answer {
     if all.is_empty() {
         return not_applicable("no per-CPU thread is visible");
     }
-    let wrong = |priority: u32| if real_time { !(1..=11).contains(&priority) } else { priority > 0 };
+    let wrong =
+        |priority: u32| if real_time { !(1..=11).contains(&priority) } else { priority > 0 };
     let bad: Vec<String> = all
         .iter()
         .filter(|task| wrong(task.priority))
         .map(|task| format!("{} has priority {}", task.name, task.priority))
         .collect();
-    let said = if bad.is_empty() { format!("{} threads as they should be", all.len()) } else { few(&bad) };
+    let said =
+        if bad.is_empty() { format!("{} threads as they should be", all.len()) } else { few(&bad) };
     judge(Level::Set, bad.is_empty(), Verdict::Warn, said)
 }
 

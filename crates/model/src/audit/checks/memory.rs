@@ -22,9 +22,11 @@ pub(super) const CHECKS: &[Check] = &[
         set_boot: "transparent_hugepage=never",
         undo: "echo always > the same file",
         source: "ducked-tails, Table I; tuned network-latency",
-        evaluate: |f| file(f, "/sys/kernel/mm/transparent_hugepage/enabled", Verdict::Warn, |text| {
-            matches!(chosen(text), "never" | "madvise")
-        }),
+        evaluate: |f| {
+            file(f, "/sys/kernel/mm/transparent_hugepage/enabled", Verdict::Warn, |text| {
+                matches!(chosen(text), "never" | "madvise")
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -54,7 +56,9 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "echo 2 > /sys/kernel/mm/ksm/run, later 0; systemctl disable --now ksm ksmtuned",
         undo: "echo 1 > the same file",
         source: "ducked-tails; tuned cpu-partitioning",
-        evaluate: |f| file(f, "/sys/kernel/mm/ksm/run", Verdict::Fail, |text| matches!(text, "0" | "2")),
+        evaluate: |f| {
+            file(f, "/sys/kernel/mm/ksm/run", Verdict::Fail, |text| matches!(text, "0" | "2"))
+        },
         ..Check::BLANK
     },
     Check {
@@ -120,7 +124,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Huge pages on the node of the interface",
         importance: Importance::Medium,
         why: "Packet buffers in small pages miss the TLB; from another node's memory each access takes twice as long.",
-        read_from: &["/sys/devices/system/node/node#/hugepages/*/nr_hugepages", "/sys/class/net/*/device/numa_node"],
+        read_from: &[
+            "/sys/devices/system/node/node#/hugepages/*/nr_hugepages",
+            "/sys/class/net/*/device/numa_node",
+        ],
         wanted: "some on the node of {nic}",
         cost: "memory that nothing else can use",
         set_now: "echo 1024 > /sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
@@ -193,13 +200,19 @@ fn swap(f: &Facts<'_>) -> Answer {
     let Some(text) = f.optional("/proc/swaps")? else {
         return not_applicable("this kernel cannot swap");
     };
-    let areas: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    let areas: Vec<&str> =
+        text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     if areas.is_empty() {
         return judge(Level::Set, true, Verdict::Warn, "no swap");
     }
     let swappiness = f.text("/proc/sys/vm/swappiness")?;
     let good = at_most(10)(&swappiness);
-    judge(Level::Set, good, Verdict::Warn, format!("swap on {}, swappiness {swappiness}", few(&areas)))
+    judge(
+        Level::Set,
+        good,
+        Verdict::Warn,
+        format!("swap on {}, swappiness {swappiness}", few(&areas)),
+    )
 }
 
 fn huge_pages(f: &Facts<'_>) -> Answer {
@@ -240,5 +253,10 @@ fn write_back(f: &Facts<'_>) -> Answer {
     let interval = f.text("/proc/sys/vm/dirty_writeback_centisecs")?;
     let laptop = f.optional("/proc/sys/vm/laptop_mode")?.unwrap_or_else(|| "0".to_owned());
     let good = (interval == "0" || at_least(500)(&interval)) && laptop == "0";
-    judge(Level::Set, good, Verdict::Warn, format!("every {interval} hundredths of a second, laptop_mode {laptop}"))
+    judge(
+        Level::Set,
+        good,
+        Verdict::Warn,
+        format!("every {interval} hundredths of a second, laptop_mode {laptop}"),
+    )
 }

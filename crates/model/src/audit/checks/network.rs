@@ -157,24 +157,38 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A number that `ethtool` tells; `None` where the driver has no such setting.
-fn setting(f: &Facts<'_>, nic: &str, what: &str, key: &str) -> Result<Option<u64>, crate::host::Unread> {
+fn setting(
+    f: &Facts<'_>,
+    nic: &str,
+    what: &str,
+    key: &str,
+) -> Result<Option<u64>, crate::host::Unread> {
     Ok(ethtool(f, nic, what, key)?.and_then(|text| text.parse().ok()))
 }
 
 fn coalescing(f: &Facts<'_>, nic: &str) -> Answer {
     let adaptive = ethtool(f, nic, "coalesce", "adaptive-rx")?;
     let wait = setting(f, nic, "coalesce", "rx-usecs")?;
-    if f.intent().workload == Workload::Poll && f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?.is_none() {
+    if f.intent().workload == Workload::Poll
+        && f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?.is_none()
+    {
         return not_applicable("polled by a program, no interrupts");
     }
     let Some(wait) = wait else { return not_applicable("the driver cannot coalesce") };
     let adapts = adaptive.as_deref() == Some("on");
     let said = format!("adaptive-rx {}, rx-usecs {wait}", adaptive.as_deref().unwrap_or("unknown"));
-    judge(Level::Set, !adapts && wait <= 3, if adapts || wait > 10 { Verdict::Fail } else { Verdict::Warn }, said)
+    judge(
+        Level::Set,
+        !adapts && wait <= 3,
+        if adapts || wait > 10 { Verdict::Fail } else { Verdict::Warn },
+        said,
+    )
 }
 
 fn rings(f: &Facts<'_>, nic: &str) -> Answer {
-    let Some(length) = setting(f, nic, "rings", "rx")? else { return not_applicable("the driver has no rings to set") };
+    let Some(length) = setting(f, nic, "rings", "rx")? else {
+        return not_applicable("the driver has no rings to set");
+    };
     let most = setting(f, nic, "rings", "rx-max")?.unwrap_or(length);
     judge(Level::Set, length <= 1024, Verdict::Warn, format!("rx ring {length} of at most {most}"))
 }
@@ -192,12 +206,17 @@ fn gathering(f: &Facts<'_>, nic: &str) -> Answer {
     if !known {
         return not_applicable("the driver names no such features");
     }
-    let said = if on.is_empty() { "nothing gathers packets".to_owned() } else { format!("on: {}", on.join(", ")) };
+    let said = if on.is_empty() {
+        "nothing gathers packets".to_owned()
+    } else {
+        format!("on: {}", on.join(", "))
+    };
     judge(Level::Set, on.is_empty(), Verdict::Warn, said)
 }
 
 fn queues(f: &Facts<'_>, nic: &str) -> Answer {
-    let count = setting(f, nic, "channels", "combined")?.unwrap_or(0) + setting(f, nic, "channels", "rx")?.unwrap_or(0);
+    let count = setting(f, nic, "channels", "combined")?.unwrap_or(0)
+        + setting(f, nic, "channels", "rx")?.unwrap_or(0);
     if count == 0 {
         return not_applicable("the driver does not tell its queues");
     }
@@ -215,20 +234,34 @@ fn indirection(f: &Facts<'_>, nic: &str) -> Answer {
         return not_applicable("the driver has no indirection table");
     };
     let used = text.split_whitespace().count() as u64;
-    let count = setting(f, nic, "channels", "combined")?.unwrap_or(0) + setting(f, nic, "channels", "rx")?.unwrap_or(0);
-    judge(Level::Set, count == 0 || used <= count, Verdict::Warn, format!("queues {text} of {count}"))
+    let count = setting(f, nic, "channels", "combined")?.unwrap_or(0)
+        + setting(f, nic, "channels", "rx")?.unwrap_or(0);
+    judge(
+        Level::Set,
+        count == 0 || used <= count,
+        Verdict::Warn,
+        format!("queues {text} of {count}"),
+    )
 }
 
 fn steering(f: &Facts<'_>, nic: &str) -> Answer {
     match ethtool(f, nic, "features", "rx-ntuple-filter")? {
         None => not_applicable("the driver does not know ntuple filters"),
-        Some(state) if state.contains("fixed") && state.starts_with("off") => not_applicable("the interface cannot steer"),
-        Some(state) => judge(Level::Set, state.starts_with("on"), Verdict::Warn, format!("rx-ntuple-filter {state}")),
+        Some(state) if state.contains("fixed") && state.starts_with("off") => {
+            not_applicable("the interface cannot steer")
+        }
+        Some(state) => judge(
+            Level::Set,
+            state.starts_with("on"),
+            Verdict::Warn,
+            format!("rx-ntuple-filter {state}"),
+        ),
     }
 }
 
 fn pause(f: &Facts<'_>, nic: &str) -> Answer {
-    let (Some(rx), Some(tx)) = (ethtool(f, nic, "pause", "rx")?, ethtool(f, nic, "pause", "tx")?) else {
+    let (Some(rx), Some(tx)) = (ethtool(f, nic, "pause", "rx")?, ethtool(f, nic, "pause", "tx")?)
+    else {
         return not_applicable("the driver knows no pause frames");
     };
     judge(Level::Set, rx == "off" && tx == "off", Verdict::Warn, format!("rx {rx}, tx {tx}"))
@@ -237,7 +270,12 @@ fn pause(f: &Facts<'_>, nic: &str) -> Answer {
 fn energy(f: &Facts<'_>, nic: &str) -> Answer {
     match ethtool(f, nic, "eee", "enabled")? {
         None => not_applicable("the interface does not know it"),
-        Some(state) => judge(Level::Set, state == "off", Verdict::Fail, format!("energy-efficient Ethernet {state}")),
+        Some(state) => judge(
+            Level::Set,
+            state == "off",
+            Verdict::Fail,
+            format!("energy-efficient Ethernet {state}"),
+        ),
     }
 }
 
@@ -259,7 +297,11 @@ fn stamping(f: &Facts<'_>, nic: &str) -> Answer {
 fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     let mut known = Vec::new();
     for key in ["driver", "version", "firmware"] {
-        known.extend(ethtool(f, nic, "driver", key)?.filter(|text| !text.is_empty()).map(|text| format!("{key} {text}")));
+        known.extend(
+            ethtool(f, nic, "driver", key)?
+                .filter(|text| !text.is_empty())
+                .map(|text| format!("{key} {text}")),
+        );
     }
     if known.is_empty() {
         return not_applicable("the driver tells nothing");

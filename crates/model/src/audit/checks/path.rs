@@ -45,7 +45,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "The interface has its full PCI Express link",
         importance: Importance::Medium,
         why: "In the wrong slot, or trained down after an error, a card has half of its lanes.",
-        read_from: &["/sys/class/net/*/device/current_link_speed", "/sys/class/net/*/device/max_link_speed"],
+        read_from: &[
+            "/sys/class/net/*/device/current_link_speed",
+            "/sys/class/net/*/device/max_link_speed",
+        ],
         wanted: "current speed and width are the highest",
         set_boot: "another slot, firmware settings, a cleaned connector",
         undo: "",
@@ -108,7 +111,10 @@ fn shaping(f: &Facts<'_>) -> Answer {
             continue;
         }
         found.push(format!("{nic} {kind}"));
-        if !matches!(*kind, "noqueue" | "mq" | "pfifo_fast" | "pfifo" | "bfifo" | "ingress" | "clsact" | "multiq") {
+        if !matches!(
+            *kind,
+            "noqueue" | "mq" | "pfifo_fast" | "pfifo" | "bfifo" | "ingress" | "clsact" | "multiq"
+        ) {
             bad.push(format!("{nic} {kind}"));
         }
     }
@@ -117,7 +123,8 @@ fn shaping(f: &Facts<'_>) -> Answer {
     }
     bad.sort();
     bad.dedup();
-    let said = if bad.is_empty() { few(&found) } else { format!("holds packets back: {}", few(&bad)) };
+    let said =
+        if bad.is_empty() { few(&found) } else { format!("holds packets back: {}", few(&bad)) };
     judge(Level::Set, bad.is_empty(), Verdict::Warn, said)
 }
 
@@ -150,7 +157,12 @@ fn link(f: &Facts<'_>, nic: &str) -> Answer {
     if known.is_empty() {
         return not_applicable("it is no PCI Express device");
     }
-    judge(Level::Set, low.is_empty(), Verdict::Warn, few(if low.is_empty() { &known } else { &low }))
+    judge(
+        Level::Set,
+        low.is_empty(),
+        Verdict::Warn,
+        few(if low.is_empty() { &known } else { &low }),
+    )
 }
 
 fn listeners(f: &Facts<'_>) -> Answer {

@@ -13,7 +13,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Who sets frequencies is known",
         importance: Importance::Low,
         why: "intel_pstate and amd_pstate in active mode let the hardware choose; intel_pstate=disable falls back to acpi-cpufreq or to nothing.",
-        read_from: &["/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver", "/sys/devices/system/cpu/intel_pstate/status"],
+        read_from: &[
+            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_driver",
+            "/sys/devices/system/cpu/intel_pstate/status",
+        ],
         wanted: "a driver with the governor performance (PWR-008)",
         set_boot: "intel_pstate=active or amd_pstate=active",
         undo: "put the old word back",
@@ -33,7 +36,14 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "cpupower frequency-set -g performance",
         undo: "cpupower frequency-set -g with the old governor",
         source: "reflector study, section 4; tuned latency-performance",
-        evaluate: |f| per_cpu(f, "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", Verdict::Fail, |text| text == "performance"),
+        evaluate: |f| {
+            per_cpu(
+                f,
+                "/sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor",
+                Verdict::Fail,
+                |text| text == "performance",
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -41,7 +51,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Frequencies do not change",
         importance: Importance::Medium,
         why: "A change of frequency stops the core for 10 µs and more; between the lowest and the highest lies a factor of three.",
-        read_from: &["/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq", "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq"],
+        read_from: &[
+            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_min_freq",
+            "/sys/devices/system/cpu/cpu#/cpufreq/scaling_max_freq",
+        ],
         wanted: "lowest and highest allowed frequency are the same",
         cost: "power and heat",
         set_now: "cpupower -c {iso} frequency-set -d F -u F",
@@ -73,7 +86,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Turbo is a decision",
         importance: Importance::Low,
         why: "On gives the best median, off the least jitter: turbo comes and goes with what the other cores do.",
-        read_from: &["/sys/devices/system/cpu/intel_pstate/no_turbo", "/sys/devices/system/cpu/cpufreq/boost"],
+        read_from: &[
+            "/sys/devices/system/cpu/intel_pstate/no_turbo",
+            "/sys/devices/system/cpu/cpufreq/boost",
+        ],
         wanted: "off for the least jitter; measure both",
         cost: "a third of the speed",
         set_now: "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo (AMD: echo 0 > .../cpufreq/boost)",
@@ -88,7 +104,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "The mesh and last-level cache keep their frequency",
         importance: Importance::Medium,
         why: "What is between the cores has a frequency of its own; when it falls, each miss of the second-level cache takes longer.",
-        read_from: &["/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz", "/sys/devices/system/cpu/intel_uncore_frequency/*/max_freq_khz"],
+        read_from: &[
+            "/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz",
+            "/sys/devices/system/cpu/intel_uncore_frequency/*/max_freq_khz",
+        ],
         wanted: "lowest and highest are the same",
         cost: "power and heat",
         set_now: "write max_freq_khz to min_freq_khz in each folder",
@@ -124,7 +143,16 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "echo auto > the same file",
         source: "Documentation/power/runtime_pm.rst",
         needs: &[Need::Nic],
-        evaluate: |f| per_nic(f, |f, nic| file(f, &format!("/sys/class/net/{nic}/device/power/control"), Verdict::Warn, |text| text == "on")),
+        evaluate: |f| {
+            per_nic(f, |f, nic| {
+                file(
+                    f,
+                    &format!("/sys/class/net/{nic}/device/power/control"),
+                    Verdict::Warn,
+                    |text| text == "on",
+                )
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -160,10 +188,17 @@ fn driver(f: &Facts<'_>) -> Answer {
     let drivers = cpu_values(f, &format!("{CPU}/cpu{{}}/cpufreq/scaling_driver"))?;
     if drivers.is_empty() {
         f.cpus(&format!("{CPU}/online"))?;
-        return judge(Level::Set, false, Verdict::Warn, "no driver sets frequencies: the firmware does");
+        return judge(
+            Level::Set,
+            false,
+            Verdict::Warn,
+            "no driver sets frequencies: the firmware does",
+        );
     }
     let names: Vec<&String> = drivers.keys().collect();
-    let mode = f.optional(&format!("{CPU}/intel_pstate/status"))?.or(f.optional(&format!("{CPU}/amd_pstate/status"))?);
+    let mode = f
+        .optional(&format!("{CPU}/intel_pstate/status"))?
+        .or(f.optional(&format!("{CPU}/amd_pstate/status"))?);
     let said = format!("driver {}, {}", few(&names), mode.as_deref().unwrap_or("no mode"));
     judge(Level::Set, drivers.len() == 1, Verdict::Warn, said)
 }
@@ -183,7 +218,11 @@ fn fixed_frequency(f: &Facts<'_>) -> Answer {
             }
         }
     }
-    let said = if moving.is_empty() { "lowest and highest frequency are the same".to_owned() } else { few(&moving) };
+    let said = if moving.is_empty() {
+        "lowest and highest frequency are the same".to_owned()
+    } else {
+        few(&moving)
+    };
     judge(Level::Set, moving.is_empty(), Verdict::Warn, said)
 }
 
@@ -195,8 +234,17 @@ fn preference(f: &Facts<'_>) -> Answer {
     }
     let mut bad = Vec::new();
     // 0 is the number behind performance.
-    bad.extend(wanted.iter().filter(|(text, _)| !matches!(text.as_str(), "performance" | "0")).map(|(text, cpus)| format!("preference of CPUs {cpus} is {text}")));
-    bad.extend(bias.iter().filter(|(text, _)| *text != "0").map(|(text, cpus)| format!("bias of CPUs {cpus} is {text}")));
+    bad.extend(
+        wanted
+            .iter()
+            .filter(|(text, _)| !matches!(text.as_str(), "performance" | "0"))
+            .map(|(text, cpus)| format!("preference of CPUs {cpus} is {text}")),
+    );
+    bad.extend(
+        bias.iter()
+            .filter(|(text, _)| *text != "0")
+            .map(|(text, cpus)| format!("bias of CPUs {cpus} is {text}")),
+    );
     let said = if bad.is_empty() { "performance".to_owned() } else { few(&bad) };
     judge(Level::Set, bad.is_empty(), Verdict::Warn, said)
 }
@@ -208,7 +256,9 @@ fn turbo(f: &Facts<'_>) -> Answer {
     };
     match on {
         None => not_applicable("neither no_turbo nor boost: the firmware decides"),
-        Some(on) => judge(Level::Set, !on, Verdict::Warn, if on { "turbo is on" } else { "turbo is off" }),
+        Some(on) => {
+            judge(Level::Set, !on, Verdict::Warn, if on { "turbo is on" } else { "turbo is off" })
+        }
     }
 }
 
@@ -231,9 +281,16 @@ fn uncore(f: &Facts<'_>) -> Answer {
 
 fn aspm(f: &Facts<'_>) -> Answer {
     if f.boot()?.last("pcie_aspm") == Some("off") {
-        return judge(Level::Asked, true, Verdict::Warn, "pcie_aspm=off: links are as the firmware set them");
+        return judge(
+            Level::Asked,
+            true,
+            Verdict::Warn,
+            "pcie_aspm=off: links are as the firmware set them",
+        );
     }
-    file(f, "/sys/module/pcie_aspm/parameters/policy", Verdict::Warn, |text| chosen(text) == "performance")
+    file(f, "/sys/module/pcie_aspm/parameters/policy", Verdict::Warn, |text| {
+        chosen(text) == "performance"
+    })
 }
 
 fn owners(f: &Facts<'_>) -> Answer {

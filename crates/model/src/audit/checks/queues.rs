@@ -163,7 +163,8 @@ fn sending(f: &Facts<'_>, nic: &str) -> Answer {
 }
 
 fn busy_poll(f: &Facts<'_>) -> Answer {
-    let ask = |key| sysctl(f, key, Verdict::Warn, |text| text.parse::<u32>().is_ok_and(|us| us > 0));
+    let ask =
+        |key| sysctl(f, key, Verdict::Warn, |text| text.parse::<u32>().is_ok_and(|us| us > 0));
     Ok(worst(vec![ask("net.core.busy_read")?, ask("net.core.busy_poll")?]))
 }
 
@@ -197,10 +198,13 @@ fn threaded(f: &Facts<'_>, nic: &str) -> Answer {
     let loose: Vec<String> = f
         .tasks()?
         .iter()
-        .filter(|task| task.name.starts_with(&start) && !task.allowed.intersection(f.iso()).is_empty())
+        .filter(|task| {
+            task.name.starts_with(&start) && !task.allowed.intersection(f.iso()).is_empty()
+        })
         .map(|task| format!("{} may use {}", task.name, task.allowed))
         .collect();
-    let said = if loose.is_empty() { "on, and its threads are elsewhere".to_owned() } else { few(&loose) };
+    let said =
+        if loose.is_empty() { "on, and its threads are elsewhere".to_owned() } else { few(&loose) };
     judge(Level::Set, loose.is_empty(), Verdict::Warn, said)
 }
 

@@ -1,7 +1,7 @@
 //! ISO, second part: RCU.
 
 use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicable, unknown};
-use super::super::ask::{file, few, or_none};
+use super::super::ask::{few, file, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
 use super::super::intent::numbers;
@@ -67,9 +67,14 @@ pub(super) const CHECKS: &[Check] = &[
         source: "tuned network-latency",
         since: Some((6, 11)),
         needs: ISOLATED,
-        evaluate: |f| file(f, "/sys/module/rcutree/parameters/nohz_full_patience_delay", Verdict::Warn, |text| {
-            text.parse::<i64>().is_ok_and(|delay| delay > 0)
-        }),
+        evaluate: |f| {
+            file(
+                f,
+                "/sys/module/rcutree/parameters/nohz_full_patience_delay",
+                Verdict::Warn,
+                |text| text.parse::<i64>().is_ok_and(|delay| delay > 0),
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -77,7 +82,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "No expedited grace periods after boot",
         importance: Importance::Medium,
         why: "An expedited grace period interrupts every CPU, isolated ones too.",
-        read_from: &["/sys/kernel/rcu_normal", "/sys/module/rcupdate/parameters/rcu_normal_after_boot"],
+        read_from: &[
+            "/sys/kernel/rcu_normal",
+            "/sys/module/rcupdate/parameters/rcu_normal_after_boot",
+        ],
         wanted: "1 in either file",
         cost: "what waits for grace periods waits longer",
         set_now: "echo 1 > /sys/kernel/rcu_normal",
@@ -121,7 +129,9 @@ fn offloaded(f: &Facts<'_>) -> Answer {
     let missing = f.iso().minus(&set);
     let said = match missing.is_empty() {
         true => format!("RCU callbacks of CPUs {set} are offloaded"),
-        false => format!("CPUs {missing} run RCU callbacks themselves (offloaded: {})", or_none(&set)),
+        false => {
+            format!("CPUs {missing} run RCU callbacks themselves (offloaded: {})", or_none(&set))
+        }
     };
     let verdict = if missing.is_empty() { Verdict::Ok } else { Verdict::Fail };
     Ok(Finding::new(verdict, Level::Set, said).because(LOG, &format!("{TEXT} {list}")))
@@ -134,7 +144,8 @@ fn threads(f: &Facts<'_>) -> Answer {
         return not_applicable("no rcuo thread: callbacks are not offloaded (ISO-006)");
     }
     let there = all.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
-    let names: Vec<String> = there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
+    let names: Vec<String> =
+        there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
     let said = match names.is_empty() {
         true => format!("{} threads keep to housekeeping CPUs", all.len()),
         false => few(&names),
@@ -148,7 +159,12 @@ fn polling(f: &Facts<'_>) -> Answer {
         return judge(Level::Asked, true, Verdict::Warn, "rcu_nocb_poll is in the line");
     }
     if line.words().iter().any(|word| word.name.starts_with("rcu_nocbs_")) {
-        return judge(Level::Asked, false, Verdict::Warn, "the line has a mistyped rcu_nocb_poll (BOOT-002)");
+        return judge(
+            Level::Asked,
+            false,
+            Verdict::Warn,
+            "the line has a mistyped rcu_nocb_poll (BOOT-002)",
+        );
     }
     not_applicable("not asked for: only CPUs that often enter the kernel gain by it")
 }
@@ -156,7 +172,12 @@ fn polling(f: &Facts<'_>) -> Answer {
 fn normal_grace_periods(f: &Facts<'_>) -> Answer {
     let files = ["/sys/kernel/rcu_normal", "/sys/module/rcupdate/parameters/rcu_normal_after_boot"];
     if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
-        return judge(Level::Set, true, Verdict::Warn, "a real-time kernel expedites nothing after boot");
+        return judge(
+            Level::Set,
+            true,
+            Verdict::Warn,
+            "a real-time kernel expedites nothing after boot",
+        );
     }
     let mut values = Vec::new();
     for path in files {
@@ -166,7 +187,8 @@ fn normal_grace_periods(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel has neither file");
     }
     let good = values.iter().any(|value| value == "1");
-    let said = if good { "grace periods are not expedited" } else { "grace periods may be expedited" };
+    let said =
+        if good { "grace periods are not expedited" } else { "grace periods may be expedited" };
     judge(Level::Set, good, Verdict::Warn, said)
 }
 

@@ -92,7 +92,9 @@ pub(super) const CHECKS: &[Check] = &[
         set_boot: "noautogroup",
         undo: "sysctl -w kernel.sched_autogroup_enabled=1",
         source: "sched(7); AWS trading benchmark",
-        evaluate: |f| sysctl(f, "kernel.sched_autogroup_enabled", Verdict::Warn, |text| text == "0"),
+        evaluate: |f| {
+            sysctl(f, "kernel.sched_autogroup_enabled", Verdict::Warn, |text| text == "0")
+        },
         ..Check::BLANK
     },
     Check {
@@ -100,7 +102,11 @@ pub(super) const CHECKS: &[Check] = &[
         title: "No accounting at each switch of threads",
         importance: Importance::Low,
         why: "Scheduler statistics, delay accounting and pressure information add work to each switch and each wake-up.",
-        read_from: &["/proc/sys/kernel/sched_schedstats", "/proc/sys/kernel/task_delayacct", "/proc/pressure/cpu"],
+        read_from: &[
+            "/proc/sys/kernel/sched_schedstats",
+            "/proc/sys/kernel/task_delayacct",
+            "/proc/pressure/cpu",
+        ],
         wanted: "all off",
         cost: "iotop, pressure-based services and some monitoring lose their numbers",
         set_now: "sysctl -w kernel.sched_schedstats=0 kernel.task_delayacct=0",
@@ -115,7 +121,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "The scheduler's constants are the kernel's own",
         importance: Importance::Low,
         why: "Values from old guides (migration cost, granularity) moved and changed their meaning twice; on isolated CPUs they do nothing.",
-        read_from: &["/sys/kernel/debug/sched/migration_cost_ns", "/sys/kernel/debug/sched/nr_migrate"],
+        read_from: &[
+            "/sys/kernel/debug/sched/migration_cost_ns",
+            "/sys/kernel/debug/sched/nr_migrate",
+        ],
         wanted: "migration_cost_ns 500000, nr_migrate 32 (8 on real-time kernels)",
         set_now: "write the default into the file below /sys/kernel/debug/sched/",
         undo: "write the old value",
@@ -128,7 +137,11 @@ pub(super) const CHECKS: &[Check] = &[
         title: "The preemption model fits the work",
         importance: Importance::Medium,
         why: "A polling thread alone on its CPU needs no preemption; many threads with deadlines gain by a real-time kernel.",
-        read_from: &["/sys/kernel/debug/sched/preempt", "/sys/kernel/realtime", "/proc/sys/kernel/version"],
+        read_from: &[
+            "/sys/kernel/debug/sched/preempt",
+            "/sys/kernel/realtime",
+            "/proc/sys/kernel/version",
+        ],
         wanted: "known; none or voluntary for polling, real-time for many threads",
         set_boot: "preempt=none, or a real-time kernel",
         undo: "reboot with the old word",
@@ -160,10 +173,22 @@ fn throttling(f: &Facts<'_>) -> Answer {
             Level::Set,
             false,
             Verdict::Warn,
-            format!("{runtime} of 1000000 µs: no real-time thread runs now, one that polls would be throttled"),
+            format!(
+                "{runtime} of 1000000 µs: no real-time thread runs now, one that polls would be throttled"
+            ),
         ),
-        true => judge(Level::Set, true, Verdict::Warn, format!("{runtime} µs, and no real-time thread to throttle")),
-        false => judge(Level::Set, false, Verdict::Fail, format!("{runtime} of 1000000 µs for {}", few(&threads))),
+        true => judge(
+            Level::Set,
+            true,
+            Verdict::Warn,
+            format!("{runtime} µs, and no real-time thread to throttle"),
+        ),
+        false => judge(
+            Level::Set,
+            false,
+            Verdict::Fail,
+            format!("{runtime} of 1000000 µs for {}", few(&threads)),
+        ),
     }
 }
 
@@ -206,7 +231,10 @@ fn runnable(f: &Facts<'_>) -> Answer {
     let mut counts = std::collections::BTreeMap::new();
     for line in text.lines() {
         if let Some(rest) = line.trim().strip_prefix("cpu#") {
-            cpu = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse::<u32>().ok());
+            cpu = rest
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|n| n.parse::<u32>().ok());
         } else if let (Some(number), Some((".nr_running", count))) =
             (cpu, line.split_once(':').map(|(name, count)| (name.trim(), count)))
             && let Ok(count) = count.trim().parse::<u32>()
@@ -218,13 +246,21 @@ fn runnable(f: &Facts<'_>) -> Answer {
     let mut busy = Vec::new();
     for cpu in f.iso().iter() {
         let Some(count) = counts.get(&cpu) else {
-            return Err(super::super::facts::broken(PATH, &format!("without cpu#{cpu}"), "a part for each CPU"));
+            return Err(super::super::facts::broken(
+                PATH,
+                &format!("without cpu#{cpu}"),
+                "a part for each CPU",
+            ));
         };
         if *count > 1 {
             busy.push(format!("CPU {cpu}: {count}"));
         }
     }
-    let said = if busy.is_empty() { "at most one each".to_owned() } else { format!("runnable threads, {}", few(&busy)) };
+    let said = if busy.is_empty() {
+        "at most one each".to_owned()
+    } else {
+        format!("runnable threads, {}", few(&busy))
+    };
     judge(Level::Seen, busy.is_empty(), Verdict::Fail, said)
 }
 
@@ -264,11 +300,17 @@ fn constants(f: &Facts<'_>) -> Answer {
 fn preemption(f: &Facts<'_>) -> Answer {
     if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
         let polls = f.intent().workload == Workload::Poll;
-        let said = if polls { "real-time kernel: a lone polling thread is faster without" } else { "real-time kernel" };
+        let said = if polls {
+            "real-time kernel: a lone polling thread is faster without"
+        } else {
+            "real-time kernel"
+        };
         return judge(Level::Set, !polls, Verdict::Warn, said);
     }
     let version = f.text("/proc/sys/kernel/version")?;
-    let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"].into_iter().find(|name| version.contains(name));
+    let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
+        .into_iter()
+        .find(|name| version.contains(name));
     let model = match built {
         Some("PREEMPT_DYNAMIC") => {
             let text = f.text("/sys/kernel/debug/sched/preempt")?;

@@ -116,7 +116,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Which of some programs run.
-fn running(f: &Facts<'_>, names: &[&'static str]) -> Result<Vec<&'static str>, crate::host::Unread> {
+fn running(
+    f: &Facts<'_>,
+    names: &[&'static str],
+) -> Result<Vec<&'static str>, crate::host::Unread> {
     let mut found = Vec::new();
     for name in names {
         if f.runs(name)? {
@@ -127,7 +130,11 @@ fn running(f: &Facts<'_>, names: &[&'static str]) -> Result<Vec<&'static str>, c
 }
 
 fn jobs(f: &Facts<'_>) -> Answer {
-    let mut found: Vec<String> = running(f, &["cron", "crond", "anacron", "atd", "unattended-upgr"])?.into_iter().map(str::to_owned).collect();
+    let mut found: Vec<String> =
+        running(f, &["cron", "crond", "anacron", "atd", "unattended-upgr"])?
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
     // Without systemd there are no timers of systemd.
     if let Some(timers) = f.optional(TIMERS)? {
         found.extend(timers.lines().filter(|line| !line.is_empty()).map(str::to_owned));
@@ -137,9 +144,26 @@ fn jobs(f: &Facts<'_>) -> Answer {
 }
 
 fn monitoring(f: &Facts<'_>) -> Answer {
-    let names = ["telegraf", "rezolus", "netdata", "pcm", "pcm-sensor-serv", "turbostat", "intel_lpmd", "perf", "node_exporter", "powertop", "sadc", "pmdaperfevent"];
+    let names = [
+        "telegraf",
+        "rezolus",
+        "netdata",
+        "pcm",
+        "pcm-sensor-serv",
+        "turbostat",
+        "intel_lpmd",
+        "perf",
+        "node_exporter",
+        "powertop",
+        "sadc",
+        "pmdaperfevent",
+    ];
     let found = running(f, &names)?;
-    let said = if found.is_empty() { "none of the known ones runs".to_owned() } else { format!("running: {}", few(&found)) };
+    let said = if found.is_empty() {
+        "none of the known ones runs".to_owned()
+    } else {
+        format!("running: {}", few(&found))
+    };
     judge(Level::Seen, found.is_empty(), Verdict::Warn, said)
 }
 
@@ -164,9 +188,11 @@ fn tracing(f: &Facts<'_>) -> Answer {
 }
 
 fn tuners(f: &Facts<'_>) -> Answer {
-    let found = running(f, &["tuned", "bpftune", "stalld", "irqbalance", "rt-conf", "ksmtuned", "numad"])?;
+    let found =
+        running(f, &["tuned", "bpftune", "stalld", "irqbalance", "rt-conf", "ksmtuned", "numad"])?;
     let others: Vec<&str> = found.iter().copied().filter(|name| *name != "irqbalance").collect();
-    let said = if found.is_empty() { "none".to_owned() } else { format!("running: {}", few(&found)) };
+    let said =
+        if found.is_empty() { "none".to_owned() } else { format!("running: {}", few(&found)) };
     judge(Level::Seen, others.is_empty(), Verdict::Warn, said)
 }
 
@@ -179,21 +205,36 @@ fn quotas(f: &Facts<'_>) -> Answer {
     let limited: Vec<String> = groups
         .iter()
         .filter(|(_, text)| !text.starts_with("max"))
-        .map(|(path, text)| format!("{}: {text}", path.trim_start_matches("/sys/fs/cgroup/").trim_end_matches("/cpu.max")))
+        .map(|(path, text)| {
+            format!(
+                "{}: {text}",
+                path.trim_start_matches("/sys/fs/cgroup/").trim_end_matches("/cpu.max")
+            )
+        })
         .collect();
-    let said = if limited.is_empty() { format!("none of {} groups is limited", groups.len()) } else { few(&limited) };
+    let said = if limited.is_empty() {
+        format!("none of {} groups is limited", groups.len())
+    } else {
+        few(&limited)
+    };
     judge(Level::Set, limited.is_empty(), Verdict::Warn, said)
 }
 
 /// Which options the kernel was built with.
 fn has(config: &str, option: &str) -> bool {
-    config.lines().any(|line| line.strip_prefix("CONFIG_").and_then(|rest| rest.strip_prefix(option)) == Some("=y"))
+    config.lines().any(|line| {
+        line.strip_prefix("CONFIG_").and_then(|rest| rest.strip_prefix(option)) == Some("=y")
+    })
 }
 
 fn plain(f: &Facts<'_>) -> Answer {
     let tainted = f.text("/proc/sys/kernel/tainted")?;
     let config = f.text(CONFIG)?;
-    let slow: Vec<&str> = ["PROVE_LOCKING", "KASAN", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "KCSAN", "DEBUG_OBJECTS"].into_iter().filter(|option| has(&config, option)).collect();
+    let slow: Vec<&str> =
+        ["PROVE_LOCKING", "KASAN", "DEBUG_PAGEALLOC_ENABLE_DEFAULT", "KCSAN", "DEBUG_OBJECTS"]
+            .into_iter()
+            .filter(|option| has(&config, option))
+            .collect();
     let mut said = format!("tainted: {tainted}");
     if !slow.is_empty() {
         said += &format!("; built with {}", slow.join(", "));
@@ -204,8 +245,15 @@ fn plain(f: &Facts<'_>) -> Answer {
 
 fn built(f: &Facts<'_>) -> Answer {
     let config = f.text(CONFIG)?;
-    let missing: Vec<&str> = ["NO_HZ_FULL", "RCU_NOCB_CPU", "CPU_ISOLATION", "CPUSETS"].into_iter().filter(|option| !has(&config, option)).collect();
-    let said = if missing.is_empty() { "all four are built in".to_owned() } else { format!("not built in: {}", missing.join(", ")) };
+    let missing: Vec<&str> = ["NO_HZ_FULL", "RCU_NOCB_CPU", "CPU_ISOLATION", "CPUSETS"]
+        .into_iter()
+        .filter(|option| !has(&config, option))
+        .collect();
+    let said = if missing.is_empty() {
+        "all four are built in".to_owned()
+    } else {
+        format!("not built in: {}", missing.join(", "))
+    };
     judge(Level::Set, missing.is_empty(), Verdict::Fail, said)
 }
 
@@ -213,7 +261,11 @@ fn accounting(f: &Facts<'_>) -> Answer {
     let config = f.text(CONFIG)?;
     let line = f.boot()?;
     let quiet = line.all("tsc").any(|word| word.value.as_deref() == Some("noirqtime"));
-    let mut on: Vec<&str> = ["CONTEXT_TRACKING_FORCE", "CONTEXT_TRACKING_USER_FORCE", "DEBUG_PREEMPT"].into_iter().filter(|option| has(&config, option)).collect();
+    let mut on: Vec<&str> =
+        ["CONTEXT_TRACKING_FORCE", "CONTEXT_TRACKING_USER_FORCE", "DEBUG_PREEMPT"]
+            .into_iter()
+            .filter(|option| has(&config, option))
+            .collect();
     if has(&config, "IRQ_TIME_ACCOUNTING") && !quiet {
         on.push("IRQ_TIME_ACCOUNTING");
     }

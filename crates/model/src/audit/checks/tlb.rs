@@ -34,7 +34,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "ducked-tails, section III; low-latency guides",
         needs: ISOLATED,
-        evaluate: |_| unknown("the mappings of other programs are not read: they name its files; look at /proc/PID/maps of the workload for rw-s lines"),
+        evaluate: |_| {
+            unknown(
+                "the mappings of other programs are not read: they name its files; look at /proc/PID/maps of the workload for rw-s lines",
+            )
+        },
         ..Check::BLANK
     },
     Check {
@@ -97,9 +101,10 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn locked(f: &Facts<'_>) -> Answer {
     let online = f.cpus("/sys/devices/system/cpu/online")?;
-    let pinned = f.tasks()?.iter().filter(|task| {
-        !task.kernel && task.allowed != online && task.allowed.is_subset(f.iso())
-    });
+    let pinned = f
+        .tasks()?
+        .iter()
+        .filter(|task| !task.kernel && task.allowed != online && task.allowed.is_subset(f.iso()));
     let pids: std::collections::BTreeMap<u32, &str> =
         pinned.map(|task| (task.pid, task.name.as_str())).collect();
     if pids.is_empty() {

@@ -36,7 +36,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "remove the word and reboot",
         source: "tuned cpu-partitioning and realtime-virtual-host",
         needs: HOST,
-        evaluate: |f| file(f, "/sys/module/kvm/parameters/kvmclock_periodic_sync", Verdict::Warn, |text| text == "N"),
+        evaluate: |f| {
+            file(f, "/sys/module/kvm/parameters/kvmclock_periodic_sync", Verdict::Warn, |text| {
+                text == "N"
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -44,7 +48,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "A guest that waits for a lock is not taken out",
         importance: Importance::Medium,
         why: "Hardware that sees a loop of PAUSE leaves the guest so that another can run: with a CPU for each there is no other.",
-        read_from: &["/sys/module/kvm_intel/parameters/ple_gap", "/sys/module/kvm_amd/parameters/pause_filter_count"],
+        read_from: &[
+            "/sys/module/kvm_intel/parameters/ple_gap",
+            "/sys/module/kvm_amd/parameters/pause_filter_count",
+        ],
         wanted: "0",
         cost: "guests that share CPUs lose",
         set_boot: "kvm_intel.ple_gap=0",
@@ -66,7 +73,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "remove the word and reboot",
         source: "tuned realtime-virtual-host; hw-vuln/multihit.rst",
         needs: HOST,
-        evaluate: |f| file(f, "/sys/module/kvm/parameters/nx_huge_pages", Verdict::Warn, |text| matches!(text, "N" | "never" | "off")),
+        evaluate: |f| {
+            file(f, "/sys/module/kvm/parameters/nx_huge_pages", Verdict::Warn, |text| {
+                matches!(text, "N" | "never" | "off")
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -74,7 +85,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Who polls when a guest halts is a decision",
         importance: Importance::Low,
         why: "Polling in the host wastes what a guest that never halts does not need; polling in the guest saves the exit.",
-        read_from: &["/sys/module/kvm/parameters/halt_poll_ns", "/sys/devices/system/cpu/cpuidle/current_driver"],
+        read_from: &[
+            "/sys/module/kvm/parameters/halt_poll_ns",
+            "/sys/devices/system/cpu/cpuidle/current_driver",
+        ],
         wanted: "host: 0 for guests that poll; guest: the idle driver haltpoll",
         set_now: "echo 0 > /sys/module/kvm/parameters/halt_poll_ns",
         set_boot: "in the guest: cpuidle_haltpoll.force=1",
@@ -145,7 +159,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "The interface is handed to the guest",
         importance: Importance::High,
         why: "Through virtio each packet crosses the host's kernel; a virtual function goes straight to the guest.",
-        read_from: &["/sys/class/net/*/device/sriov_numvfs", "/sys/class/net/*/device/virtfn#/driver"],
+        read_from: &[
+            "/sys/class/net/*/device/sriov_numvfs",
+            "/sys/class/net/*/device/virtfn#/driver",
+        ],
         wanted: "virtual functions with the driver vfio-pci",
         cost: "no live migration",
         set_now: "echo 1 > /sys/class/net/{nic}/device/sriov_numvfs; driverctl set-override DEVICE vfio-pci",
@@ -175,7 +192,10 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Interrupts reach guests without an exit",
         importance: Importance::Medium,
         why: "With posted interrupts (Intel) or AVIC (AMD) the hardware delivers them.",
-        read_from: &["/sys/module/kvm_intel/parameters/enable_apicv", "/sys/module/kvm_amd/parameters/avic"],
+        read_from: &[
+            "/sys/module/kvm_intel/parameters/enable_apicv",
+            "/sys/module/kvm_amd/parameters/avic",
+        ],
         wanted: "Y",
         set_boot: "kvm_intel.enable_apicv=1 or kvm_amd.avic=1",
         undo: "remove the word and reboot",
@@ -195,7 +215,11 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "NFV host guide",
         needs: HOST,
-        evaluate: |_| unknown("counting exits needs tracing, which interrupts all CPUs: perf kvm stat record -a sleep 10, before or after a run"),
+        evaluate: |_| {
+            unknown(
+                "counting exits needs tracing, which interrupts all CPUs: perf kvm stat record -a sleep 10, before or after a run",
+            )
+        },
         ..Check::BLANK
     },
 ];
@@ -212,11 +236,17 @@ fn steal(f: &Facts<'_>) -> Answer {
         return not_applicable("this kernel does not count stolen time");
     };
     let stolen = after.saturating_sub(before) * 10;
-    judge(Level::Seen, stolen == 0, Verdict::Fail, format!("{stolen} ms stolen in {ms} ms, over all CPUs"))
+    judge(
+        Level::Seen,
+        stolen == 0,
+        Verdict::Fail,
+        format!("{stolen} ms stolen in {ms} ms, over all CPUs"),
+    )
 }
 
 fn pause_loops(f: &Facts<'_>) -> Answer {
-    let intel = file(f, "/sys/module/kvm_intel/parameters/ple_gap", Verdict::Warn, |text| text == "0")?;
+    let intel =
+        file(f, "/sys/module/kvm_intel/parameters/ple_gap", Verdict::Warn, |text| text == "0")?;
     if intel.verdict != Verdict::NotApplicable {
         return Ok(intel);
     }
@@ -236,7 +266,10 @@ fn halt_polling(f: &Facts<'_>) -> Answer {
 
 fn pinning(f: &Facts<'_>) -> Answer {
     let tasks = f.tasks()?;
-    let virtual_cpus: Vec<_> = tasks.iter().filter(|task| task.name.starts_with("CPU ") && task.name.ends_with("/KVM")).collect();
+    let virtual_cpus: Vec<_> = tasks
+        .iter()
+        .filter(|task| task.name.starts_with("CPU ") && task.name.ends_with("/KVM"))
+        .collect();
     if virtual_cpus.is_empty() {
         return not_applicable("no guest runs");
     }
@@ -248,9 +281,18 @@ fn pinning(f: &Facts<'_>) -> Answer {
         }
     }
     let pids: Vec<u32> = virtual_cpus.iter().map(|task| task.pid).collect();
-    let others = tasks.iter().filter(|task| pids.contains(&task.pid) && !task.name.starts_with("CPU "));
-    wrong.extend(others.filter(|task| !task.allowed.intersection(f.iso()).is_empty()).map(|task| format!("{} of {} may use {}", task.name, task.pid, task.allowed)));
-    let said = if wrong.is_empty() { format!("{} virtual CPUs, one to one", virtual_cpus.len()) } else { few(&wrong) };
+    let others =
+        tasks.iter().filter(|task| pids.contains(&task.pid) && !task.name.starts_with("CPU "));
+    wrong.extend(
+        others
+            .filter(|task| !task.allowed.intersection(f.iso()).is_empty())
+            .map(|task| format!("{} of {} may use {}", task.name, task.pid, task.allowed)),
+    );
+    let said = if wrong.is_empty() {
+        format!("{} virtual CPUs, one to one", virtual_cpus.len())
+    } else {
+        few(&wrong)
+    };
     judge(Level::Set, wrong.is_empty(), Verdict::Fail, said)
 }
 
@@ -292,7 +334,9 @@ fn functions(f: &Facts<'_>) -> Answer {
         let Some(count) = f.optional(&format!("{folder}/sriov_numvfs"))? else { continue };
         known = true;
         for number in 0..count.parse::<u32>().unwrap_or(0) {
-            if f.link_name(&format!("{folder}/virtfn{number}/driver"))?.as_deref() == Some("vfio-pci") {
+            if f.link_name(&format!("{folder}/virtfn{number}/driver"))?.as_deref()
+                == Some("vfio-pci")
+            {
                 bound.push(format!("{nic} function {number}"));
             }
         }
@@ -300,7 +344,8 @@ fn functions(f: &Facts<'_>) -> Answer {
     if !known {
         return not_applicable("the interface has no virtual functions");
     }
-    let said = if bound.is_empty() { "no function is handed to a guest".to_owned() } else { few(&bound) };
+    let said =
+        if bound.is_empty() { "no function is handed to a guest".to_owned() } else { few(&bound) };
     judge(Level::Set, !bound.is_empty(), Verdict::Warn, said)
 }
 
@@ -308,11 +353,20 @@ fn iommu(f: &Facts<'_>) -> Answer {
     let groups = f.glob("/sys/kernel/iommu_groups/#/type")?;
     let line = f.boot()?;
     if groups.is_empty() {
-        return judge(Level::Set, false, Verdict::Warn, "the IOMMU is off: VFIO needs it (intel_iommu=on iommu=pt)");
+        return judge(
+            Level::Set,
+            false,
+            Verdict::Warn,
+            "the IOMMU is off: VFIO needs it (intel_iommu=on iommu=pt)",
+        );
     }
     let translated = groups.iter().filter(|(_, kind)| kind.starts_with("DMA")).count();
     let passed = line.last("iommu") == Some("pt") || translated == 0;
-    let said = format!("{translated} of {} groups are translated, iommu={}", groups.len(), line.last("iommu").unwrap_or("(default)"));
+    let said = format!(
+        "{translated} of {} groups are translated, iommu={}",
+        groups.len(),
+        line.last("iommu").unwrap_or("(default)")
+    );
     judge(Level::Set, passed, Verdict::Warn, said)
 }
 

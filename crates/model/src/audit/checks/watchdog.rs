@@ -64,9 +64,11 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "sysctl -w kernel.watchdog_thresh=10",
         undo: "sysctl -w kernel.watchdog_thresh with the old value",
         source: "lockup-watchdogs.rst",
-        evaluate: |f| sysctl(f, "kernel.watchdog_thresh", Verdict::Warn, |text| {
-            text.parse::<i64>().is_ok_and(|seconds| seconds == 0 || seconds >= 10)
-        }),
+        evaluate: |f| {
+            sysctl(f, "kernel.watchdog_thresh", Verdict::Warn, |text| {
+                text.parse::<i64>().is_ok_and(|seconds| seconds == 0 || seconds >= 10)
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -79,9 +81,11 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "sysctl -w kernel.hung_task_timeout_secs=600",
         undo: "sysctl -w kernel.hung_task_timeout_secs=120",
         source: "tuned network-latency",
-        evaluate: |f| sysctl(f, "kernel.hung_task_timeout_secs", Verdict::Warn, |text| {
-            text.parse::<i64>().is_ok_and(|seconds| seconds == 0 || seconds >= 600)
-        }),
+        evaluate: |f| {
+            sysctl(f, "kernel.hung_task_timeout_secs", Verdict::Warn, |text| {
+                text.parse::<i64>().is_ok_and(|seconds| seconds == 0 || seconds >= 600)
+            })
+        },
         ..Check::BLANK
     },
     Check {
@@ -89,15 +93,23 @@ pub(super) const CHECKS: &[Check] = &[
         title: "Workqueue watchdog and RCU stall detector",
         importance: Importance::Low,
         why: "A busy polling thread can look like a stall: the report, printed with a trace of each CPU, is worse than the stall.",
-        read_from: &["/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout", "/sys/module/workqueue/parameters/watchdog_thresh"],
+        read_from: &[
+            "/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout",
+            "/sys/module/workqueue/parameters/watchdog_thresh",
+        ],
         wanted: "stall timeout at least 21 s",
         set_now: "echo 60 > /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout",
         set_boot: "rcupdate.rcu_cpu_stall_timeout=60",
         undo: "write the old value",
         source: "kernel-parameters.txt",
-        evaluate: |f| file(f, "/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout", Verdict::Warn, |text| {
-            text.parse::<i64>().is_ok_and(|seconds| seconds >= 21)
-        }),
+        evaluate: |f| {
+            file(
+                f,
+                "/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout",
+                Verdict::Warn,
+                |text| text.parse::<i64>().is_ok_and(|seconds| seconds >= 21),
+            )
+        },
         ..Check::BLANK
     },
 ];
