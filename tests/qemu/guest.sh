@@ -22,7 +22,7 @@ part() { # NAME COMMAND…
     part environment /bin/busybox tr '\0' '\n' </proc/1/environ
     part log /bin/busybox dmesg
     echo "--8<-- audit"
-    /tailtrim-agent audit --json
+    /tailtrim-agent audit --boot-line --json
     part exit echo "$?"
     echo "--8<-- end"
 } >/dev/ttyS1

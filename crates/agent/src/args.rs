@@ -20,14 +20,14 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 done but nothing matched, 2 wron
 pub(crate) enum Verb {
     /// Match an ingress and an egress capture; prints the summary as JSON.
     Analyze(Analyze),
+    /// Ask whether this host is fit for low latency, and what to change.
+    Audit(Box<crate::audit::Audit>),
     /// Send probes on a schedule.
     Generate(crate::generate::Generate),
     /// Capture at the taps of a device under test.
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
-    /// Read a boot line as a kernel does: words that it does not know, takes otherwise, or drops.
-    Audit(crate::lint::Request),
 }
 
 /// Match an ingress and an egress capture; prints the summary as JSON.

@@ -5,6 +5,7 @@
 
 mod analyze;
 mod args;
+mod audit;
 mod capture;
 mod events;
 mod exit;
@@ -22,9 +23,9 @@ fn main() -> ExitCode {
     let args = Args::parse();
     match args.verb {
         Verb::Analyze(request) => analyze::run(&request).into(),
+        Verb::Audit(request) => audit::run(&request).into(),
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
-        Verb::Audit(request) => lint::run(&request).into(),
     }
 }

@@ -4,7 +4,10 @@ pub mod capture;
 pub mod forward;
 pub mod generate;
 pub mod host;
-pub mod kernel_log;
+pub mod inspect;
 pub mod port;
 pub mod source;
+mod surroundings;
 mod sys;
+
+pub use surroundings::{terminal_columns, today};

@@ -13,6 +13,7 @@
 //! are passed in, so that everything can be tested anywhere.
 
 pub mod analysis;
+pub mod audit;
 pub mod capture;
 pub mod frame;
 pub mod host;

@@ -4,6 +4,7 @@
 pub(crate) mod blocks;
 pub(crate) mod bpf;
 pub(crate) mod clock;
+pub(crate) mod ethtool;
 pub(crate) mod interface;
 pub(crate) mod map;
 mod mapping;
@@ -11,4 +12,5 @@ pub(crate) mod packet;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
+pub(crate) mod terminal;
 pub(crate) mod xdp;

@@ -11,4 +11,4 @@ pub mod tree;
 pub use boot::{BootLine, Word};
 pub use cpus::Cpus;
 pub use topology::{Cpu, Topology};
-pub use tree::{Memory, Tree, Unread};
+pub use tree::{LOG, Memory, Tree, Unread};

@@ -35,7 +35,7 @@ impl Topology {
     /// # Errors
     ///
     /// The list of CPUs is not there; everything else may be missing.
-    pub fn read(tree: &impl Tree) -> Result<Self, Unread> {
+    pub fn read<T: Tree + ?Sized>(tree: &T) -> Result<Self, Unread> {
         let online = cpus(tree, &format!("{CPUS}/online"))?;
         let possible = cpus(tree, &format!("{CPUS}/possible")).unwrap_or_else(|_| online.clone());
         let nodes = nodes(tree);
@@ -63,7 +63,7 @@ impl Topology {
     }
 }
 
-fn cpu(tree: &impl Tree, number: u32, nodes: &[(u32, Cpus)]) -> Cpu {
+fn cpu<T: Tree + ?Sized>(tree: &T, number: u32, nodes: &[(u32, Cpus)]) -> Cpu {
     let place = format!("{CPUS}/cpu{number}");
     let siblings = cpus(tree, &format!("{place}/topology/thread_siblings_list"));
     let package = tree.text(&format!("{place}/topology/physical_package_id"));
@@ -76,7 +76,7 @@ fn cpu(tree: &impl Tree, number: u32, nodes: &[(u32, Cpus)]) -> Cpu {
     }
 }
 
-fn last_level_cache(tree: &impl Tree, place: &str) -> Option<Cpus> {
+fn last_level_cache<T: Tree + ?Sized>(tree: &T, place: &str) -> Option<Cpus> {
     let folder = format!("{place}/cache");
     let caches = tree.list(&folder).ok()?;
     let of = |cache: &String| {
@@ -87,7 +87,7 @@ fn last_level_cache(tree: &impl Tree, place: &str) -> Option<Cpus> {
     Some(last.1)
 }
 
-fn nodes(tree: &impl Tree) -> Vec<(u32, Cpus)> {
+fn nodes<T: Tree + ?Sized>(tree: &T) -> Vec<(u32, Cpus)> {
     let folder = "/sys/devices/system/node";
     let names = tree.list(folder).unwrap_or_default();
     let of = |name: &String| {
@@ -97,7 +97,7 @@ fn nodes(tree: &impl Tree) -> Vec<(u32, Cpus)> {
     names.iter().filter_map(of).collect()
 }
 
-fn cpus(tree: &impl Tree, path: &str) -> Result<Cpus, Unread> {
+fn cpus<T: Tree + ?Sized>(tree: &T, path: &str) -> Result<Cpus, Unread> {
     let text = tree.text(path)?;
     text.parse()
         .map_err(|problem| Unread::Broken { path: path.to_owned(), problem: format!("{problem}") })

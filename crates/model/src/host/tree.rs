@@ -34,6 +34,9 @@ pub enum Unread {
     },
 }
 
+/// The kernel's log as a file: lines without time and level. On a host it is a device that needs rights.
+pub const LOG: &str = "/tailtrim/dmesg";
+
 /// Files by absolute path, as on a host: `/proc/cmdline`, `/sys/devices/system/cpu/isolated`.
 pub trait Tree {
     /// Return the content of a file.

@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::finding::{Finding, Kind, Severity};
-use crate::host::{BootLine, Cpus, Tree, Unread, Word};
+use crate::host::{BootLine, Cpus, LOG, Tree, Unread, Word};
 use serde::Serialize;
 
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
@@ -41,10 +41,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// Read the files of a host. The kernel log is no file: whoever can read it hands it over, or the reason
-    /// why not.
+    /// Read the files of a host, and what there is of the kernel's log.
     #[must_use]
-    pub fn read(tree: &dyn Tree, log: Result<&str, String>) -> Self {
+    pub fn read(tree: &dyn Tree) -> Self {
         let mut found = Self::default();
         found.line = found.keep(tree.text("/proc/cmdline"));
         found.release = found.keep(tree.text("/proc/sys/kernel/osrelease"));
@@ -59,8 +58,8 @@ impl Running {
         found.init =
             found.strings(tree, "/proc/1/cmdline").map(|words| words.into_iter().skip(1).collect());
         found.environment = found.strings(tree, "/proc/1/environ");
-        match log {
-            Ok(log) => found.log(log),
+        match tree.text(LOG) {
+            Ok(log) => found.log(&log),
             Err(reason) => found.unread.push(format!("kernel log: {reason}")),
         }
         found
@@ -87,7 +86,7 @@ impl Running {
 
     fn log(&mut self, log: &str) {
         // A log whose beginning was overwritten says nothing by what it lacks.
-        if !log.contains("Command line: ") {
+        if !log.contains("Linux version ") {
             self.unread.push("kernel log: its beginning is gone".to_owned());
             return;
         }
@@ -238,9 +237,9 @@ mod tests {
     use super::*;
     use crate::host::Memory;
 
-    const LOG: &str = "[    0.0] Command line: isolcpus=1-3 nohz_full=1-3\n\
-        [    0.1] Unknown kernel command line parameters \"nosoftlookup hpet=x\", will be passed to user space.\n\
-        [    0.1] rcu: \tOffload RCU callbacks from CPUs: 1-3.\n";
+    const LINES: &str = "Linux version 6.1.0-56-amd64\n\
+        Unknown kernel command line parameters \"nosoftlookup hpet=x\", will be passed to user space.\n\
+        rcu: \tOffload RCU callbacks from CPUs: 1-3.\n";
 
     fn host() -> Memory {
         Memory::new(true)
@@ -249,11 +248,12 @@ mod tests {
             .with("/sys/devices/system/cpu/possible", "0-3\n")
             .with("/sys/devices/system/cpu/isolated", "1-3\n")
             .with("/proc/1/cmdline", b"/sbin/init\0nosoftlookup\0".to_vec())
+            .with(LOG, LINES)
     }
 
     #[test]
     fn a_kernel_without_the_option_is_told_of() {
-        let running = Running::read(&host(), Ok(LOG));
+        let running = Running::read(&host());
         assert_eq!(running.init.as_deref(), Some(&["nosoftlookup".to_owned()][..]));
         assert_eq!(running.rcu_offloaded.as_ref().unwrap().to_string(), "1-3");
         assert_eq!(running.unread, ["/proc/1/environ: not there"]);
@@ -276,15 +276,15 @@ mod tests {
     #[test]
     fn a_word_that_the_kernel_does_not_name_as_unknown_is_its_own() {
         let mut report = lint("frobnicate=1 quux=2", &Context::default());
-        let log = LOG.replace("nosoftlookup", "frobnicate=1");
-        report.compare(Running::read(&host(), Ok(&log)));
+        let log = LINES.replace("nosoftlookup", "frobnicate=1");
+        report.compare(Running::read(&host().with(LOG, log)));
         let found: Vec<Severity> = report.findings.iter().map(|finding| finding.severity).collect();
         assert_eq!(found, [Severity::Warning, Severity::Note]);
     }
 
     #[test]
     fn what_cannot_be_read_is_named_and_nothing_is_said_about_it() {
-        let running = Running::read(&Memory::new(false), Err("no permission".to_owned()));
+        let running = Running::read(&Memory::new(false));
         assert_eq!(running.unread.len(), 8);
         let mut report = lint("isolcpus=1-3 nohz_full=1-3", &Context::default());
         report.compare(running);

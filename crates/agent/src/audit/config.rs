@@ -1,0 +1,93 @@
+//! What is read from files of the user: the intent, and what is accepted.
+
+use super::Failure;
+use serde::Deserialize;
+use std::path::Path;
+use tailtrim_model::audit::{Waiver, Wish, find};
+
+const DEFAULT: &str = "tailtrim.toml";
+
+#[derive(Deserialize)]
+struct Config {
+    host: Option<Host>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Host {
+    isolate: Option<String>,
+    housekeeping: Option<String>,
+    nics: Option<Vec<String>>,
+    workload: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Waivers {
+    #[serde(default)]
+    waiver: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    id: String,
+    reason: String,
+    until: toml::value::Datetime,
+}
+
+fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    toml::from_str(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+}
+
+/// The wish of the command line, completed from a file. Return also which file that was.
+pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<String>), Failure> {
+    let default = Path::new(DEFAULT);
+    let path = match path {
+        Some(path) => path,
+        None if default.exists() => default,
+        None => return Ok((wish, None)),
+    };
+    let config: Config = read(path)?;
+    let Some(host) = config.host else { return Ok((wish, None)) };
+    let wrong = |key: &str, error: String| {
+        Failure::usage(format!("{}: host.{key}: {error}", path.display()))
+    };
+    let cpus = |key: &str, text: Option<String>| {
+        let parsed = text.map(|text| text.parse::<tailtrim_model::host::Cpus>());
+        parsed.transpose().map_err(|error| wrong(key, error.to_string()))
+    };
+    let said = Wish {
+        isolate: cpus("isolate", host.isolate)?,
+        housekeeping: cpus("housekeeping", host.housekeeping)?,
+        nics: host.nics,
+        workload: host
+            .workload
+            .map(|text| text.parse())
+            .transpose()
+            .map_err(|error| wrong("workload", error))?,
+    };
+    Ok((wish.or(said), Some(path.display().to_string())))
+}
+
+/// What somebody accepts.
+pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
+    let waivers: Waivers = read(path)?;
+    let mut all = Vec::new();
+    for entry in waivers.waiver {
+        let wrong = |problem: &str| {
+            Failure::usage(format!("{}: waiver of {}: {problem}", path.display(), entry.id))
+        };
+        let check = find(&entry.id).ok_or_else(|| wrong("no such check; --list shows all"))?;
+        if entry.reason.trim().is_empty() {
+            return Err(wrong("has no reason; say why it is accepted"));
+        }
+        let Some(date) = entry.until.date else {
+            return Err(wrong("until is no date; expected one such as 2027-03-31"));
+        };
+        all.push(Waiver { id: check.id.to_owned(), reason: entry.reason, until: date.to_string() });
+    }
+    Ok(all)
+}

@@ -1,0 +1,76 @@
+//! All about a check; all checks.
+
+use super::table::wrap;
+use serde::Serialize;
+use std::io::{self, Write};
+use tailtrim_model::audit::Check;
+
+/// Tells all about a check.
+pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}  {}  ({} importance)\n", check.id, check.title, check.importance.word())?;
+    let since = check.since.map(|(major, minor)| format!("Linux {major}.{minor} and later"));
+    let rows: [(&str, String); 9] = [
+        ("why", check.why.to_owned()),
+        ("read from", check.read_from.join("\n")),
+        ("wanted", check.wanted.to_owned()),
+        ("cost", check.cost.to_owned()),
+        ("set now", check.set_now.to_owned()),
+        ("at boot", check.set_boot.to_owned()),
+        ("undo", check.undo.to_owned()),
+        ("kernels", since.unwrap_or_else(|| "all".to_owned())),
+        ("source", check.source.to_owned()),
+    ];
+    for (name, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
+        let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, 86)).collect();
+        for (number, line) in lines.iter().enumerate() {
+            writeln!(out, "  {:<10} {line}", if number == 0 { name } else { "" })?;
+        }
+    }
+    writeln!(
+        out,
+        "\n  {{iso}}, {{hk}} and {{nic}} stand for what --isolate, --housekeeping and --nic name."
+    )
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    id: &'a str,
+    title: &'a str,
+    importance: &'a str,
+    why: &'a str,
+    read_from: &'a [&'a str],
+    wanted: &'a str,
+    cost: &'a str,
+    set_now: &'a str,
+    set_boot: &'a str,
+    undo: &'a str,
+    source: &'a str,
+}
+
+/// Lists checks.
+pub(super) fn list(checks: &[&'static Check], json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        let all: Vec<Listed<'_>> = checks
+            .iter()
+            .map(|check| Listed {
+                id: check.id,
+                title: check.title,
+                importance: check.importance.word(),
+                why: check.why,
+                read_from: check.read_from,
+                wanted: check.wanted,
+                cost: check.cost,
+                set_now: check.set_now,
+                set_boot: check.set_boot,
+                undo: check.undo,
+                source: check.source,
+            })
+            .collect();
+        serde_json::to_writer_pretty(&mut *out, &all)?;
+        return writeln!(out);
+    }
+    for check in checks {
+        writeln!(out, "{:<9} {:<7} {}", check.id, check.importance.word(), check.title)?;
+    }
+    Ok(())
+}

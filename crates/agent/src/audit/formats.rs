@@ -1,0 +1,165 @@
+//! The answers for continuous integration and monitoring.
+
+use crate::exit::Exit;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use tailtrim_model::audit::{Asked, Report, Verdict};
+
+fn xml(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            // XML 1.0 has no place for other control characters.
+            control if control < ' ' && !matches!(control, '\n' | '\t') => safe.push('?'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// JUnit: a case for each check; what warns passes and says so, what is unknown or does not arise is skipped.
+pub(super) fn junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let counts = report.counts();
+    let skipped = counts.unknown + counts.not_applicable + counts.waived;
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(
+        out,
+        "<testsuites><testsuite name=\"tailtrim audit\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{skipped}\">",
+        counts.total(),
+        counts.fail
+    )?;
+    for one in &report.asked {
+        writeln!(out, "{}", case(report, one))?;
+    }
+    writeln!(out, "</testsuite></testsuites>")
+}
+
+fn case(report: &Report, one: &Asked) -> String {
+    let (check, finding) = (one.check, &one.finding);
+    let mut text = format!(
+        "  <testcase classname=\"audit.{}\" name=\"{} {}\">",
+        check.family(),
+        check.id,
+        xml(check.title)
+    );
+    let said = xml(&finding.said);
+    // Writing to a string cannot fail.
+    let _ = match (finding.verdict, &one.waived) {
+        (_, Some(waiver)) => write!(
+            text,
+            "<skipped message=\"waived until {}: {}\"/>",
+            xml(&waiver.until),
+            xml(&waiver.reason)
+        ),
+        (Verdict::Fail, None) => {
+            let evidence: String = finding
+                .evidence
+                .iter()
+                .map(|known| format!("{} = {}\n", known.path, known.value))
+                .collect();
+            let help = format!(
+                "{evidence}wanted: {}\nnow: {}\nat boot: {}",
+                check.wanted, check.set_now, check.set_boot
+            );
+            write!(
+                text,
+                "<failure message=\"{said}\">{}</failure>",
+                xml(&report.intent.fill(&help))
+            )
+        }
+        (Verdict::Warn, None) => write!(text, "<system-out>warning: {said}</system-out>"),
+        (Verdict::Unknown, None) => write!(text, "<skipped message=\"unknown: {said}\"/>"),
+        (Verdict::NotApplicable, None) => write!(text, "<skipped message=\"n/a: {said}\"/>"),
+        (Verdict::Ok, None) => write!(text, "<system-out>{said}</system-out>"),
+    };
+    text + "</testcase>"
+}
+
+/// Prometheus: how many answered what, and the answer of each check.
+pub(super) fn prometheus(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let counts = report.counts();
+    writeln!(
+        out,
+        "# HELP tailtrim_audit_checks Checks by their answer.\n# TYPE tailtrim_audit_checks gauge"
+    )?;
+    for (verdict, count) in [
+        ("fail", counts.fail),
+        ("warn", counts.warn),
+        ("unknown", counts.unknown),
+        ("ok", counts.ok),
+        ("n/a", counts.not_applicable),
+        ("waived", counts.waived),
+    ] {
+        writeln!(out, "tailtrim_audit_checks{{verdict=\"{verdict}\"}} {count}")?;
+    }
+    writeln!(
+        out,
+        "# HELP tailtrim_audit_check 0 ok, 1 warn, 2 fail, -1 unknown, -2 n/a.\n# TYPE tailtrim_audit_check gauge"
+    )?;
+    let mut asked: Vec<&Asked> = report.asked.iter().collect();
+    asked.sort_by_key(|one| one.check.id);
+    for one in asked {
+        let value = match one.finding.verdict {
+            Verdict::Ok => 0,
+            Verdict::Warn => 1,
+            Verdict::Fail => 2,
+            Verdict::Unknown => -1,
+            Verdict::NotApplicable => -2,
+        };
+        let check = one.check;
+        writeln!(
+            out,
+            "tailtrim_audit_check{{id=\"{}\",family=\"{}\",importance=\"{}\",waived=\"{}\"}} {value}",
+            check.id,
+            check.family(),
+            check.importance.word(),
+            one.waived.is_some()
+        )?;
+    }
+    Ok(())
+}
+
+/// Nagios: a status line with what failed first, and performance data.
+pub(super) fn nagios(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let counts = report.counts();
+    let word = match nagios_exit(report) {
+        Exit::Usage => "CRITICAL",
+        Exit::Negative => "WARNING",
+        Exit::Impossible => "UNKNOWN",
+        _ => "OK",
+    };
+    let first: Vec<&str> = report.of(Verdict::Fail).take(3).map(|one| one.check.id).collect();
+    let named = if first.is_empty() {
+        String::new()
+    } else {
+        format!(" ({}{})", first.join(", "), if counts.fail > 3 { ", …" } else { "" })
+    };
+    writeln!(
+        out,
+        "AUDIT {word} - {} fail{named}, {} warn, {} unknown, {} ok | fail={};0;0 warn={} unknown={} ok={} waived={}",
+        counts.fail,
+        counts.warn,
+        counts.unknown,
+        counts.ok,
+        counts.fail,
+        counts.warn,
+        counts.unknown,
+        counts.ok,
+        counts.waived
+    )
+}
+
+/// Nagios has its own exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+pub(super) fn nagios_exit(report: &Report) -> Exit {
+    let counts = report.counts();
+    match (counts.fail, counts.warn, counts.ok) {
+        (1.., ..) => Exit::Usage,
+        (0, 1.., _) => Exit::Negative,
+        (0, 0, 0) => Exit::Impossible,
+        _ => Exit::Success,
+    }
+}

@@ -1,0 +1,144 @@
+//! The answers for programs: everything as JSON, and SARIF.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use tailtrim_model::audit::{Asked, Counts, Evidence, Intent, Report, Verdict, Waiver};
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    schema: &'static str,
+    host: Host<'a>,
+    intent: &'a Intent,
+    observed_ms: Option<u64>,
+    counts: Counts,
+    notes: Vec<String>,
+    checks: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Host<'a> {
+    kernel: &'a str,
+    cpu: &'a str,
+    online: &'a str,
+    guest: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    title: &'a str,
+    importance: &'a str,
+    verdict: Verdict,
+    level: Option<&'a str>,
+    said: &'a str,
+    evidence: &'a [Evidence],
+    wanted: String,
+    set_now: String,
+    set_boot: String,
+    waived: Option<&'a Waiver>,
+}
+
+/// Prints everything.
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let row = |one: &'_ Asked| {
+        let fill = |text: &str| report.intent.fill(text);
+        (fill(one.check.wanted), fill(one.check.set_now), fill(one.check.set_boot))
+    };
+    let checks = report.asked.iter().map(|one| {
+        let (wanted, set_now, set_boot) = row(one);
+        Row {
+            id: one.check.id,
+            title: one.check.title,
+            importance: one.check.importance.word(),
+            verdict: one.finding.verdict,
+            level: one.finding.level.map(|level| level.word()),
+            said: &one.finding.said,
+            evidence: &one.finding.evidence,
+            wanted,
+            set_now,
+            set_boot,
+            waived: one.waived.as_ref(),
+        }
+    });
+    let whole = Whole {
+        schema: "tailtrim.audit/1",
+        host: Host {
+            kernel: &report.kernel,
+            cpu: &report.cpu,
+            online: &report.online,
+            guest: report.guest,
+        },
+        intent: &report.intent,
+        observed_ms: report.observed_ms,
+        counts: report.counts(),
+        notes: report.waivers.iter().map(ToString::to_string).collect(),
+        checks: checks.collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &whole)?;
+    writeln!(out)
+}
+
+/// Prints SARIF 2.1.0: a rule for each check, a result for each answer that is no plain ok.
+pub(super) fn sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let rules: Vec<Value> = report
+        .asked
+        .iter()
+        .map(|one| {
+            let check = one.check;
+            json!({
+                "id": check.id,
+                "shortDescription": {"text": check.title},
+                "fullDescription": {"text": check.why},
+                "help": {"text": format!("wanted: {}\nnow: {}\nat boot: {}\nundo: {}\nsource: {}",
+                    report.intent.fill(check.wanted), report.intent.fill(check.set_now),
+                    report.intent.fill(check.set_boot), check.undo, check.source)},
+                "properties": {"importance": check.importance.word(), "family": check.family()},
+            })
+        })
+        .collect();
+    let results: Vec<Value> =
+        report.asked.iter().enumerate().map(|(index, one)| result(index, one)).collect();
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "tailtrim-agent audit",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": rules,
+            }},
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &log)?;
+    writeln!(out)
+}
+
+fn result(index: usize, one: &Asked) -> Value {
+    let finding = &one.finding;
+    let (kind, level) = match finding.verdict {
+        Verdict::Fail => ("fail", "error"),
+        Verdict::Warn => ("fail", "warning"),
+        Verdict::Unknown => ("open", "none"),
+        Verdict::Ok => ("pass", "none"),
+        Verdict::NotApplicable => ("notApplicable", "none"),
+    };
+    let path = finding.evidence.first().map_or("/", |evidence| evidence.path.as_str());
+    let uri = path.trim_start_matches('/');
+    let mut result = json!({
+        "ruleId": one.check.id,
+        "ruleIndex": index,
+        "kind": kind,
+        "level": level,
+        "message": {"text": finding.said},
+        "locations": [{"physicalLocation": {"artifactLocation": {
+            "uri": if uri.is_empty() { "proc/cmdline" } else { uri }}}}],
+    });
+    if let Some(waiver) = &one.waived {
+        result["suppressions"] = json!([{"kind": "external", "status": "accepted",
+            "justification": format!("{} (until {})", waiver.reason, waiver.until)}]);
+    }
+    result
+}

@@ -1,0 +1,287 @@
+//! `tailtrim-agent audit`.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the agent is where output happens")]
+
+mod config;
+mod explain;
+mod formats;
+mod json;
+mod table;
+
+use crate::args::nanoseconds;
+use crate::exit::Exit;
+use crate::lint;
+use clap::ValueEnum;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tailtrim_linux::inspect::{self, Host};
+use tailtrim_linux::today;
+use tailtrim_model::audit::{self, Check, Intent, Report, Selection, Wish, Workload};
+use tailtrim_model::host::{Cpus, Tree};
+
+/// Ask whether this host is fit for a promise in microseconds: what is set, what was seen, what to change.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Audit {
+    /// CPUs for the packets alone, such as 2-7; inferred if not given
+    #[arg(long, value_name = "CPUS")]
+    isolate: Option<Cpus>,
+    /// CPUs for everything else; all others if not given
+    #[arg(long, value_name = "CPUS")]
+    housekeeping: Option<Cpus>,
+    /// Interfaces that the packets use; those with a device that are up if not given
+    #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
+    nics: Vec<String>,
+    /// How packets are worked on: poll, interrupt, vm (this host runs guests) or guest (this is one)
+    #[arg(long)]
+    workload: Option<Workload>,
+    /// File with the intent in its table [host] (tailtrim.toml of this folder, if there is one)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Folder with files of a host, or a capture of one, instead of this host
+    #[arg(long, value_name = "PATH")]
+    root: Option<PathBuf>,
+    /// Write what an audit needs of this host into a tar file (.tar, .tar.zst) instead of asking
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    capture: Option<PathBuf>,
+    /// Watch counters so long, such as 10s or 500ms; 0 for not at all
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
+    observe: Duration,
+    /// Ask only these checks or families (ISO-003, MEM)
+    #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Leave these checks or families out
+    #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
+    skip: Vec<String>,
+    /// File with what somebody accepts: [[waiver]] with id, reason and until (a date)
+    #[arg(long, value_name = "FILE")]
+    waivers: Option<PathBuf>,
+    /// Tell all about a check: why, where it is read, how to set it and undo it
+    #[arg(long, value_name = "ID")]
+    explain: Option<String>,
+    /// How to print the answers
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// List all checks
+    #[arg(long)]
+    list: bool,
+    /// Show in the table what is as wanted and what does not arise, too
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    line: lint::Request,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// Everything, for programs
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for continuous integration
+    Junit,
+    /// Text exposition, for the node exporter's textfile collector
+    Prometheus,
+    /// One line and performance data, for Nagios and Icinga
+    Nagios,
+}
+
+const HELP: &str = "Evidence: asked (boot line, configuration), set (the kernel says so), seen (counters while watched).
+
+Exit codes: 0 nothing failed, 1 something failed, 2 wrong request or input, 3 this host cannot be read. \
+With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+
+Examples:
+  tailtrim-agent audit
+  tailtrim-agent audit --isolate 2-7 --housekeeping 0-1 --nic eth1 --workload poll --observe 10s
+  tailtrim-agent audit --explain ISO-003
+  tailtrim-agent audit --boot-line 'isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll' --kernel 6.1 --cpus 0-3
+  tailtrim-agent audit --boot-line        # that of the running kernel, beside what came of it
+  tailtrim-agent audit --capture host.tar.zst; tailtrim-agent audit --root host.tar.zst
+  tailtrim-agent audit --only ISO,IRQ --waivers waivers.toml --format junit > audit.xml
+
+tailtrim.toml:
+  [host]
+  isolate = \"2-7\"
+  housekeeping = \"0-1\"
+  nics = [\"eth1\"]
+  workload = \"poll\"
+
+waivers.toml:
+  [[waiver]]
+  id = \"SEC-001\"
+  reason = \"other tenants run here\"
+  until = 2027-03-31";
+
+impl Audit {
+    fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    fn json(&self) -> bool {
+        self.format() == Format::Json
+    }
+}
+
+/// Why nothing can be answered.
+pub(super) struct Failure {
+    message: String,
+    exit: Exit,
+}
+
+impl Failure {
+    pub(super) fn usage(error: impl ToString) -> Self {
+        Self { message: error.to_string(), exit: Exit::Usage }
+    }
+
+    fn impossible(error: impl ToString) -> Self {
+        Self { message: error.to_string(), exit: Exit::Impossible }
+    }
+}
+
+/// A time such as 10s, 500ms, or seconds without a unit.
+fn time(text: &str) -> Result<Duration, String> {
+    let ns = match text.strip_suffix("ms") {
+        Some(ms) => nanoseconds(ms).map(|ns| ns / 1_000),
+        None => nanoseconds(text.strip_suffix('s').unwrap_or(text)),
+    };
+    let ns = ns.map_err(|_| format!("{text:?} is no time, expected one such as 10s or 500ms"))?;
+    Ok(Duration::from_nanos(ns.unsigned_abs()))
+}
+
+/// Runs the verb.
+pub(crate) fn run(request: &Audit) -> Exit {
+    let mut output = Vec::new();
+    match answer(request, &mut output) {
+        Ok(exit) => match io::stdout().lock().write_all(&output) {
+            // The reader has what it wanted (`| head`).
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                eprintln!("error: the answers cannot be written: {error}");
+                Exit::Disturbed
+            }
+            _ => exit,
+        },
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            failure.exit
+        }
+    }
+}
+
+fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
+    if request.line.is_asked() {
+        let tree = match &request.root {
+            Some(root) => inspect::open(root).map_err(Failure::impossible)?,
+            None => Box::new(Host::live()),
+        };
+        return Ok(lint::run(&request.line, tree.as_ref(), request.json()));
+    }
+    let broken = Failure::impossible;
+    if let Some(id) = &request.explain {
+        let check = audit::find(id).ok_or_else(|| {
+            Failure::usage(format!("--explain {id}: no such check; --list shows all"))
+        })?;
+        explain::write(check, out).map_err(broken)?;
+        return Ok(Exit::Success);
+    }
+    let selection = Selection { only: request.only.clone(), skip: request.skip.clone() };
+    let checks = selection.checks().map_err(Failure::usage)?;
+    if request.list {
+        explain::list(&checks, request.json(), out).map_err(broken)?;
+        return Ok(Exit::Success);
+    }
+    let waivers = match &request.waivers {
+        Some(path) => config::waivers(path)?,
+        None => Vec::new(),
+    };
+    let wish = Wish {
+        isolate: request.isolate.clone(),
+        housekeeping: request.housekeeping.clone(),
+        nics: (!request.nics.is_empty()).then(|| request.nics.clone()),
+        workload: request.workload,
+    };
+    let (wish, from) = config::complete(wish, request.config.as_deref())?;
+    match &request.root {
+        Some(root) => {
+            let tree = inspect::open(root).map_err(Failure::impossible)?;
+            judge(request, tree.as_ref(), wish, from, &checks, waivers, out)
+        }
+        None => {
+            let host = Host::live();
+            if request.observe.is_zero() {
+                return judge(request, &host, wish, from, &checks, waivers, out);
+            }
+            let observed = inspect::observe(&host, request.observe);
+            judge(request, &observed, wish, from, &checks, waivers, out)
+        }
+    }
+}
+
+fn judge(
+    request: &Audit,
+    tree: &dyn Tree,
+    wish: Wish,
+    from: Option<String>,
+    checks: &[&'static Check],
+    waivers: Vec<audit::Waiver>,
+    out: &mut Vec<u8>,
+) -> Result<Exit, Failure> {
+    if let Some(path) = &request.capture {
+        let count = inspect::capture(tree, path).map_err(Failure::usage)?;
+        let text = format!("{}: {count} files\n", path.display());
+        out.extend_from_slice(text.as_bytes());
+        return Ok(Exit::Success);
+    }
+    let intent = Intent::complete(wish, tree).map_err(Failure::usage)?;
+    let mut report = audit::run(tree, &intent, checks);
+    if report.unreadable() {
+        let place =
+            request.root.as_ref().map_or("this host".to_owned(), |root| root.display().to_string());
+        return Err(Failure::impossible(format!(
+            "{place}: no file of a host can be read; expected proc/ and sys/ in it"
+        )));
+    }
+    report.waive(waivers, &today());
+    print(request, &report, from.as_deref(), out).map_err(Failure::impossible)?;
+    if request.format() == Format::Nagios {
+        return Ok(formats::nagios_exit(&report));
+    }
+    let failed = report.asked.iter().any(audit::Asked::fails);
+    Ok(if failed { Exit::Negative } else { Exit::Success })
+}
+
+fn print(
+    request: &Audit,
+    report: &Report,
+    from: Option<&str>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match request.format() {
+        Format::Table => {
+            let style = table::Style {
+                colour: io::stdout().is_terminal()
+                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+                width: width(),
+                all: request.all,
+            };
+            table::write(report, from, style, out)
+        }
+        Format::Json => json::write(report, out),
+        Format::Sarif => json::sarif(report, out),
+        Format::Junit => formats::junit(report, out),
+        Format::Prometheus => formats::prometheus(report, out),
+        Format::Nagios => formats::nagios(report, out),
+    }
+}
+
+/// Columns to fill: those of the terminal within what reads well.
+fn width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    told.or_else(tailtrim_linux::terminal_columns).unwrap_or(100).clamp(80, 120)
+}

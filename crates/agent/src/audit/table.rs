@@ -1,0 +1,269 @@
+//! The answers for people: what matters most first, each with what was found and what to do.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use tailtrim_model::audit::{Asked, Report, Verdict};
+
+/// How the table looks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Style {
+    pub(super) colour: bool,
+    pub(super) width: usize,
+    pub(super) all: bool,
+}
+
+/// Where the text of an answer begins.
+const INDENT: usize = 12;
+
+/// Lines of at most so many characters, broken between words.
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > width {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+impl Style {
+    fn paint(self, text: &str, code: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn verdict(self, verdict: Verdict, text: &str) -> String {
+        let code = match verdict {
+            Verdict::Fail => "1;31",
+            Verdict::Warn => "1;33",
+            Verdict::Unknown => "1;36",
+            Verdict::Ok => "1;32",
+            Verdict::NotApplicable => "2",
+        };
+        self.paint(text, code)
+    }
+
+    /// A text behind a label, wrapped, later lines below the first.
+    fn row(self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let start = INDENT + label.chars().count();
+        for (number, line) in wrap(text, self.width.saturating_sub(start)).iter().enumerate() {
+            let lead =
+                if number == 0 { label.to_owned() } else { " ".repeat(label.chars().count()) };
+            writeln!(out, "{:INDENT$}{}{line}", "", self.paint(&lead, "2"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints the answers.
+pub(super) fn write(
+    report: &Report,
+    from: Option<&str>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    head(report, from, style, out)?;
+    for verdict in [Verdict::Fail, Verdict::Warn] {
+        let all: Vec<&Asked> = report.of(verdict).collect();
+        if all.is_empty() {
+            continue;
+        }
+        let title = format!("{}  {}", verdict.word().to_uppercase(), all.len());
+        writeln!(out, "\n{}", style.verdict(verdict, &title))?;
+        for one in all {
+            answer(report, one, style, out)?;
+        }
+    }
+    unknown(report, style, out)?;
+    waived(report, style, out)?;
+    if style.all {
+        for verdict in [Verdict::Ok, Verdict::NotApplicable] {
+            brief(report, verdict, style, out)?;
+        }
+    }
+    foot(report, style, out)
+}
+
+fn head(report: &Report, from: Option<&str>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let or = |text: &str, otherwise: &str| {
+        if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
+    };
+    let kind = match report.guest {
+        Some(true) => "virtual machine",
+        Some(false) => "bare metal",
+        None => "bare metal or virtual: not known",
+    };
+    let host = format!(
+        "Linux {}, {}, CPUs {}, {kind}",
+        or(&report.kernel, "?"),
+        or(&report.cpu, "CPU not named"),
+        or(&report.online, "?")
+    );
+    writeln!(out, "{}", style.paint(&host, "1"))?;
+    let intent = &report.intent;
+    let nics = if intent.nics.is_empty() { "none".to_owned() } else { intent.nics.join(", ") };
+    let isolate = or(&intent.isolate.to_string(), "none");
+    writeln!(
+        out,
+        "intent      isolate {isolate} · housekeeping {} · nics {nics} · workload {}",
+        intent.housekeeping, intent.workload
+    )?;
+    if let Some(file) = from {
+        writeln!(out, "read from   {file}")?;
+    }
+    for (number, text) in intent.inferred.iter().enumerate() {
+        let label = if number == 0 { "inferred" } else { "" };
+        for (number, line) in wrap(text, style.width - INDENT).iter().enumerate() {
+            writeln!(out, "{:<INDENT$}{line}", if number == 0 { label } else { "" })?;
+        }
+    }
+    match report.observed_ms {
+        Some(ms) => writeln!(out, "observed    {:.1} s", ms as f64 / 1e3),
+        None => {
+            writeln!(out, "observed    not at all: no counter can prove anything (--observe 10s)")
+        }
+    }
+}
+
+fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let check = one.check;
+    let finding = &one.finding;
+    let level = finding.level.map_or("", |level| level.word());
+    let right = format!("{}, {level}", check.importance.word());
+    let room = style.width.saturating_sub(INDENT + right.chars().count() + 1);
+    let id = style.verdict(finding.verdict, &format!("{:<9}", check.id));
+    let title = style.paint(&format!("{:<room$}", check.title), "1");
+    writeln!(out, "\n  {id} {title} {}", style.paint(&right, "2"))?;
+    style.row("", &finding.said, out)?;
+    let evidence =
+        finding.evidence.iter().filter(|known| !known.path.starts_with("/tailtrim/observation"));
+    let evidence: Vec<String> = evidence
+        .take(2)
+        .map(|known| format!("{} = {}", known.path, clip(&known.value, 60)))
+        .collect();
+    for text in &evidence {
+        style.row("  ", text, out)?;
+    }
+    style.row("wanted  ", &report.intent.fill(check.wanted), out)?;
+    if !check.set_now.is_empty() {
+        style.row("now     ", &report.intent.fill(check.set_now), out)?;
+    }
+    if !check.set_boot.is_empty() {
+        style.row("at boot ", &report.intent.fill(check.set_boot), out)?;
+    }
+    if !check.cost.is_empty() && finding.verdict == Verdict::Fail {
+        style.row("cost    ", check.cost, out)?;
+    }
+    Ok(())
+}
+
+fn clip(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return if text.is_empty() { "(empty)".to_owned() } else { text.to_owned() };
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// What could not be found out, by reason: mostly few reasons stand behind many checks.
+fn unknown(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in report.of(Verdict::Unknown) {
+        reasons.entry(&one.finding.said).or_default().push(one.check.id);
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let count = report.of(Verdict::Unknown).count();
+    writeln!(out, "\n{}", style.verdict(Verdict::Unknown, &format!("UNKNOWN  {count}")))?;
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
+    for (reason, ids) in reasons {
+        let first = ids.first().copied().unwrap_or_default();
+        let lead = if ids.len() == 1 {
+            format!("{first:<9} ")
+        } else {
+            format!("{:<9} ", format!("{} checks", ids.len()))
+        };
+        for (number, line) in wrap(reason, style.width - INDENT).iter().enumerate() {
+            writeln!(out, "  {}{line}", if number == 0 { lead.clone() } else { " ".repeat(10) })?;
+        }
+        if ids.len() > 1 {
+            style.row("", &ids.join(" "), out)?;
+        }
+    }
+    Ok(())
+}
+
+fn waived(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let waived: Vec<_> =
+        report.asked.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
+    if !waived.is_empty() {
+        writeln!(out, "\n{}", style.paint(&format!("WAIVED  {}", waived.len()), "1"))?;
+    }
+    for (one, waiver) in waived {
+        writeln!(
+            out,
+            "  {:<9} {} ({}, until {})",
+            one.check.id, one.finding.said, waiver.reason, waiver.until
+        )?;
+    }
+    if !report.waivers.is_empty() {
+        writeln!(out)?;
+    }
+    for waiver in &report.waivers {
+        writeln!(out, "note: {waiver}")?;
+    }
+    Ok(())
+}
+
+fn brief(report: &Report, verdict: Verdict, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let all: Vec<&Asked> = report.of(verdict).collect();
+    let title = format!("{}  {}", verdict.word().to_uppercase(), all.len());
+    writeln!(out, "\n{}", style.verdict(verdict, &title))?;
+    for one in all {
+        let level = one.finding.level.map_or("", |level| level.word());
+        let text = format!("{}: {}", one.check.title, one.finding.said);
+        for (number, line) in wrap(&text, style.width - INDENT - 6).iter().enumerate() {
+            let lead = if number == 0 {
+                format!("{:<9} {level:<5}", one.check.id)
+            } else {
+                " ".repeat(15)
+            };
+            writeln!(out, "  {lead} {line}")?;
+        }
+    }
+    Ok(())
+}
+
+fn foot(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let counts = report.counts();
+    let mut parts = vec![
+        format!("{} checks", counts.total()),
+        style.verdict(Verdict::Fail, &format!("{} fail", counts.fail)),
+        style.verdict(Verdict::Warn, &format!("{} warn", counts.warn)),
+        style.verdict(Verdict::Unknown, &format!("{} unknown", counts.unknown)),
+        style.verdict(Verdict::Ok, &format!("{} ok", counts.ok)),
+        style.verdict(Verdict::NotApplicable, &format!("{} n/a", counts.not_applicable)),
+    ];
+    if counts.waived > 0 {
+        parts.push(format!("{} waived", counts.waived));
+    }
+    writeln!(out, "\n{}", parts.join(" · "))?;
+    let mut hints = Vec::new();
+    if let Some(one) = report.of(Verdict::Fail).next() {
+        hints.push(format!("--explain {} tells why and how to undo it", one.check.id));
+    }
+    if !style.all {
+        hints.push("--all lists what is ok and what does not arise".to_owned());
+    }
+    for (number, hint) in hints.iter().enumerate() {
+        writeln!(out, "{}{hint}", if number == 0 { "next: " } else { "      " })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! Files of a host, below a root.
+
+use super::{ethtool, log, programs};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use tailtrim_model::audit::paths;
+use tailtrim_model::host::{Tree, Unread};
+
+/// No file that an audit reads is longer; one that is is not what it seems.
+const LONGEST: u64 = 16 << 20;
+
+type Answer = Result<Vec<u8>, Unread>;
+
+/// The running host, or a folder with files of another one.
+#[derive(Debug)]
+pub struct Host {
+    root: Option<PathBuf>,
+    asked: RefCell<BTreeMap<String, Answer>>,
+}
+
+impl Host {
+    /// The running host.
+    #[must_use]
+    pub fn live() -> Self {
+        Self { root: None, asked: RefCell::default() }
+    }
+
+    /// A folder below which files lie as on a host. What is not there is not captured, not missing.
+    #[must_use]
+    pub fn below(folder: &Path) -> Self {
+        Self { root: Some(folder.to_owned()), asked: RefCell::default() }
+    }
+
+    fn place(&self, path: &str) -> Result<PathBuf, Unread> {
+        let Some(root) = &self.root else { return Ok(PathBuf::from(path)) };
+        let place = root.join(path.trim_start_matches('/'));
+        // A link of the captured host must not lead to this one.
+        let inside = match (fs::canonicalize(root), fs::canonicalize(&place)) {
+            (Ok(root), Ok(place)) => place.starts_with(root),
+            _ => true,
+        };
+        if inside {
+            return Ok(place);
+        }
+        Err(Unread::NotCaptured { path: path.to_owned() })
+    }
+
+    fn unread(&self, path: &str, error: &io::Error) -> Unread {
+        let path = path.to_owned();
+        match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => Unread::Denied { path },
+            Some(
+                libc::ENOENT
+                | libc::ENOTDIR
+                | libc::ENODEV
+                | libc::ENXIO
+                | libc::EOPNOTSUPP
+                | libc::ESRCH,
+            ) => match self.root {
+                None => Unread::Missing { path },
+                Some(_) => Unread::NotCaptured { path },
+            },
+            _ => Unread::Broken { path, problem: error.to_string() },
+        }
+    }
+
+    /// What is no file on a host, asked for once.
+    fn ask(&self, path: &str) -> Answer {
+        if let Some(known) = self.asked.borrow().get(path) {
+            return known.clone();
+        }
+        let answer = obtain(path);
+        self.asked.borrow_mut().insert(path.to_owned(), answer.clone());
+        answer
+    }
+}
+
+fn obtain(path: &str) -> Answer {
+    let result = match path {
+        paths::LOG => log::lines(),
+        paths::CONFIG => programs::kernel_config(),
+        paths::UNITS => programs::units(),
+        paths::TIMERS => programs::timers(),
+        paths::MANAGER => programs::manager(),
+        paths::RULES => programs::rules(),
+        paths::QDISCS => programs::qdiscs(),
+        paths::DMA_LATENCY => programs::dma_latency(),
+        _ => match path.strip_prefix(paths::ETHTOOL).and_then(|rest| rest.strip_prefix('/')) {
+            Some(rest) => rest
+                .split_once('/')
+                .map_or(Err(io::ErrorKind::NotFound.into()), |(nic, what)| ethtool::ask(nic, what)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        },
+    };
+    result.map(String::into_bytes).map_err(|error| Host::live().unread(path, &error))
+}
+
+impl Tree for Host {
+    fn read(&self, path: &str) -> Answer {
+        if self.root.is_none() && path.starts_with("/tailtrim/") {
+            return self.ask(path);
+        }
+        let mut content = Vec::new();
+        File::open(self.place(path)?)
+            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content))
+            .map_err(|error| self.unread(path, &error))?;
+        if content.len() as u64 > LONGEST {
+            let problem = format!("longer than {} MB", LONGEST >> 20);
+            return Err(Unread::Broken { path: path.to_owned(), problem });
+        }
+        Ok(content)
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, Unread> {
+        if self.root.is_none() && path.starts_with(paths::ETHTOOL) {
+            let names = if path == paths::ETHTOOL {
+                self.list("/sys/class/net")
+            } else {
+                Ok(ethtool::names())
+            };
+            return names;
+        }
+        let entries = fs::read_dir(self.place(path)?).map_err(|error| self.unread(path, &error))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| self.unread(path, &error))?;
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn link(&self, path: &str) -> Result<String, Unread> {
+        // Where the link leads to need not be below the root: it is not followed.
+        let place = match &self.root {
+            Some(root) => root.join(path.trim_start_matches('/')),
+            None => PathBuf::from(path),
+        };
+        let target = fs::read_link(place).map_err(|error| self.unread(path, &error))?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+}

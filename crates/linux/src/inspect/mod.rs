@@ -1,0 +1,15 @@
+//! The host as a tree of files: the running one, one below a folder, one captured earlier.
+//!
+//! Nothing here disturbs the CPUs that work: no model-specific registers, no `/dev/cpu`, no frequencies of
+//! other CPUs. What is no file on a host is put below `/tailtrim/` (see [`tailtrim_model::audit::paths`]).
+
+mod archive;
+mod ethtool;
+mod live;
+mod log;
+mod observe;
+mod programs;
+
+pub use archive::{ArchiveError, capture, open};
+pub use live::Host;
+pub use observe::{Observed, observe};

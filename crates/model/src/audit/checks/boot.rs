@@ -1,0 +1,382 @@
+//! BOOT: does the boot line mean what its author meant?
+
+use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicable, unknown};
+use super::super::ask::{few, or_none};
+use super::super::check::{Check, Importance, Need};
+use super::super::facts::{Facts, Version};
+use super::super::intent::numbers;
+use crate::host::{BootLine, Cpus, Unread};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "BOOT-001",
+        title: "Unknown or mistyped words of the boot line",
+        importance: Importance::High,
+        why: "The kernel hands a word that it does not know to init and goes on. The protection that the word was meant to give is simply not there.",
+        read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
+        wanted: "the kernel knows every word",
+        set_boot: "correct or remove the word",
+        undo: "put the old word back",
+        source: "booted on Debian's 6.1; notice in the kernel's log since about 5.14",
+        evaluate: unknown_words,
+        ..Check::BLANK
+    },
+    Check {
+        id: "BOOT-002",
+        title: "Words that are swallowed by a shorter one",
+        importance: Importance::High,
+        why: "rcu_nocbs is matched as a prefix: rcu_nocbs_poll is taken for it, replaces the list given before by nothing, and nothing is logged.",
+        read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
+        wanted: "the word is rcu_nocb_poll, and the log names the CPUs that are offloaded",
+        set_boot: "rcu_nocbs={iso} rcu_nocb_poll",
+        undo: "put the old word back",
+        source: "booted on Debian's 6.1 (rcu_nocbs with optional list, about 5.19)",
+        evaluate: swallowed,
+        ..Check::BLANK
+    },
+    Check {
+        id: "BOOT-003",
+        title: "CPU lists do what they ask for",
+        importance: Importance::High,
+        why: "One CPU number that does not exist drops a whole list; a flag without domain isolates nothing. Both go unnoticed.",
+        read_from: &[
+            "/proc/cmdline",
+            "/sys/devices/system/cpu/isolated",
+            "/sys/devices/system/cpu/nohz_full",
+        ],
+        wanted: "isolcpus= and nohz_full= are what the kernel reports",
+        set_boot: "isolcpus=domain,managed_irq,{iso} nohz_full={iso}",
+        undo: "put the old lists back",
+        source: "booted on Debian's 6.1; kernel-parameters.txt",
+        evaluate: lists_take_effect,
+        ..Check::BLANK
+    },
+    Check {
+        id: "BOOT-004",
+        title: "Parameters given twice or against each other",
+        importance: Importance::Medium,
+        why: "Of a parameter given twice the first or the last one counts, depending on the parameter. Who reads the line is easily wrong.",
+        read_from: &["/proc/cmdline"],
+        wanted: "each parameter once, none against another",
+        set_boot: "remove what does not count",
+        undo: "put it back",
+        source: "kernel-parameters.txt",
+        evaluate: contradictions,
+        ..Check::BLANK
+    },
+    Check {
+        id: "BOOT-005",
+        title: "The next boot uses the same line",
+        importance: Importance::Medium,
+        why: "A line typed at the boot loader, or a configuration that was edited but not written out, is gone or new after the next boot.",
+        read_from: &[
+            "/proc/cmdline",
+            "/etc/default/grub",
+            "/etc/default/grub.d/*",
+            "/boot/loader/entries/*",
+            "/etc/kernel/cmdline",
+            "/boot/firmware/cmdline.txt",
+        ],
+        wanted: "the boot loader's configuration holds the words of the running line",
+        set_boot: "edit the configuration, then update-grub, grub2-mkconfig, grubby or rpm-ostree kargs",
+        undo: "restore the file and write it out again",
+        source: "tuned's bootloader plugin, rt-conf",
+        needs: &[Need::Isolated],
+        evaluate: next_boot,
+        ..Check::BLANK
+    },
+];
+
+/// A word that does not do what its author meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootFinding {
+    /// The word as it stands in the line.
+    pub word: String,
+    /// What it should have been.
+    pub meant: String,
+    /// What it does instead.
+    pub effect: String,
+    /// Whether a shorter parameter swallows it, so that the kernel does not even log it.
+    pub swallowed: bool,
+}
+
+/// Mistyped name, or name and value; what was meant; what happens.
+const MISTYPED: &[(&str, &str, &str)] = &[
+    ("isolcpu", "isolcpus", "unknown, nothing is isolated"),
+    ("nosoftlookup", "nosoftlockup", "unknown, the watchdog stays on"),
+    ("pcie_asmp", "pcie_aspm", "unknown, power management of links stays on"),
+    ("kthread_cpus", "nohz_full= or isolcpus=", "unknown to the mainline kernel"),
+    ("numa_balancing=off", "numa_balancing=disable", "the value is refused"),
+    ("mce=ignorece", "mce=ignore_ce", "the value is refused"),
+    ("transparent_hugepage=nevr", "transparent_hugepage=never", "the value is refused"),
+    ("tsc=relaible", "tsc=reliable", "ignored without a word"),
+    ("intel_idle.max_cstat", "intel_idle.max_cstate", "ignored without a word"),
+    ("mitigations=no", "mitigations=off", "ignored without a word"),
+    ("processor.max_cstate=0", "processor.max_cstate=1", "0 is taken for 1"),
+];
+
+/// What can be told of a boot line without knowing every parameter. The place where a linter that
+/// does takes over.
+#[must_use]
+pub fn boot_findings(line: &BootLine, _kernel: Option<Version>) -> Vec<BootFinding> {
+    let mut found = Vec::new();
+    for word in line.words() {
+        let shown =
+            word.value.as_ref().map_or(word.name.clone(), |value| format!("{}={value}", word.name));
+        let plain = word.name.replace('-', "_");
+        if plain.starts_with("rcu_nocbs") && plain != "rcu_nocbs" {
+            found.push(BootFinding {
+                word: shown,
+                meant: "rcu_nocb_poll".to_owned(),
+                effect: "taken for rcu_nocbs: cancels its list, polls nothing".to_owned(),
+                swallowed: true,
+            });
+            continue;
+        }
+        let known = MISTYPED.iter().find(|(wrong, ..)| match wrong.split_once('=') {
+            Some((name, value)) => plain == name && word.value.as_deref() == Some(value),
+            None => plain == *wrong,
+        });
+        if let Some((_, meant, effect)) = known {
+            let (meant, effect) = ((*meant).to_owned(), (*effect).to_owned());
+            found.push(BootFinding { word: shown, meant, effect, swallowed: false });
+        }
+    }
+    found
+}
+
+/// Words that are for programs, not for the kernel.
+const FOR_PROGRAMS: &[&str] = &[
+    "BOOT_IMAGE",
+    "splash",
+    "rhgb",
+    "ostree",
+    "rd.",
+    "systemd.",
+    "initrd",
+    "nosplash",
+    "vt.handoff",
+];
+
+fn unknown_words(f: &Facts<'_>) -> Answer {
+    let line = f.boot()?;
+    let found: Vec<String> = boot_findings(&line, None)
+        .into_iter()
+        .filter(|finding| !finding.swallowed)
+        .map(|finding| format!("{} (meant {}): {}", finding.word, finding.meant, finding.effect))
+        .collect();
+    if !found.is_empty() {
+        return judge(Level::Asked, false, Verdict::Fail, found.join("; "));
+    }
+    let log = f.log()?;
+    match log.after("Unknown kernel command line parameters") {
+        Some(notice) => {
+            let words = notice.trim_matches(|c: char| c == '"' || c == ':' || c.is_whitespace());
+            let words = words.split('"').next().unwrap_or(words);
+            let strange: Vec<&str> = words
+                .split_whitespace()
+                .filter(|word| !FOR_PROGRAMS.iter().any(|known| word.starts_with(known)))
+                .collect();
+            let said = match strange.is_empty() {
+                true => "only words for programs are unknown to the kernel".to_owned(),
+                false => format!("the kernel does not know {}", few(&strange)),
+            };
+            let answer = Finding::new(
+                if strange.is_empty() { Verdict::Ok } else { Verdict::Warn },
+                Level::Set,
+                said,
+            );
+            Ok(answer.because(super::super::paths::LOG, notice))
+        }
+        None if log.whole() => {
+            judge(Level::Set, true, Verdict::Fail, "the kernel knows every word")
+        }
+        None => {
+            unknown("no known typo is in the line, but the beginning of the kernel's log is gone")
+        }
+    }
+}
+
+fn swallowed(f: &Facts<'_>) -> Answer {
+    let line = f.boot()?;
+    let words: Vec<String> = boot_findings(&line, None)
+        .into_iter()
+        .filter(|finding| finding.swallowed)
+        .map(|finding| format!("{} (meant {}): {}", finding.word, finding.meant, finding.effect))
+        .collect();
+    if words.is_empty() {
+        return judge(Level::Asked, true, Verdict::Fail, "no word is swallowed by a shorter one");
+    }
+    let effect = f.log().ok().and_then(|log| log.after("Offload RCU callbacks from CPUs:"));
+    let mut finding = Finding::new(Verdict::Fail, Level::Asked, words.join("; "));
+    if let Some(effect) = effect {
+        finding.level = Some(Level::Set);
+        finding = finding.because(
+            super::super::paths::LOG,
+            &format!("Offload RCU callbacks from CPUs: {effect}"),
+        );
+    }
+    Ok(finding)
+}
+
+fn lists_take_effect(f: &Facts<'_>) -> Answer {
+    let line = f.boot()?;
+    let mut wrong = Vec::new();
+    let mut right = Vec::new();
+    for (name, path) in [
+        ("isolcpus", "/sys/devices/system/cpu/isolated"),
+        ("nohz_full", "/sys/devices/system/cpu/nohz_full"),
+    ] {
+        let Some(value) = line.last(name) else { continue };
+        let asked = numbers(value);
+        let effective = f.optional(path)?.map_or(Ok(Cpus::none()), |_| f.cpus(path))?;
+        let text = format!("{name}={value} gives {}", or_none(&effective));
+        if asked == effective { right.push(text) } else { wrong.push(text) }
+    }
+    if wrong.is_empty() && right.is_empty() {
+        return not_applicable("the line has neither isolcpus= nor nohz_full=");
+    }
+    let good = wrong.is_empty();
+    judge(Level::Set, good, Verdict::Fail, (if good { right } else { wrong }).join("; "))
+}
+
+/// Parameters that count once; others (console, hugepagesz, earlycon) may come often.
+const ONCE: &[&str] = &[
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "irqaffinity",
+    "idle",
+    "nosmt",
+    "mitigations",
+    "audit",
+    "mce",
+    "tsc",
+    "intel_pstate",
+    "amd_pstate",
+    "transparent_hugepage",
+    "numa_balancing",
+    "preempt",
+    "nmi_watchdog",
+    "intel_iommu",
+    "iommu",
+    "processor.max_cstate",
+    "intel_idle.max_cstate",
+    "skew_tick",
+    "default_hugepagesz",
+];
+
+fn contradictions(f: &Facts<'_>) -> Answer {
+    let line = f.boot()?;
+    let mut wrong: Vec<String> = ONCE
+        .iter()
+        .filter(|name| line.all(name).count() > 1)
+        .map(|name| format!("{name} is given {} times", line.all(name).count()))
+        .collect();
+    if line.last("nohz") == Some("off") && line.has("nohz_full") {
+        wrong.push("nohz=off is against nohz_full=".to_owned());
+    }
+    let disagree = |one: &str, other: &str| match (line.last(one), line.last(other)) {
+        (Some(first), Some(second)) => numbers(first) != numbers(second),
+        _ => false,
+    };
+    if disagree("isolcpus", "nohz_full") {
+        wrong.push("isolcpus= and nohz_full= name different CPUs".to_owned());
+    }
+    let first = |name: &str| line.all(name).next().map(|word| word.at);
+    if let (Some(count), Some(size)) = (first("hugepages"), first("hugepagesz"))
+        && count < size
+    {
+        wrong.push("hugepages= stands before the hugepagesz= that it is for".to_owned());
+    }
+    let good = wrong.is_empty();
+    let said = if good { "no parameter contradicts another".to_owned() } else { wrong.join("; ") };
+    judge(Level::Asked, good, Verdict::Warn, said)
+}
+
+/// Parameters whose loss a latency promise would feel.
+const OURS: &[&str] = &[
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "rcu_nocb_poll",
+    "irqaffinity",
+    "idle",
+    "nosmt",
+    "tsc",
+    "skew_tick",
+    "intel_pstate",
+    "intel_idle.max_cstate",
+    "processor.max_cstate",
+    "nosoftlockup",
+    "nowatchdog",
+    "nmi_watchdog",
+    "audit",
+    "mce",
+    "transparent_hugepage",
+    "hugepages",
+    "hugepagesz",
+    "default_hugepagesz",
+    "mitigations",
+    "iommu",
+    "intel_iommu",
+    "pcie_aspm",
+    "numa_balancing",
+];
+
+fn next_boot(f: &Facts<'_>) -> Answer {
+    let running = f.boot()?;
+    let lines = configured(f)?;
+    if lines.is_empty() {
+        return not_applicable("none of the known boot loader configurations is here");
+    }
+    let all = BootLine::parse(&lines.join(" "));
+    let words = |line: &BootLine| -> Vec<(String, Option<String>)> {
+        let ours = line.words().iter().filter(|word| OURS.iter().any(|name| word.is(name)));
+        ours.map(|word| (word.name.replace('-', "_"), word.value.clone())).collect()
+    };
+    let (now, next) = (words(&running), words(&all));
+    let shown = |(name, value): &(String, Option<String>)| match value {
+        Some(value) => format!("{name}={value}"),
+        None => name.clone(),
+    };
+    let lost: Vec<String> = now.iter().filter(|word| !next.contains(word)).map(shown).collect();
+    let new: Vec<String> = next.iter().filter(|word| !now.contains(word)).map(shown).collect();
+    let mut said = Vec::new();
+    if !lost.is_empty() {
+        said.push(format!("not in the boot loader's configuration: {}", few(&lost)));
+    }
+    if !new.is_empty() {
+        said.push(format!("configured, but not running yet: {}", few(&new)));
+    }
+    let good = said.is_empty();
+    let said = if good { "running and configured words agree".to_owned() } else { said.join("; ") };
+    judge(Level::Asked, good, Verdict::Warn, said)
+}
+
+/// What the boot loaders that this host has would give to the kernel.
+fn configured(f: &Facts<'_>) -> Result<Vec<String>, Unread> {
+    let mut lines = Vec::new();
+    let mut grub: Vec<(String, String)> = Vec::new();
+    if let Some(text) = f.optional("/etc/default/grub")? {
+        grub.push(("/etc/default/grub".to_owned(), text));
+    }
+    grub.extend(f.glob("/etc/default/grub.d/*")?);
+    for (_, text) in grub {
+        let values =
+            text.lines().filter(|line| line.trim_start().starts_with("GRUB_CMDLINE_LINUX"));
+        let values = values.filter_map(|line| line.split_once('='));
+        lines.extend(values.map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned()));
+    }
+    let release = f.text("/proc/sys/kernel/osrelease")?;
+    for (_, text) in f.glob("/boot/loader/entries/*")? {
+        if text.contains(&release) {
+            let options = text.lines().filter_map(|line| line.strip_prefix("options"));
+            lines.extend(options.map(|line| line.trim().to_owned()));
+        }
+    }
+    for path in ["/etc/kernel/cmdline", "/boot/firmware/cmdline.txt"] {
+        lines.extend(f.optional(path)?);
+    }
+    Ok(lines)
+}
