@@ -1,6 +1,6 @@
 //! The boot-line linter through its public interface: boot lines that papers and guides print, with what they
 //! really do; lines of known-good words; and lines of anything.
-#![allow(clippy::unwrap_used, reason = "a test may stop")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
 use tailtrim_model::lint::{Context, Finding, Kind, Report, Severity, lint};
@@ -90,67 +90,68 @@ fn the_host_and_the_guest_of_the_nfvi_guide() {
 }
 
 /// The corrections of research into guides and papers: word, kind, right name, part of the true effect.
+const CORRECTIONS: &[(&str, Kind, &str, &str)] = &[
+    ("isolcpu=1-3", Kind::NearMiss, "isolcpus=1-3", "no CPU is taken out of the scheduler"),
+    ("nosoftlookup", Kind::NearMiss, "nosoftlockup", "stays on"),
+    ("pcie_asmp=off", Kind::NearMiss, "pcie_aspm=off", "environment of init"),
+    ("rcu_nocbs_poll", Kind::SwallowedPrefix, "rcu_nocb_poll", "Nothing is logged"),
+    ("rcu_nocb=1-3", Kind::NearMiss, "rcu_nocbs=1-3", "RCU callbacks run in softirq"),
+    (
+        "isolcpus=managed_irq,1-3",
+        Kind::Misunderstood,
+        "isolcpus=domain,managed_irq,1-3",
+        "stays empty",
+    ),
+    (
+        "isolcpus=manged_irq,domain,1-3",
+        Kind::BadValue,
+        "isolcpus=managed_irq,domain,1-3",
+        "skipped",
+    ),
+    (
+        "isolcpus=1-3,managed_irq",
+        Kind::BadValue,
+        "isolcpus=managed_irq,1-3",
+        "whole list is dropped",
+    ),
+    ("isolcpus=nohz,1-3", Kind::Misunderstood, "isolcpus=domain,nohz,1-3", "watchdog"),
+    ("nohz_full=1-7", Kind::OutOfRange, "", "whole list is dropped"),
+    ("isolcpus=1-7", Kind::OutOfRange, "", "incorrect CPU range"),
+    ("kthread_cpus=0", Kind::NotMainline, "nohz_full", "keeps kernel threads off"),
+    ("tsc=relaible", Kind::BadValue, "tsc=reliable", "nothing is logged"),
+    ("tsc=nowatchdog", Kind::Misunderstood, "tsc=reliable", "ten minutes"),
+    ("intel_idle.max_cstat=0", Kind::NearMiss, "intel_idle.max_cstate=0", "nothing reports it"),
+    (
+        "intel_idle.max_cstate=0",
+        Kind::Misunderstood,
+        "intel_idle.max_cstate=1",
+        "acpi_idle takes over",
+    ),
+    ("processor.max_cstate=0", Kind::Misunderstood, "processor.max_cstate=1", "0 is made 1"),
+    ("mitigations=no", Kind::BadValue, "mitigations=off", "stay on"),
+    ("mce=ignorece", Kind::BadValue, "mce=ignore_ce", "every five minutes"),
+    ("mce=off", Kind::Misunderstood, "mce=ignore_ce", "not contained"),
+    ("transparent_hugepage=nevr", Kind::BadValue, "transparent_hugepage=never", "khugepaged"),
+    ("numa_balancing=off", Kind::BadValue, "numa_balancing=disable", "rejected"),
+    ("CONFIG_RCU_NOCB_FULL", Kind::NearMiss, "rcu_nocbs=LIST", "CONFIG_RCU_NOCB_CPU"),
+    ("sysctl.net.core.bus_poll=50", Kind::NearMiss, "sysctl.net.core.busy_poll=50", "sysctl"),
+    ("net.core.busy_poll=50", Kind::NearMiss, "sysctl.net.core.busy_poll=50", "module"),
+    ("audit=no", Kind::BadValue, "audit=off", "switched on"),
+    ("nosoftlockup=0", Kind::BadValue, "", "in force all the same"),
+    ("isolcpus", Kind::BadValue, "isolcpus=LIST", "argument"),
+    ("nohz_full=1\u{2013}3", Kind::BadValue, "nohz_full=1-3", "text processor"),
+    ("nohz_full=0-3", Kind::BootCpu, "", "boot CPU is left out"),
+    ("nohz_full=0-2", Kind::BootCpu, "", "timekeeping"),
+    ("rcu_nocb_poll", Kind::Contradiction, "", "there are none"),
+    ("rcutree.nohz_full_patience_delay=1000", Kind::OtherVersion, "", "since 6.11"),
+    ("amd_pstate=active", Kind::OtherVersion, "", "nothing is logged"),
+    ("nodelayacct", Kind::OtherVersion, "", "until 5.13"),
+    ("irqaffinity=0,9", Kind::OutOfRange, "", "boot CPU"),
+];
+
 #[test]
 fn every_correction_is_made() {
-    let table = [
-        ("isolcpu=1-3", Kind::NearMiss, "isolcpus=1-3", "no CPU is taken out of the scheduler"),
-        ("nosoftlookup", Kind::NearMiss, "nosoftlockup", "stays on"),
-        ("pcie_asmp=off", Kind::NearMiss, "pcie_aspm=off", "environment of init"),
-        ("rcu_nocbs_poll", Kind::SwallowedPrefix, "rcu_nocb_poll", "Nothing is logged"),
-        ("rcu_nocb=1-3", Kind::NearMiss, "rcu_nocbs=1-3", "RCU callbacks run in softirq"),
-        (
-            "isolcpus=managed_irq,1-3",
-            Kind::Misunderstood,
-            "isolcpus=domain,managed_irq,1-3",
-            "stays empty",
-        ),
-        (
-            "isolcpus=manged_irq,domain,1-3",
-            Kind::BadValue,
-            "isolcpus=managed_irq,domain,1-3",
-            "skipped",
-        ),
-        (
-            "isolcpus=1-3,managed_irq",
-            Kind::BadValue,
-            "isolcpus=managed_irq,1-3",
-            "whole list is dropped",
-        ),
-        ("isolcpus=nohz,1-3", Kind::Misunderstood, "isolcpus=domain,nohz,1-3", "watchdog"),
-        ("nohz_full=1-7", Kind::OutOfRange, "", "whole list is dropped"),
-        ("isolcpus=1-7", Kind::OutOfRange, "", "incorrect CPU range"),
-        ("kthread_cpus=0", Kind::NotMainline, "nohz_full", "keeps kernel threads off"),
-        ("tsc=relaible", Kind::BadValue, "tsc=reliable", "nothing is logged"),
-        ("tsc=nowatchdog", Kind::Misunderstood, "tsc=reliable", "ten minutes"),
-        ("intel_idle.max_cstat=0", Kind::NearMiss, "intel_idle.max_cstate=0", "nothing reports it"),
-        (
-            "intel_idle.max_cstate=0",
-            Kind::Misunderstood,
-            "intel_idle.max_cstate=1",
-            "acpi_idle takes over",
-        ),
-        ("processor.max_cstate=0", Kind::Misunderstood, "processor.max_cstate=1", "0 is made 1"),
-        ("mitigations=no", Kind::BadValue, "mitigations=off", "stay on"),
-        ("mce=ignorece", Kind::BadValue, "mce=ignore_ce", "every five minutes"),
-        ("mce=off", Kind::Misunderstood, "mce=ignore_ce", "not contained"),
-        ("transparent_hugepage=nevr", Kind::BadValue, "transparent_hugepage=never", "khugepaged"),
-        ("numa_balancing=off", Kind::BadValue, "numa_balancing=disable", "rejected"),
-        ("CONFIG_RCU_NOCB_FULL", Kind::NearMiss, "rcu_nocbs=LIST", "CONFIG_RCU_NOCB_CPU"),
-        ("sysctl.net.core.bus_poll=50", Kind::NearMiss, "sysctl.net.core.busy_poll=50", "sysctl"),
-        ("net.core.busy_poll=50", Kind::NearMiss, "sysctl.net.core.busy_poll=50", "module"),
-        ("audit=no", Kind::BadValue, "audit=off", "switched on"),
-        ("nosoftlockup=0", Kind::BadValue, "", "in force all the same"),
-        ("isolcpus", Kind::BadValue, "isolcpus=LIST", "argument"),
-        ("nohz_full=1\u{2013}3", Kind::BadValue, "nohz_full=1-3", "text processor"),
-        ("nohz_full=0-3", Kind::BootCpu, "", "boot CPU is left out"),
-        ("nohz_full=0-2", Kind::BootCpu, "", "timekeeping"),
-        ("rcu_nocb_poll", Kind::Contradiction, "", "there are none"),
-        ("rcutree.nohz_full_patience_delay=1000", Kind::OtherVersion, "", "since 6.11"),
-        ("amd_pstate=active", Kind::OtherVersion, "", "nothing is logged"),
-        ("nodelayacct", Kind::OtherVersion, "", "until 5.13"),
-        ("irqaffinity=0,9", Kind::OutOfRange, "", "boot CPU"),
-    ];
-    for (line, kind, right, effect) in table {
+    for (line, kind, right, effect) in CORRECTIONS.iter().copied() {
         let report = on(line, "6.1", "0-3");
         let found = report.findings.iter().find(|finding| finding.kind == kind);
         let found = found.unwrap_or_else(|| panic!("{line}: {:#?}", report.findings));
