@@ -13,7 +13,8 @@ pub(crate) fn readable<const N: usize>(
     let mut entries =
         files.map(|file| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        // 68 years are for ever.
+        tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         // Below a thousand million.
         tv_nsec: timeout.subsec_nanos() as _,
     };
