@@ -187,6 +187,19 @@ fn what_cannot_be_opened_says_why() {
 }
 
 #[test]
+fn what_the_driver_throws_away_is_counted() {
+    if is_inside(Root) {
+        let (mut near, _far) = at_cable(PortKind::Xdp, 1_500);
+        // Without a carrier, the driver drops what it is given.
+        ip("link set far down");
+        let frame = contract::frame(1, 60);
+        assert_eq!(near.send(&[frame.as_slice(); 64]).unwrap(), 64);
+        let counters = near.counters().unwrap();
+        assert_eq!((counters.sent, counters.discarded, counters.refused), (64, 64, 0));
+    }
+}
+
+#[test]
 fn a_queue_has_one_port() {
     if is_inside(Root) {
         cable(1_500);
