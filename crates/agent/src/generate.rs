@@ -99,7 +99,11 @@ struct Report<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Generate) -> Exit {
-    let (schedule, builder) = match (schedule(request), builder(request)) {
+    let source_mac = match request.src_mac.map_or_else(|| mac(&request.port), Ok) {
+        Ok(mac) => mac,
+        Err(error) => return failed(&error.to_string(), exit_of(&error)),
+    };
+    let (schedule, builder) = match (schedule(request), builder(request, source_mac)) {
         (Ok(schedule), Ok(builder)) => (schedule, builder),
         (Err(error), _) | (_, Err(error)) => return failed(&error, Exit::Usage),
     };
@@ -231,15 +235,11 @@ fn stamps(path: &Path) -> Result<Vec<i64>, String> {
     Ok(stamps)
 }
 
-fn builder(request: &Generate) -> Result<Builder, String> {
+fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, String> {
     let ip = match (request.src_ip, request.dst_ip) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => Ip::V4(source, destination),
         (IpAddr::V6(source), IpAddr::V6(destination)) => Ip::V6(source, destination),
         _ => return Err("--src-ip and --dst-ip: one is IPv4, the other IPv6".to_owned()),
-    };
-    let source_mac = match request.src_mac {
-        Some(mac) => mac,
-        None => mac(&request.port).map_err(|error| error.to_string())?,
     };
     let addressing = Addressing {
         source_mac,

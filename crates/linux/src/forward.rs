@@ -90,7 +90,10 @@ pub fn forward(
             break;
         }
         match idle.next(how.wait) {
-            Some(timeout) => drop(from.wait(timeout)?),
+            Some(timeout) => {
+                from.wait(timeout)?;
+                to.wait(Duration::ZERO)?;
+            }
             None => std::hint::spin_loop(),
         }
     }

@@ -163,10 +163,12 @@ type Opened = (Socket, Option<Redirect>, Attached);
 
 /// Opens the socket and attaches the program: within the driver if it can, otherwise behind it.
 fn attach(shape: &mut Shape) -> Result<Opened, (&'static str, io::Error)> {
-    let socket = Socket::open(shape)?;
     if shape.receive_slots == 0 {
-        return Ok((socket, None, Attached::Nowhere));
+        return Ok((Socket::open(shape)?, None, Attached::Nowhere));
     }
+    // Asked first: a limit on locked memory is not what keeps a user from it.
+    Redirect::is_permitted()?;
+    let socket = Socket::open(shape)?;
     let redirect = |socket: &Socket, shape: &Shape, native| {
         Redirect::attach(shape.interface, shape.queue, socket.as_fd(), shape.pieces, native)
     };
@@ -203,7 +205,7 @@ fn hint(what: &str, error: &io::Error) -> &'static str {
         Some(libc::EINVAL) if what.contains("queue") => {
             " (does the interface have this queue? ethtool -l IFACE)"
         }
-        Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l)",
+        Some(libc::ENOBUFS | libc::ENOMEM) => " (more locked memory is needed: ulimit -l, or root)",
         _ => "",
     }
 }

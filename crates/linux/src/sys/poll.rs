@@ -13,6 +13,7 @@ pub(crate) fn readable<const N: usize>(
     let mut entries =
         files.map(|file| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     let timeout = libc::timespec {
+        // 68 years are for ever.
         tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
         // Below a thousand million.
         tv_nsec: timeout.subsec_nanos() as _,

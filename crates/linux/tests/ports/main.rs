@@ -172,8 +172,9 @@ fn xdp_carries_large_frames() {
 
 #[test]
 fn what_cannot_be_opened_says_why() {
+    // More than a user may lock: that is not what is missing.
     let receiving =
-        Some(Receiving { snap: 2_048, memory_bytes: 64 * 2_048, promptly: true, hardware: false });
+        Some(Receiving { snap: 2_048, memory_bytes: 64 << 20, promptly: true, hardware: false });
     let error = |name| open(&name, receiving).map(drop).unwrap_err().to_string();
     if is_inside(UserNamespace) {
         cable(1_500);
@@ -184,6 +185,19 @@ fn what_cannot_be_opened_says_why() {
         let error = error(name(PortKind::Xdp, "near"));
         assert!(error.starts_with("xdp:near: "), "{error}");
         assert!(error.ends_with("(AF_XDP needs root; in a user namespace use packet:IFACE)"));
+    }
+}
+
+#[test]
+fn what_the_driver_throws_away_is_counted() {
+    if is_inside(Root) {
+        let (mut near, _far) = at_cable(PortKind::Xdp, 1_500);
+        // Without a carrier, the driver drops what it is given.
+        ip("link set far down");
+        let frame = contract::frame(1, 60);
+        assert_eq!(near.send(&[frame.as_slice(); 64]).unwrap(), 64);
+        let counters = near.counters().unwrap();
+        assert_eq!((counters.sent, counters.discarded, counters.refused), (64, 64, 0));
     }
 }
 

@@ -34,6 +34,11 @@ pub(super) struct Redirect {
 }
 
 impl Redirect {
+    /// Whether this process may create what the program needs.
+    pub(super) fn is_permitted() -> Result<(), (&'static str, io::Error)> {
+        Map::new(MapKind::Numbers, 1).map(drop).map_err(|source| ("creating a BPF map", source))
+    }
+
     /// Attaches the program. Frames of the queue go to the socket, those of other queues to the kernel.
     pub(super) fn attach(
         interface: u32,
