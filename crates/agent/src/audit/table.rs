@@ -141,8 +141,12 @@ fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io
     let title = style.paint(&format!("{:<room$}", check.title), "1");
     writeln!(out, "\n  {id} {title} {}", style.paint(&right, "2"))?;
     style.row("", &finding.said, out)?;
-    let evidence =
-        finding.evidence.iter().filter(|known| !known.path.starts_with("/tailtrim/observation"));
+    // Tables, and what stands for many files, are no evidence to look at.
+    let summary = [" lines", " threads", " entries"];
+    let evidence = finding.evidence.iter().filter(|known| {
+        !known.path.starts_with("/tailtrim/observation")
+            && !summary.iter().any(|end| known.value.ends_with(end))
+    });
     let evidence: Vec<String> = evidence
         .take(2)
         .map(|known| format!("{} = {}", known.path, clip(&known.value, 60)))

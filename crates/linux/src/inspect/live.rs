@@ -82,9 +82,7 @@ fn obtain(path: &str) -> Answer {
     let result = match path {
         paths::LOG => log::lines(),
         paths::CONFIG => programs::kernel_config(),
-        paths::UNITS => programs::units(),
         paths::TIMERS => programs::timers(),
-        paths::MANAGER => programs::manager(),
         paths::RULES => programs::rules(),
         paths::QDISCS => programs::qdiscs(),
         paths::DMA_LATENCY => programs::dma_latency(),

@@ -57,16 +57,6 @@ fn absent(error: io::Error) -> io::Error {
     }
 }
 
-/// Services that are loaded: name and state.
-pub(super) fn units() -> io::Result<String> {
-    let text = systemctl(&["list-units", "--type=service", "--all"])?;
-    let line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        Some(format!("{} {}\n", words.first()?, words.get(2)?))
-    };
-    Ok(text.lines().filter_map(line).collect())
-}
-
 /// Timers that wait for their time.
 pub(super) fn timers() -> io::Result<String> {
     let text = systemctl(&["list-timers"])?;
@@ -74,11 +64,6 @@ pub(super) fn timers() -> io::Result<String> {
         line.split_whitespace().find(|word| word.ends_with(".timer")).map(str::to_owned)
     };
     Ok(text.lines().filter_map(name).collect::<Vec<_>>().join("\n"))
-}
-
-/// The affinity that services inherit.
-pub(super) fn manager() -> io::Result<String> {
-    systemctl(&["show", "-p", "CPUAffinity", "--value"])
 }
 
 /// Number of rules in nftables; an ordinary user is refused.

@@ -20,9 +20,12 @@ pub(crate) fn file(
 ) -> Answer {
     match f.optional(path)? {
         None => not_applicable(format!("this kernel has no {}", name(path))),
-        Some(text) => {
-            judge(Level::Set, good(&text), otherwise, format!("{} is {}", name(path), short(&text)))
-        }
+        Some(text) => judge(
+            Level::Set,
+            good(&text),
+            otherwise,
+            format!("{} is {}", name(path), short(chosen(&text))),
+        ),
     }
 }
 

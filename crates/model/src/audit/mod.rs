@@ -45,7 +45,10 @@ pub fn run(tree: &dyn Tree, intent: &Intent, checks: &[&'static Check]) -> Repor
 pub fn ask(check: &Check, facts: &Facts<'_>) -> Finding {
     facts.take_trail();
     let answer = match arises(check, facts) {
-        Ok(None) => (check.evaluate)(facts),
+        Ok(None) => {
+            facts.take_trail();
+            (check.evaluate)(facts)
+        }
         Ok(Some(reason)) => Ok(Finding::not_applicable(reason)),
         Err(unread) => Err(unread),
     };
@@ -61,10 +64,21 @@ pub fn ask(check: &Check, facts: &Facts<'_>) -> Finding {
         }
     }
     if finding.evidence.is_empty() && finding.verdict != Verdict::Unknown {
-        const KEPT: usize = 6;
-        finding.evidence = trail.read.into_iter().take(KEPT).collect();
+        finding.evidence = telling(trail.read);
     }
     finding
+}
+
+/// The first few files that were read, each once.
+fn telling(read: Vec<Evidence>) -> Vec<Evidence> {
+    const KEPT: usize = 6;
+    let mut kept: Vec<Evidence> = Vec::new();
+    for one in read {
+        if kept.len() < KEPT && !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
 }
 
 /// Why the question does not arise; `None` where it does.
@@ -106,6 +120,9 @@ fn reason(facts: &Facts<'_>, unread: &Unread) -> String {
         {
             format!("{} could not be obtained on this host", spoken(path))
         }
+        Unread::Missing { path } if path.starts_with("/sys/kernel/debug/") => {
+            format!("{path}: debugfs is not mounted, or this kernel lacks it")
+        }
         Unread::Denied { path } if locked_down(facts) => {
             format!("{}: refused, the kernel is locked down", spoken(path))
         }
@@ -125,9 +142,7 @@ fn spoken(path: &str) -> String {
     let known = match path {
         paths::LOG => "the kernel's log",
         paths::CONFIG => "the kernel's configuration (/proc/config.gz, /boot/config-*)",
-        paths::UNITS => "systemd's list of services",
         paths::TIMERS => "systemd's list of timers",
-        paths::MANAGER => "systemd's own affinity",
         paths::DMA_LATENCY => "/dev/cpu_dma_latency",
         paths::RULES => "the number of nftables rules",
         paths::QDISCS => "the queueing disciplines",

@@ -114,26 +114,24 @@ impl Facts<'_> {
     pub(crate) fn woken(&self) -> Result<Vec<(String, u64)>, Unread> {
         let (before, after) = self.twice(KTHREADS)?;
         let old = switches(&before);
-        let grown = switches(&after).into_iter().map(|(thread, count)| {
-            let before = old.get(&thread).copied().unwrap_or(0);
-            (thread, count.saturating_sub(before))
+        let grown = switches(&after).into_iter().map(|(pid, (count, name))| {
+            // A kworker's name tells its last work: only the number stays.
+            let before = old.get(&pid).map_or(0, |(count, _)| *count);
+            (name.to_owned(), count.saturating_sub(before))
         });
-        let named = grown.filter(|(_, count)| *count > 0);
-        Ok(named.map(|((_, name), count)| (name.to_owned(), count)).collect())
+        Ok(grown.filter(|(_, count)| *count > 0).collect())
     }
 }
 
 /// Lines `pid count name` by thread.
-fn switches(text: &str) -> BTreeMap<(u32, &str), u64> {
+fn switches(text: &str) -> BTreeMap<u32, (u64, &str)> {
     let line = |line: &'_ str| -> Option<(u32, u64, usize)> {
         let mut words = line.splitn(3, ' ');
-        let pid = words.next()?.parse().ok()?;
-        let count = words.next()?.parse().ok()?;
+        let (pid, count) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         Some((pid, count, line.len() - words.next()?.len()))
     };
-    text.lines()
-        .filter_map(|text| line(text).map(|(pid, count, at)| ((pid, &text[at..]), count)))
-        .collect()
+    let parts = text.lines().filter_map(|text| line(text).map(|known| (text, known)));
+    parts.map(|(text, (pid, count, at))| (pid, (count, &text[at..]))).collect()
 }
 
 #[cfg(test)]

@@ -9,12 +9,8 @@ use crate::host::{Tree, Unread};
 pub use crate::host::LOG;
 /// The configuration that the kernel was built with.
 pub const CONFIG: &str = "/tailtrim/kernel_config";
-/// Services that systemd knows: name, and `active`, `inactive` or `failed`.
-pub const UNITS: &str = "/tailtrim/systemd/units";
 /// Timers that systemd will start: one name a line.
 pub const TIMERS: &str = "/tailtrim/systemd/timers";
-/// What `systemctl show -p CPUAffinity` says of the manager.
-pub const MANAGER: &str = "/tailtrim/systemd/cpu_affinity";
 /// The latency that a holder of `/dev/cpu_dma_latency` asks for, in µs.
 pub const DMA_LATENCY: &str = "/tailtrim/cpu_dma_latency";
 /// Number of rules that nftables has loaded.
@@ -132,6 +128,7 @@ pub const FILES: &[Wanted] = &[
     ("/proc/sys/vm/stat_interval", &[]),
     ("/proc/sys/vm/swappiness", &[]),
     ("/proc/sys/vm/zone_reclaim_mode", &[]),
+    ("/sys/bus/virtio/drivers/virtio_net/*/net/*/operstate", &[]),
     ("/sys/class/dmi/id/bios_date", &[]),
     ("/sys/class/dmi/id/bios_version", &[]),
     ("/sys/class/net/*/device/current_link_speed", &[]),
@@ -236,8 +233,12 @@ pub const FILES: &[Wanted] = &[
     ("/sys/module/rcutree/parameters/use_softirq", &[]),
     ("/sys/module/workqueue/parameters/power_efficient", &[]),
     ("/sys/module/workqueue/parameters/watchdog_thresh", &[]),
-    ("/tailtrim/*", &[]),
-    ("/tailtrim/systemd/*", &[]),
+    (CONFIG, &["=y", "CONFIG_HZ="]),
+    (DMA_LATENCY, &[]),
+    (LOG, &[]),
+    (QDISCS, &[]),
+    (RULES, &[]),
+    (TIMERS, &[]),
     ("/tailtrim/ethtool/*/*", &[]),
 ];
 

@@ -1,6 +1,6 @@
 //! IRQ: where interrupts arrive, wanted or not.
 
-use super::super::answer::{Answer, Level, Verdict, judge, not_applicable};
+use super::super::answer::{Answer, Evidence, Finding, Level, Verdict, judge, not_applicable};
 use super::super::ask::{few, keeps_off};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
@@ -177,14 +177,32 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Numbers of the interrupts of the workload's own interfaces.
-fn own(f: &Facts<'_>) -> Result<Vec<u32>, Unread> {
-    let mut numbers = Vec::new();
-    for nic in &f.intent().nics {
-        let names = f.list_or_none(&format!("/sys/class/net/{nic}/device/msi_irqs"))?;
-        numbers.extend(names.iter().filter_map(|name| name.parse::<u32>().ok()));
+/// Interrupts of the workload's own interfaces: by number, and by how descriptions begin.
+struct Own {
+    numbers: Vec<u32>,
+    names: Vec<String>,
+}
+
+impl Own {
+    fn read(f: &Facts<'_>) -> Result<Self, Unread> {
+        let mut own = Self { numbers: Vec::new(), names: Vec::new() };
+        for nic in &f.intent().nics {
+            let names = f.list_or_none(&format!("/sys/class/net/{nic}/device/msi_irqs"))?;
+            own.numbers.extend(names.iter().filter_map(|name| name.parse::<u32>().ok()));
+            own.names.push(format!("{nic}-"));
+            // Those of a virtio device belong to the PCI device above it, but bear its name.
+            let drivers = "/sys/bus/virtio/drivers/virtio_net";
+            for (path, _) in f.glob(&format!("{drivers}/*/net/{nic}/operstate"))? {
+                own.names.extend(path.split('/').nth(6).map(|device| format!("{device}-")));
+            }
+        }
+        Ok(own)
     }
-    Ok(numbers)
+
+    fn has(&self, number: u32, label: &str) -> bool {
+        let name = label.rsplit(' ').next().unwrap_or_default();
+        self.numbers.contains(&number) || self.names.iter().any(|start| name.starts_with(start))
+    }
 }
 
 /// Descriptions of interrupts by number, as `/proc/interrupts` has them.
@@ -204,8 +222,8 @@ fn labels(f: &Facts<'_>) -> Result<BTreeMap<u32, String>, Unread> {
 }
 
 fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: Verdict) -> Answer {
-    let (own, labels) = (own(f)?, labels(f)?);
-    let mut there = Vec::new();
+    let (own, labels) = (Own::read(f)?, labels(f)?);
+    let (mut there, mut evidence) = (Vec::new(), Vec::new());
     let all = f.glob(&format!("/proc/irq/#/{file}"))?;
     if all.is_empty() {
         return not_applicable(format!("this kernel shows no {file}"));
@@ -223,15 +241,18 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: Verdict) -> Answer
             Ok(cpus) => cpus,
             Err(_) => return Err(super::super::facts::broken(path, text, "a list of CPUs")),
         };
-        if !own.contains(&number) && !cpus.intersection(f.iso()).is_empty() {
+        if !own.has(number, label) && !cpus.intersection(f.iso()).is_empty() {
             there.push(format!("{number} ({label}) to {cpus}"));
+            evidence.push(Evidence::new(path, text));
         }
     }
     let said = match there.is_empty() {
         true => format!("{asked} interrupts keep off {}", f.iso()),
         false => format!("{} of {asked} {does} isolated CPUs: {}", there.len(), few(&there)),
     };
-    judge(Level::Set, there.is_empty(), otherwise, said)
+    let finding = judge(Level::Set, there.is_empty(), otherwise, said)?;
+    evidence.truncate(8);
+    Ok(Finding { evidence, ..finding })
 }
 
 fn managed(f: &Facts<'_>) -> Answer {
@@ -259,12 +280,12 @@ fn managed(f: &Facts<'_>) -> Answer {
 }
 
 fn devices(f: &Facts<'_>) -> Answer {
-    let own = own(f)?;
+    let own = Own::read(f)?;
     let counters = f.counted("/proc/interrupts")?;
     let there: Vec<String> = counters
         .rows()
         .filter_map(|(name, row)| Some((name.parse::<u32>().ok()?, row)))
-        .filter(|(number, row)| !own.contains(number) && row.on(f.iso()) > 0)
+        .filter(|(number, row)| !own.has(*number, &row.label) && row.on(f.iso()) > 0)
         .map(|(number, row)| format!("{number} ({}) {} times", row.label, row.on(f.iso())))
         .collect();
     let said = if there.is_empty() { format!("none on {}", f.iso()) } else { few(&there) };
@@ -302,7 +323,7 @@ fn irqbalance(f: &Facts<'_>) -> Answer {
 }
 
 fn threads(f: &Facts<'_>) -> Answer {
-    let own = own(f)?;
+    let own = Own::read(f)?;
     let number = |name: &str| name.strip_prefix("irq/")?.split('-').next()?.parse::<u32>().ok();
     let all: Vec<_> =
         f.tasks()?.iter().filter_map(|task| Some((number(&task.name)?, task))).collect();
@@ -312,7 +333,8 @@ fn threads(f: &Facts<'_>) -> Answer {
     let there: Vec<String> = all
         .iter()
         .filter(|(number, task)| {
-            !own.contains(number) && !task.allowed.intersection(f.iso()).is_empty()
+            let name = task.name.split_once('-').map_or("", |(_, name)| name);
+            !own.has(*number, name) && !task.allowed.intersection(f.iso()).is_empty()
         })
         .map(|(_, task)| format!("{} may use {}", task.name, task.allowed))
         .collect();

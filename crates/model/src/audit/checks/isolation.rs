@@ -255,6 +255,9 @@ fn nohz_flag(f: &Facts<'_>) -> Answer {
 }
 
 fn programs_keep_off(f: &Facts<'_>) -> Answer {
+    if !f.iso().is_subset(&isolated(f)?) {
+        return not_applicable("the CPUs are not isolated, anything may run there (ISO-001)");
+    }
     let online = f.cpus("/sys/devices/system/cpu/online")?;
     let tasks = f.tasks()?;
     // Who may run everywhere was not pinned here: ISO-001 answers for those.
