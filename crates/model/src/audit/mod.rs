@@ -23,7 +23,7 @@ mod waiver;
 
 pub use answer::{Answer, Evidence, Finding, Level, Verdict};
 pub use check::{Check, Importance, Need};
-pub use checks::{BootFinding, all, boot_findings, find};
+pub use checks::{all, find};
 pub use facts::{Facts, Version, is_guest, version};
 pub use intent::{Intent, IntentError, Wish, Workload};
 pub use report::{Asked, Counts, Report};

@@ -3,9 +3,10 @@
 use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicable, unknown};
 use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
-use super::super::facts::{Facts, Version};
+use super::super::facts::Facts;
 use super::super::intent::numbers;
 use crate::host::{BootLine, Cpus, Unread};
+use crate::lint::{self, Severity};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -87,62 +88,28 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// A word that does not do what its author meant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BootFinding {
-    /// The word as it stands in the line.
-    pub word: String,
-    /// What it should have been.
-    pub meant: String,
-    /// What it does instead.
-    pub effect: String,
-    /// Whether a shorter parameter swallows it, so that the kernel does not even log it.
-    pub swallowed: bool,
+/// What the linter has to say about the running line that belongs to a check.
+fn linted(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
+    let line = f.text("/proc/cmdline")?;
+    let kernel =
+        f.kernel().ok().map(|(major, minor)| lint::Version::new(major as u16, minor as u16));
+    // Without the machine, lists are not compared with it: that is BOOT-003's.
+    let report = lint::lint(&line, &lint::Context { kernel, cpus: None });
+    let serious = |found: &lint::Finding| found.check == check && found.severity != Severity::Note;
+    Ok(report.findings.into_iter().filter(serious).collect())
 }
 
-/// Mistyped name, or name and value; what was meant; what happens.
-const MISTYPED: &[(&str, &str, &str)] = &[
-    ("isolcpu", "isolcpus", "unknown, nothing is isolated"),
-    ("nosoftlookup", "nosoftlockup", "unknown, the watchdog stays on"),
-    ("pcie_asmp", "pcie_aspm", "unknown, power management of links stays on"),
-    ("kthread_cpus", "nohz_full= or isolcpus=", "unknown to the mainline kernel"),
-    ("numa_balancing=off", "numa_balancing=disable", "the value is refused"),
-    ("mce=ignorece", "mce=ignore_ce", "the value is refused"),
-    ("transparent_hugepage=nevr", "transparent_hugepage=never", "the value is refused"),
-    ("tsc=relaible", "tsc=reliable", "ignored without a word"),
-    ("intel_idle.max_cstat", "intel_idle.max_cstate", "ignored without a word"),
-    ("mitigations=no", "mitigations=off", "ignored without a word"),
-    ("processor.max_cstate=0", "processor.max_cstate=1", "0 is taken for 1"),
-];
+fn told(findings: &[lint::Finding]) -> String {
+    let one = |found: &lint::Finding| match &found.right {
+        Some(right) => format!("{} (write {right}): {}", found.word, found.title),
+        None => format!("{}: {}", found.word, found.title),
+    };
+    findings.iter().map(one).collect::<Vec<_>>().join("; ")
+}
 
-/// What can be told of a boot line without knowing every parameter. The place where a linter that
-/// does takes over.
-#[must_use]
-pub fn boot_findings(line: &BootLine, _kernel: Option<Version>) -> Vec<BootFinding> {
-    let mut found = Vec::new();
-    for word in line.words() {
-        let shown =
-            word.value.as_ref().map_or(word.name.clone(), |value| format!("{}={value}", word.name));
-        let plain = word.name.replace('-', "_");
-        if plain.starts_with("rcu_nocbs") && plain != "rcu_nocbs" {
-            found.push(BootFinding {
-                word: shown,
-                meant: "rcu_nocb_poll".to_owned(),
-                effect: "taken for rcu_nocbs: cancels its list, polls nothing".to_owned(),
-                swallowed: true,
-            });
-            continue;
-        }
-        let known = MISTYPED.iter().find(|(wrong, ..)| match wrong.split_once('=') {
-            Some((name, value)) => plain == name && word.value.as_deref() == Some(value),
-            None => plain == *wrong,
-        });
-        if let Some((_, meant, effect)) = known {
-            let (meant, effect) = ((*meant).to_owned(), (*effect).to_owned());
-            found.push(BootFinding { word: shown, meant, effect, swallowed: false });
-        }
-    }
-    found
+fn verdict(findings: &[lint::Finding]) -> Verdict {
+    let error = findings.iter().any(|found| found.severity == Severity::Error);
+    if error { Verdict::Fail } else { Verdict::Warn }
 }
 
 /// Words that are for programs, not for the kernel.
@@ -159,14 +126,9 @@ const FOR_PROGRAMS: &[&str] = &[
 ];
 
 fn unknown_words(f: &Facts<'_>) -> Answer {
-    let line = f.boot()?;
-    let found: Vec<String> = boot_findings(&line, None)
-        .into_iter()
-        .filter(|finding| !finding.swallowed)
-        .map(|finding| format!("{} (meant {}): {}", finding.word, finding.meant, finding.effect))
-        .collect();
+    let found = linted(f, "BOOT-001")?;
     if !found.is_empty() {
-        return judge(Level::Asked, false, Verdict::Fail, found.join("; "));
+        return judge(Level::Asked, false, verdict(&found), told(&found));
     }
     let log = f.log()?;
     match log.after("Unknown kernel command line parameters") {
@@ -198,17 +160,12 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
 }
 
 fn swallowed(f: &Facts<'_>) -> Answer {
-    let line = f.boot()?;
-    let words: Vec<String> = boot_findings(&line, None)
-        .into_iter()
-        .filter(|finding| finding.swallowed)
-        .map(|finding| format!("{} (meant {}): {}", finding.word, finding.meant, finding.effect))
-        .collect();
-    if words.is_empty() {
+    let found = linted(f, "BOOT-002")?;
+    if found.is_empty() {
         return judge(Level::Asked, true, Verdict::Fail, "no word is swallowed by a shorter one");
     }
     let effect = f.log().ok().and_then(|log| log.after("Offload RCU callbacks from CPUs:"));
-    let mut finding = Finding::new(Verdict::Fail, Level::Asked, words.join("; "));
+    let mut finding = Finding::new(verdict(&found), Level::Asked, told(&found));
     if let Some(effect) = effect {
         finding.level = Some(Level::Set);
         finding = finding.because(
@@ -240,57 +197,10 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
     judge(Level::Set, good, Verdict::Fail, (if good { right } else { wrong }).join("; "))
 }
 
-/// Parameters that count once; others (console, hugepagesz, earlycon) may come often.
-const ONCE: &[&str] = &[
-    "isolcpus",
-    "nohz_full",
-    "rcu_nocbs",
-    "irqaffinity",
-    "idle",
-    "nosmt",
-    "mitigations",
-    "audit",
-    "mce",
-    "tsc",
-    "intel_pstate",
-    "amd_pstate",
-    "transparent_hugepage",
-    "numa_balancing",
-    "preempt",
-    "nmi_watchdog",
-    "intel_iommu",
-    "iommu",
-    "processor.max_cstate",
-    "intel_idle.max_cstate",
-    "skew_tick",
-    "default_hugepagesz",
-];
-
 fn contradictions(f: &Facts<'_>) -> Answer {
-    let line = f.boot()?;
-    let mut wrong: Vec<String> = ONCE
-        .iter()
-        .filter(|name| line.all(name).count() > 1)
-        .map(|name| format!("{name} is given {} times", line.all(name).count()))
-        .collect();
-    if line.last("nohz") == Some("off") && line.has("nohz_full") {
-        wrong.push("nohz=off is against nohz_full=".to_owned());
-    }
-    let disagree = |one: &str, other: &str| match (line.last(one), line.last(other)) {
-        (Some(first), Some(second)) => numbers(first) != numbers(second),
-        _ => false,
-    };
-    if disagree("isolcpus", "nohz_full") {
-        wrong.push("isolcpus= and nohz_full= name different CPUs".to_owned());
-    }
-    let first = |name: &str| line.all(name).next().map(|word| word.at);
-    if let (Some(count), Some(size)) = (first("hugepages"), first("hugepagesz"))
-        && count < size
-    {
-        wrong.push("hugepages= stands before the hugepagesz= that it is for".to_owned());
-    }
-    let good = wrong.is_empty();
-    let said = if good { "no parameter contradicts another".to_owned() } else { wrong.join("; ") };
+    let found = linted(f, "BOOT-004")?;
+    let good = found.is_empty();
+    let said = if good { "no parameter contradicts another".to_owned() } else { told(&found) };
     judge(Level::Asked, good, Verdict::Warn, said)
 }
 

@@ -24,7 +24,6 @@ mod virtualisation;
 mod watchdog;
 
 use super::check::Check;
-pub use boot::{BootFinding, boot_findings};
 
 /// All checks, in the order of their families.
 pub fn all() -> impl Iterator<Item = &'static Check> {
