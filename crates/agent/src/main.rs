@@ -11,6 +11,7 @@ mod exit;
 mod forward;
 mod generate;
 mod stop;
+mod tune;
 
 use args::{Args, Verb};
 use clap::Parser;
@@ -23,5 +24,6 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Tune(request) => tune::run(&request).into(),
     }
 }

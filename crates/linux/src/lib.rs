@@ -7,3 +7,4 @@ pub mod host;
 pub mod port;
 pub mod source;
 mod sys;
+pub mod tune;

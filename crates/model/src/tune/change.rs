@@ -45,6 +45,8 @@ pub enum State {
     Needed,
     /// The value is as wanted.
     Already,
+    /// It is not set, but setting another value may change it: restored with that.
+    Remembered,
     /// It is told, not written: the operator did not ask for drop-ins.
     Told,
     /// The value could not be read, for this reason: nothing is changed that cannot be restored.
@@ -59,6 +61,13 @@ impl Step {
         let already = old.as_ref().is_some_and(|old| form.same(old, &new));
         let state = if already { State::Already } else { State::Needed };
         Self { place, form, old, new: Some(new), state, optional: false, then: None }
+    }
+
+    /// A value that another step may change on its way.
+    #[must_use]
+    pub fn remembered(place: Place, form: Form, old: Option<Value>) -> Self {
+        let state = State::Remembered;
+        Self { place, form, old, new: None, state, optional: true, then: None }
     }
 
     /// The same step, of which a refusal is an answer.

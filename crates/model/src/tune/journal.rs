@@ -69,7 +69,7 @@ pub struct Recorded {
     pub form: Form,
     /// The bytes before.
     pub old: Option<Value>,
-    /// The bytes wanted.
+    /// What is wanted; `None` for a value that is not set, but may change with others.
     pub new: Option<Value>,
     /// Whether a refusal is an answer.
     #[serde(default)]

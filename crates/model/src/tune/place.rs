@@ -13,7 +13,7 @@ pub enum Place {
         /// Absolute path.
         path: String,
     },
-    /// A configuration file of ours on a disk: whole or not there.
+    /// A configuration file of ours, on a disk: written whole.
     Config {
         /// Absolute path.
         path: String,

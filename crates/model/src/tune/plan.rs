@@ -230,12 +230,19 @@ impl Plan {
         None
     }
 
-    /// The steps that applying carries out, with the changes that they belong to.
+    /// The steps that applying records, with the changes that they belong to: those that it carries out,
+    /// and those whose values may change with them. When CPUs go away the kernel sets many values anew.
     pub fn steps(&self) -> impl Iterator<Item = (&Change, &Step)> {
+        let takes = self.changes.iter().any(|change| change.needed() && !change.takes.is_empty());
         self.changes
             .iter()
             .flat_map(|change| change.steps.iter().map(move |step| (change, step)))
-            .filter(|(_, step)| step.needed())
+            .filter(move |(change, step)| match step.state {
+                State::Needed => true,
+                State::Remembered => change.needed(),
+                State::Already => takes,
+                State::Told | State::Unknown(_) => false,
+            })
     }
 }
 

@@ -1,11 +1,31 @@
-//! The same in the language of other tools.
+//! The same in the language of other tools. What a tool has no word for is named in its file.
 
-/// A drop-in for GRUB.
-#[must_use]
-pub fn grub_file(words: &[&str]) -> String {
-    format!(
-        "# Written by tailtrim-agent tune; `tailtrim-agent tune revert` removes it.\n\
-         GRUB_CMDLINE_LINUX_DEFAULT=\"${{GRUB_CMDLINE_LINUX_DEFAULT}} {}\"\n",
-        words.join(" ")
-    )
+mod ansible;
+mod files;
+mod libvirt;
+mod openshift;
+mod settings;
+mod systemd;
+mod tuned;
+
+pub use ansible::ansible;
+pub use files::{grub, grub_file, sysctl};
+pub use libvirt::libvirt;
+pub use openshift::openshift;
+pub use systemd::systemd;
+pub use tuned::tuned;
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedFile {
+    /// Where it belongs, below the folder that the tool reads.
+    pub path: String,
+    /// What is in it.
+    pub content: String,
+}
+
+impl ExportedFile {
+    fn one(path: &str, content: String) -> Vec<Self> {
+        vec![Self { path: path.to_owned(), content }]
+    }
 }

@@ -37,7 +37,15 @@ pub(crate) fn governor(site: &Site<'_>) -> Steps {
         }
         site.file(format!("{folder}/scaling_governor"), Form::Text, "performance")
     };
-    each(site, of, NO_FREQUENCY)
+    let mut steps = each(site, of, NO_FREQUENCY)?;
+    // The driver ties the energy preference to the governor.
+    for cpu in site.powered().iter() {
+        let path = format!("{CPUS}/cpu{cpu}/cpufreq/energy_performance_preference");
+        if let Ok(old @ Some(_)) = site.host.place(&Place::file(path.clone())) {
+            steps.push(Step::remembered(Place::file(path), Form::Text, old));
+        }
+    }
+    Ok(steps)
 }
 
 pub(crate) fn lowest_frequency(site: &Site<'_>) -> Steps {
