@@ -28,6 +28,8 @@ pub(crate) enum Verb {
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
+    /// Plan, apply, verify and take back what low latency needs of a host.
+    Tune(crate::tune::Tune),
 }
 
 /// Match an ingress and an egress capture; prints the summary as JSON.

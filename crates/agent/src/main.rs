@@ -14,6 +14,7 @@ mod generate;
 mod lint;
 mod lint_text;
 mod stop;
+mod tune;
 
 use args::{Args, Verb};
 use clap::Parser;
@@ -27,5 +28,6 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Tune(request) => tune::run(&request).into(),
     }
 }

@@ -9,5 +9,6 @@ pub mod port;
 pub mod source;
 mod surroundings;
 mod sys;
+pub mod tune;
 
 pub use surroundings::{terminal_columns, today};

@@ -6,8 +6,8 @@
 //! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
 //! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
 //!
-//! [`traffic`] is what a generator sends, and [`host`] what a host says of itself; [`lint`] tells what a
-//! kernel makes of its boot line.
+//! [`traffic`] is what a generator sends and [`host`] what a host says of itself; [`lint`] tells what a kernel
+//! makes of its boot line, [`audit`] whether a host is fit for low latency, and [`tune`] what to change there.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -23,3 +23,4 @@ pub mod signature;
 pub mod stats;
 pub mod summary;
 pub mod traffic;
+pub mod tune;

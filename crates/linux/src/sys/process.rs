@@ -52,6 +52,19 @@ pub(crate) fn end_with_parent() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })
 }
 
+/// Leaves the session, so that neither its terminal nor its end concerns this process.
+pub(crate) fn leave_session() -> io::Result<()> {
+    // SAFETY: the call takes nothing.
+    checked(if unsafe { libc::setsid() } < 0 { -1 } else { 0 })
+}
+
+/// Asks a process to end.
+pub(crate) fn terminate(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // SAFETY: the call takes numbers only.
+    checked(unsafe { libc::kill(pid, libc::SIGTERM) })
+}
+
 fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

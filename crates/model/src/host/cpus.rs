@@ -1,5 +1,6 @@
 //! Sets of CPUs, as the kernel writes them: lists (`0-3,8`) and masks (`ff,ffffffff`).
 
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -157,6 +158,13 @@ impl fmt::Display for Cpus {
             separator = ",";
         }
         Ok(())
+    }
+}
+
+/// As a list.
+impl Serialize for Cpus {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -2,7 +2,7 @@
 //! the beginning of a file of several lines (`/path <<`, ended by `>>`), a thread
 //! (`task PID CPUS LAST FLAGS POLICY:PRIORITY NAME`), or `cpus 0-7`, which `{cpus}` then stands for. A later
 //! line replaces an earlier one, so that a host is a common one and what differs.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use tailtrim_model::host::{Cpus, Memory};
 

@@ -1,0 +1,296 @@
+//! `tailtrim-agent tune`: what to change on this host, done and taken back.
+#![allow(clippy::print_stdout, reason = "the agent is where output happens")]
+
+mod request;
+mod show;
+
+use crate::events::failed;
+use crate::exit::Exit;
+use clap::{Subcommand, ValueEnum};
+use request::Wanted;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tailtrim_linux::tune::{
+    ApplyError, Folder, Live, Locked, Store, apply, begin, hold_latency, inspect, now_unix_s,
+    revert,
+};
+use tailtrim_model::host::{Cpus, Tree};
+use tailtrim_model::tune::{Journal, Plan, export, plan, text};
+
+const STATE: &str = "/var/lib/tailtrim/tune";
+
+/// Plan the changes that low latency needs, apply them, look after them, take them back.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent tune plan --profile latency-poll --isolate 2-7 --nic eth1\n  \
+    tailtrim-agent tune apply --profile latency-poll --isolate 2-7 --nic eth1 --yes\n  \
+    tailtrim-agent tune verify\n  \
+    tailtrim-agent tune revert\n  \
+    tailtrim-agent tune export --format tuned --profile latency-kernel --out /etc/tuned/profiles\n\n\
+    Nothing is changed without --yes. Old values are on the disk before the first change: `revert` \
+    restores them from wherever `apply` was stopped, a crash included.")]
+pub(crate) struct Tune {
+    #[command(subcommand)]
+    verb: TuneVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum TuneVerb {
+    /// Show what would be changed, why, at what price, and when it takes effect.
+    Plan(PlanArgs),
+    /// Carry a plan out: a dry run without --yes.
+    Apply(ApplyArgs),
+    /// Read back what was applied, and say why a value did not stick (exit 1 if any did not).
+    Verify(StateArgs),
+    /// Restore every value, byte for byte, in reverse order; from any point of a crash.
+    Revert(StateArgs),
+    /// Say what is applied, since when, and what has changed since.
+    Status(StateArgs),
+    /// Write a plan in the language of another tool.
+    Export(ExportArgs),
+    /// Hold the exit latency of idle CPUs: what `apply` starts.
+    #[command(hide = true)]
+    HoldLatency(HoldArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Print JSON, with every single value
+    #[arg(long)]
+    json: bool,
+    /// A host's files in a folder instead of this host
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct ApplyArgs {
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Change it
+    #[arg(long)]
+    yes: bool,
+    /// Where the journal is kept
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    state: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct StateArgs {
+    /// Where the journal is kept
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    state: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// A host's files in a folder instead of this host
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+struct ExportArgs {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// In which language
+    #[arg(long, value_enum)]
+    format: Format,
+    /// Write files below this folder instead of printing them
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A host's files in a folder instead of this host
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A profile of tuned
+    Tuned,
+    /// A file for /etc/sysctl.d
+    Sysctl,
+    /// A drop-in for /etc/default/grub.d
+    Grub,
+    /// Tasks of Ansible
+    Ansible,
+    /// A domain of libvirt
+    Libvirt,
+    /// A PerformanceProfile of OpenShift
+    Openshift,
+    /// A unit and files of systemd
+    Systemd,
+}
+
+#[derive(Debug, clap::Args)]
+struct HoldArgs {
+    #[arg(long)]
+    state: PathBuf,
+    #[arg(long)]
+    us: i32,
+}
+
+/// Runs the verb.
+pub(crate) fn run(request: &Tune) -> Exit {
+    match &request.verb {
+        TuneVerb::Plan(args) => match planned(&args.wanted, &args.root) {
+            Ok((_, plan)) => show_plan(&plan, args.json),
+            Err(exit) => exit,
+        },
+        TuneVerb::Apply(args) => run_apply(args),
+        TuneVerb::Verify(args) => run_inspect(args, true),
+        TuneVerb::Status(args) => run_inspect(args, false),
+        TuneVerb::Revert(args) => run_revert(args),
+        TuneVerb::Export(args) => run_export(args),
+        TuneVerb::HoldLatency(args) => match hold_latency(&args.state, args.us) {
+            Ok(()) => Exit::Success,
+            Err(error) => failed(&error.to_string(), Exit::Impossible),
+        },
+    }
+}
+
+fn planned(wanted: &Wanted, root: &Path) -> Result<(Live, Plan), Exit> {
+    let host = Live::new(root, Path::new(STATE));
+    match plan(&host, &wanted.request()) {
+        Ok(plan) => Ok((host, plan)),
+        Err(error) => Err(failed(&error.to_string(), Exit::Usage)),
+    }
+}
+
+fn show_plan(plan: &Plan, json: bool) -> Exit {
+    if json { show::json("tailtrim.tune-plan/1", plan) } else { show::print(&text(plan)) }
+}
+
+fn run_apply(args: &ApplyArgs) -> Exit {
+    let root = &args.plan.root;
+    let mut host = Live::new(root, &args.state);
+    let plan = match plan(&host, &args.plan.wanted.request()) {
+        Ok(plan) => plan,
+        Err(error) => return failed(&error.to_string(), Exit::Usage),
+    };
+    if !args.yes {
+        let exit = show_plan(&plan, args.plan.json);
+        if !args.plan.json && exit == Exit::Success {
+            return show::print("\nNothing was changed. --yes applies what stands under NOW.\n");
+        }
+        return exit;
+    }
+    if let Some((owner, changes)) = plan.refused_by().first() {
+        let message = format!(
+            "{} runs (process {}) and would undo {}: {}",
+            owner.service,
+            owner.pid,
+            changes.join(", "),
+            owner.way_out
+        );
+        return failed(&message, Exit::Impossible);
+    }
+    if let Some(message) = plan.cuts(&session(&host)) {
+        return failed(&message, Exit::Impossible);
+    }
+    let mut store = match Folder::locked(&args.state) {
+        Ok(store) => store,
+        Err(error) => return failed(&error.to_string(), exit_of_lock(&error)),
+    };
+    let profile = plan.request.profile.name();
+    let begin = begin(boot_id(&host), profile, std::env::args().skip(1).collect());
+    match apply(&mut host, &mut store, &plan, begin) {
+        Ok(applied) if args.plan.json => show::json("tailtrim.tune-applied/1", &applied),
+        Ok(applied) => show::applied(&applied, &plan),
+        Err(error @ ApplyError::Pending { .. }) => failed(&error.to_string(), Exit::Usage),
+        Err(error @ ApplyError::Failed { .. }) => failed(&error.to_string(), Exit::Disturbed),
+        Err(error) => failed(&error.to_string(), Exit::Impossible),
+    }
+}
+
+fn exit_of_lock(error: &Locked) -> Exit {
+    match error {
+        Locked::Held { .. } => Exit::Usage,
+        Locked::Unusable { .. } => Exit::Impossible,
+    }
+}
+
+/// The kernel's name for the time since it was started; a tree that is no host has none.
+fn boot_id(host: &Live) -> String {
+    host.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// This process and those that it hangs on, with the CPUs that they may use.
+fn session(host: &Live) -> Vec<(u32, String, Cpus)> {
+    let mut found = Vec::new();
+    let (mut pid, mut seen) = (std::process::id(), BTreeSet::new());
+    while pid > 0 && seen.insert(pid) {
+        let Ok(status) = host.text(&format!("/proc/{pid}/status")) else { break };
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(|text| text.trim().to_owned())
+        };
+        let cpus = field("Cpus_allowed_list:").and_then(|list| list.parse().ok());
+        if let Some(cpus) = cpus {
+            found.push((pid, field("Name:").unwrap_or_default(), cpus));
+        }
+        pid = field("PPid:").and_then(|text| text.parse().ok()).unwrap_or(0);
+    }
+    found
+}
+
+fn run_inspect(args: &StateArgs, verify: bool) -> Exit {
+    let host = Live::new(&args.root, &args.state);
+    let loaded = match Folder::reading(&args.state).load() {
+        Ok(loaded) => loaded,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    let journal = match loaded.as_deref().map(Journal::parse).transpose() {
+        Ok(journal) => journal.filter(|journal| !journal.reverted),
+        Err(error) => {
+            let path = args.state.join("journal");
+            return failed(&format!("{}: {error}", path.display()), Exit::Usage);
+        }
+    };
+    let Some(journal) = journal else {
+        return show::nothing(args.json);
+    };
+    let found = inspect(&host, &journal, &boot_id(&host));
+    show::findings(&journal, &found, now_unix_s(), verify, args.json)
+}
+
+fn run_revert(args: &StateArgs) -> Exit {
+    let mut host = Live::new(&args.root, &args.state);
+    // Where no journal can be, none is taken for one that is missing.
+    let mut store = match Folder::locked(&args.state) {
+        Ok(store) => store,
+        Err(error) => return failed(&error.to_string(), exit_of_lock(&error)),
+    };
+    let boot = boot_id(&host);
+    match revert(&mut host, &mut store, &boot) {
+        Ok(None) => show::nothing(args.json),
+        Ok(Some(told)) => show::reverted(&told, args.json),
+        Err(error) => {
+            let path = args.state.join("journal");
+            failed(&format!("{}: {error}", path.display()), Exit::Disturbed)
+        }
+    }
+}
+
+fn run_export(args: &ExportArgs) -> Exit {
+    let (host, plan) = match planned(&args.wanted, &args.root) {
+        Ok(planned) => planned,
+        Err(exit) => return exit,
+    };
+    let files = match args.format {
+        Format::Tuned => export::tuned(&plan),
+        Format::Sysctl => export::sysctl(&plan),
+        Format::Grub => export::grub(&plan),
+        Format::Ansible => export::ansible(&plan),
+        Format::Libvirt => match export::libvirt(&plan, &host) {
+            Ok(files) => files,
+            Err(why) => return failed(&why, Exit::Usage),
+        },
+        Format::Openshift => export::openshift(&plan),
+        Format::Systemd => export::systemd(&plan),
+    };
+    show::files(&files, args.out.as_deref())
+}

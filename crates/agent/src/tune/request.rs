@@ -1,0 +1,179 @@
+//! The options that say what is wanted.
+
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use tailtrim_model::host::Cpus;
+use tailtrim_model::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
+
+/// What is wanted of the host.
+#[derive(Debug, clap::Args)]
+pub(super) struct Wanted {
+    /// Which changes
+    #[arg(long, value_enum, default_value = "latency-poll")]
+    profile: ProfileName,
+    /// CPUs for the workload, such as 2-7 (default: chosen by cores, caches and the interfaces' node)
+    #[arg(long, value_name = "CPUS", conflicts_with = "isolate_cores")]
+    isolate: Option<Cpus>,
+    /// CPUs for everything else (default: what is left)
+    #[arg(long, value_name = "CPUS")]
+    housekeeping: Option<Cpus>,
+    /// How many cores to isolate
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    isolate_cores: Option<u16>,
+    /// How many cores to leave to everything else
+    #[arg(long, value_name = "N", conflicts_with = "housekeeping",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    housekeeping_cores: Option<u16>,
+    /// An interface that the workload uses (may be repeated)
+    #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
+    nics: Vec<String>,
+    /// How packets come to the application (default: by the profile)
+    #[arg(long, value_enum)]
+    workload: Option<WorkloadName>,
+    /// Huge pages to set aside, such as 2M:512 or 1G:4
+    #[arg(long, value_name = "SIZE:N")]
+    hugepages: Option<HugePages>,
+    /// Ring size of the interfaces
+    #[arg(long, value_name = "N", requires = "nics")]
+    ring: Option<u32>,
+    /// Queues of the interfaces
+    #[arg(long, value_name = "N", requires = "nics")]
+    queues: Option<u32>,
+    /// Second hardware threads (default: off in latency-poll)
+    #[arg(long, value_enum)]
+    smt: Option<SmtName>,
+    /// Frequencies above the nominal one
+    #[arg(long, value_enum, default_value = "keep")]
+    turbo: TurboName,
+    /// Longest exit latency of idle states on the workload's CPUs, in µs
+    #[arg(long, value_name = "US", default_value = "2")]
+    exit_latency: u64,
+    /// What becomes of the boot line and of other files that are read at the next start
+    #[arg(long, value_enum, default_value = "print")]
+    boot: BootName,
+    /// Stop a manager that sets these values itself, and start it again on revert: tuned, irqbalance …
+    #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
+    take_over: Vec<String>,
+    /// Leave a change out, by its name or by a check's
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    without: Vec<String>,
+    /// Keep only these changes, by their names or by checks'
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProfileName(Profile);
+
+impl ValueEnum for ProfileName {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [ProfileName; 5] = {
+            let all = Profile::ALL;
+            [
+                ProfileName(all[0]),
+                ProfileName(all[1]),
+                ProfileName(all[2]),
+                ProfileName(all[3]),
+                ProfileName(all[4]),
+            ]
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            Profile::LatencyPoll => {
+                "Polling applications: Table I of \"Ducked Tails\", by the kernel's names"
+            }
+            Profile::LatencyKernel => {
+                "Applications behind sockets: tuned network-latency, reflection servers"
+            }
+            Profile::NfvHost => "Host of virtual network functions: Intel's NFV-I configuration",
+            Profile::NfvGuest => "A virtual network function's own system",
+            Profile::MeasureOnly => {
+                "Only what makes a measurement repeatable, nothing on the boot line"
+            }
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WorkloadName {
+    /// It asks for packets all the time
+    Poll,
+    /// It sleeps until an interrupt
+    Interrupt,
+    /// It runs in a virtual machine on this host
+    Vm,
+    /// This host is the virtual machine
+    Guest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SmtName {
+    /// Switched off
+    Off,
+    /// Left as they are; threads of a core stay together
+    Keep,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TurboName {
+    /// As it is
+    Keep,
+    /// Least jitter
+    Off,
+    /// Fastest
+    On,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BootName {
+    /// Printed
+    Print,
+    /// Written to drop-ins of GRUB, systemd and modprobe
+    Grub,
+}
+
+impl Wanted {
+    pub(super) fn request(&self) -> Request {
+        let usual = Request::new(self.profile.0);
+        Request {
+            workload: match self.workload {
+                Some(WorkloadName::Poll) => Workload::Poll,
+                Some(WorkloadName::Interrupt) => Workload::Interrupt,
+                Some(WorkloadName::Vm) => Workload::Vm,
+                Some(WorkloadName::Guest) => Workload::Guest,
+                None => usual.workload,
+            },
+            isolate: self.isolate.clone(),
+            housekeeping: self.housekeeping.clone(),
+            isolate_cores: self.isolate_cores.map(usize::from),
+            housekeeping_cores: self.housekeeping_cores.map(usize::from),
+            nics: self.nics.clone(),
+            huge_pages: self.hugepages,
+            ring: self.ring,
+            queues: self.queues,
+            smt: match self.smt {
+                Some(SmtName::Off) => Smt::Off,
+                Some(SmtName::Keep) => Smt::Keep,
+                None => Smt::Profile,
+            },
+            turbo: match self.turbo {
+                TurboName::Keep => Turbo::Keep,
+                TurboName::Off => Turbo::Off,
+                TurboName::On => Turbo::On,
+            },
+            boot: match self.boot {
+                BootName::Print => Boot::Print,
+                BootName::Grub => Boot::Grub,
+            },
+            exit_latency_us: self.exit_latency,
+            take_over: self.take_over.clone(),
+            without: self.without.clone(),
+            only: self.only.clone(),
+            ..usual
+        }
+    }
+}

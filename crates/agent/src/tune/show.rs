@@ -1,0 +1,208 @@
+//! What came of it, for people and for programs.
+
+use crate::events::failed;
+use crate::exit::Exit;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
+use tailtrim_model::tune::{Journal, Plan, export::ExportedFile};
+
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: &'a str,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+/// Prints text; who does not read it has closed the pipe.
+pub(super) fn print(text: &str) -> Exit {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Ok(()) => Exit::Success,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
+    }
+}
+
+pub(super) fn json<T: Serialize>(schema: &str, content: &T) -> Exit {
+    match serde_json::to_string_pretty(&Document { schema, content }) {
+        Ok(text) => print(&(text + "\n")),
+        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
+    }
+}
+
+fn list(out: &mut String, title: &str, told: &[Told]) {
+    const SHOWN: usize = 20;
+    if told.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "{title}: {}", told.len());
+    for one in told.iter().take(SHOWN) {
+        let _ = writeln!(out, "  {}: {}", one.place, one.why);
+    }
+    if told.len() > SHOWN {
+        let _ = writeln!(out, "  and {} more (--json lists them all)", told.len() - SHOWN);
+    }
+}
+
+pub(super) fn applied(applied: &Applied, plan: &Plan) -> Exit {
+    let mut out = format!("{} values set, {} as wanted already\n", applied.took, applied.already);
+    list(&mut out, "set, and read differently", &applied.differs);
+    list(&mut out, "cannot be changed here", &applied.cannot);
+    if !applied.gone.is_empty() {
+        let _ = writeln!(out, "gone meanwhile: {}", applied.gone.len());
+    }
+    let words = plan.boot_words();
+    let written = plan.changes.iter().any(|change| change.id == "boot.grub");
+    if !words.is_empty() && !written {
+        let _ = writeln!(out, "for the boot line, by hand: {}", words.join(" "));
+    }
+    out += "`tailtrim-agent tune verify` reads them back, `tailtrim-agent tune revert` takes them back\n";
+    print(&out)
+}
+
+#[derive(Serialize)]
+struct Nothing {
+    applied: bool,
+}
+
+pub(super) fn nothing(as_json: bool) -> Exit {
+    if as_json {
+        return json("tailtrim.tune-status/1", &Nothing { applied: false });
+    }
+    print("nothing is applied\n")
+}
+
+pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
+    let done = if told.left.is_empty() { Exit::Success } else { Exit::Disturbed };
+    let mut out = format!("{} values restored, {} were as before\n", told.restored, told.as_before);
+    list(&mut out, "changed by somebody else meanwhile, restored nevertheless", &told.drifted);
+    list(&mut out, "ended since", &told.gone);
+    list(&mut out, "could not be restored", &told.left);
+    let shown = if as_json { json("tailtrim.tune-reverted/1", told) } else { print(&out) };
+    if shown != Exit::Success {
+        return shown;
+    }
+    match told.left.first() {
+        None => done,
+        Some(first) => failed(
+            &format!(
+                "{} values could not be restored, the first of them {}: {}; the journal stays: put it \
+                 right and revert again",
+                told.left.len(),
+                first.place,
+                first.why
+            ),
+            done,
+        ),
+    }
+}
+
+#[derive(Serialize)]
+struct Status<'a> {
+    applied: bool,
+    profile: &'a str,
+    since_unix_s: u64,
+    complete: bool,
+    arguments: &'a [String],
+    values: &'a [Finding],
+}
+
+pub(super) fn findings(
+    journal: &Journal,
+    found: &[Finding],
+    now_unix_s: u64,
+    verify: bool,
+    as_json: bool,
+) -> Exit {
+    let wrong = found.iter().filter(|one| one.standing != Standing::InPlace).count();
+    let verdict = if verify && wrong > 0 { Exit::Negative } else { Exit::Success };
+    let begin = &journal.begin;
+    let shown = if as_json {
+        let status = Status {
+            applied: true,
+            profile: &begin.profile,
+            since_unix_s: begin.at_unix_s,
+            complete: journal.applied,
+            arguments: &begin.arguments,
+            values: found,
+        };
+        json("tailtrim.tune-status/1", &status)
+    } else {
+        print(&as_text(journal, found, now_unix_s, verify))
+    };
+    if shown == Exit::Success { verdict } else { shown }
+}
+
+fn as_text(journal: &Journal, found: &[Finding], now_unix_s: u64, verify: bool) -> String {
+    let begin = &journal.begin;
+    let age = now_unix_s.saturating_sub(begin.at_unix_s);
+    let mut out = format!("{} applied {} ago", begin.profile, duration(age));
+    if !journal.applied {
+        out += ", not to its end";
+    }
+    let of = |standing| found.iter().filter(|one| one.standing == standing).count();
+    let _ = writeln!(out, ": {} of {} values in place", of(Standing::InPlace), found.len());
+    for (standing, name) in [
+        (Standing::Differs, "DIFFERS"),
+        (Standing::NotDone, "NOT DONE"),
+        (Standing::Unknown, "UNKNOWN"),
+        (Standing::Cannot, "CANNOT"),
+        (Standing::Gone, "GONE"),
+    ] {
+        let those: Vec<&Finding> = found.iter().filter(|one| one.standing == standing).collect();
+        let shown = if verify || standing == Standing::Differs { those.len().min(20) } else { 0 };
+        if !those.is_empty() && shown == 0 {
+            let _ = writeln!(out, "{name:<9} {} (verify says why)", those.len());
+        }
+        for one in &those[..shown] {
+            let why = one.why.as_deref().unwrap_or("");
+            let _ = writeln!(
+                out,
+                "{name:<9} {}  wanted {}, reads {}",
+                one.place, one.wanted, one.reads
+            );
+            let _ = writeln!(out, "          {why}  [{}]", one.change);
+        }
+        if shown > 0 && those.len() > shown {
+            let _ =
+                writeln!(out, "{name:<9} and {} more (--json lists them all)", those.len() - shown);
+        }
+    }
+    out
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Prints files, or writes them below a folder.
+pub(super) fn files(files: &[ExportedFile], out: Option<&Path>) -> Exit {
+    let Some(folder) = out else {
+        let many = files.len() > 1;
+        let text = files.iter().fold(String::new(), |text, file| {
+            let head = if many { format!("# ==> {} <==\n", file.path) } else { String::new() };
+            text + &head + &file.content
+        });
+        return print(&text);
+    };
+    for file in files {
+        let path = folder.join(&file.path);
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        if let Err(error) = made.and_then(|()| fs::write(&path, &file.content)) {
+            return failed(&format!("{}: cannot be written: {error}", path.display()), Exit::Usage);
+        }
+        let told = print(&format!("{}\n", path.display()));
+        if told != Exit::Success {
+            return told;
+        }
+    }
+    Exit::Success
+}

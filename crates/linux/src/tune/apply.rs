@@ -1,0 +1,237 @@
+//! Carrying out a plan.
+
+use super::host::Host;
+use super::store::{Store, StoreError};
+use serde::Serialize;
+use tailtrim_model::tune::{
+    Begin, Change, Journal, JournalError, Outcome, Place, Plan, Record, Recorded, Step,
+};
+use thiserror::Error;
+
+/// What came of a plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Applied {
+    /// Values that are as wanted now.
+    pub took: usize,
+    /// Values that were as wanted by the time their turn came.
+    pub already: usize,
+    /// Values that read differently from what was written.
+    pub differs: Vec<Told>,
+    /// Values that this kernel does not let anybody change.
+    pub cannot: Vec<Told>,
+    /// Places that had gone by the time their turn came.
+    pub gone: Vec<Place>,
+}
+
+/// A place, and what is to be said of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub why: String,
+}
+
+/// A plan that was not carried out, or not to its end.
+#[derive(Debug, Error)]
+pub enum ApplyError {
+    /// Another one is in effect.
+    #[error(
+        "a plan ({profile}) is applied already, or was begun: `tailtrim-agent tune status` shows it, \
+         `tailtrim-agent tune revert` takes it back"
+    )]
+    Pending {
+        /// Its profile.
+        profile: String,
+    },
+    /// The journal that is there cannot be read.
+    #[error("the journal of an earlier plan cannot be used: {0}")]
+    Journal(#[from] JournalError),
+    /// The journal cannot be written: nothing is changed without it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A record cannot be written down.
+    #[error("a record of the journal cannot be written down: {0}")]
+    Record(#[from] serde_json::Error),
+    /// A value that was there cannot be read any more.
+    #[error("{place}: {why}; nothing of {change} was changed")]
+    Unread {
+        /// The change.
+        change: String,
+        /// The place.
+        place: Place,
+        /// The reason.
+        why: String,
+    },
+    /// A step failed.
+    #[error(
+        "{change}: {place}: {why}; {done} values before it are set: `tailtrim-agent tune revert` restores them"
+    )]
+    Failed {
+        /// The change.
+        change: String,
+        /// The place.
+        place: Place,
+        /// The host's answer.
+        why: String,
+        /// How many steps were carried out before.
+        done: usize,
+    },
+}
+
+/// Carry out a plan.
+///
+/// Old values are recorded before the first change, and each step once more before it is done. Managers that
+/// are taken over are stopped first: they restore values of their own, which are then the old ones.
+///
+/// # Errors
+///
+/// [`ApplyError`]; whatever was changed can be reverted.
+pub fn apply(
+    host: &mut impl Host,
+    store: &mut impl Store,
+    plan: &Plan,
+    begin: Begin,
+) -> Result<Applied, ApplyError> {
+    if let Some(bytes) = store.load()? {
+        let journal = Journal::parse(&bytes)?;
+        // Without a step nothing was changed.
+        if !journal.reverted && !journal.steps.is_empty() {
+            return Err(ApplyError::Pending { profile: journal.begin.profile });
+        }
+        store.retire(&journal.begin.id)?;
+    }
+    store.publish(&Record::Begin(begin).line()?)?;
+    let mut applied = Applied::default();
+    let mut next = 0;
+    let (managers, rest): (Vec<_>, Vec<_>) =
+        plan.steps().partition(|(change, _)| change.id.starts_with("take-over."));
+    for steps in [managers, rest] {
+        let recorded = record(host, store, &steps, &mut next, &mut applied)?;
+        for step in recorded.iter().filter(|step| step.new.is_some()) {
+            store.append(&Record::Start { number: step.number }.line()?)?;
+            carry_out(host, store, step, &mut applied)?;
+        }
+    }
+    store.append(&Record::Applied.line()?)?;
+    Ok(applied)
+}
+
+/// Write the old values of all steps down before any of them is done: doing one may change another.
+fn record(
+    host: &impl Host,
+    store: &mut impl Store,
+    steps: &[(&Change, &Step)],
+    next: &mut usize,
+    applied: &mut Applied,
+) -> Result<Vec<Recorded>, ApplyError> {
+    let made: Vec<&str> = steps
+        .iter()
+        .filter(|(_, step)| matches!(step.place, Place::Directory { .. }))
+        .filter_map(|(_, step)| step.place.path())
+        .collect();
+    let (mut recorded, mut lines) = (Vec::new(), Vec::new());
+    for (change, step) in steps {
+        let old = match host.place(&step.place) {
+            Ok(old) => old,
+            Err(why) if step.optional && step.needed() => {
+                applied.cannot.push(Told { place: step.place.clone(), why: why.to_string() });
+                continue;
+            }
+            Err(why) => {
+                let (change, place) = (change.id.clone(), step.place.clone());
+                return Err(ApplyError::Unread { change, place, why: why.to_string() });
+            }
+        };
+        let mut new = step.new.clone().filter(|_| step.needed());
+        if let (Some(old), Some(wanted)) = (&old, &new)
+            && step.form.same(old, wanted)
+        {
+            applied.already += 1;
+            new = None;
+        }
+        if old.is_none() && !may_be_made(&step.place, &made) {
+            if new.is_some() {
+                applied.gone.push(step.place.clone());
+            }
+            continue;
+        }
+        let step = Recorded {
+            number: *next,
+            change: change.id.clone(),
+            place: step.place.clone(),
+            form: step.form.clone(),
+            old,
+            new,
+            optional: step.optional,
+            then: step.then.clone(),
+        };
+        *next += 1;
+        lines.extend(Record::Step(step.clone()).line()?);
+        recorded.push(step);
+    }
+    if !lines.is_empty() {
+        store.append(&lines)?;
+    }
+    Ok(recorded)
+}
+
+fn may_be_made(place: &Place, made: &[&str]) -> bool {
+    match place {
+        Place::Config { .. } | Place::Directory { .. } | Place::Latency => true,
+        Place::File { path } => made
+            .iter()
+            .any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))),
+        Place::Nic { .. } | Place::Service { .. } | Place::Thread { .. } => false,
+    }
+}
+
+fn carry_out(
+    host: &mut impl Host,
+    store: &mut impl Store,
+    step: &Recorded,
+    applied: &mut Applied,
+) -> Result<(), ApplyError> {
+    let outcome = attempt(host, step);
+    store.append(&Record::Done { number: step.number, outcome: outcome.clone() }.line()?)?;
+    let place = step.place.clone();
+    match outcome {
+        Outcome::Took => applied.took += 1,
+        Outcome::Differs(read) => {
+            let wanted = step.new.clone().unwrap_or_default();
+            let why = format!(
+                "wanted {}, reads {}: {}",
+                step.form.shown(&wanted),
+                step.form.shown(&read),
+                step.form.why_not(&wanted, &read)
+            );
+            applied.differs.push(Told { place, why });
+        }
+        Outcome::Cannot(why) => applied.cannot.push(Told { place, why }),
+        Outcome::Failed(why) => {
+            let done = applied.took + applied.differs.len();
+            return Err(ApplyError::Failed { change: step.change.clone(), place, why, done });
+        }
+    }
+    Ok(())
+}
+
+fn attempt(host: &mut impl Host, step: &Recorded) -> Outcome {
+    let Some(new) = &step.new else { return Outcome::Took };
+    let written = host.write(&step.place, Some(&step.form.written(new)));
+    if let Err(why) = written {
+        let why = why.to_string();
+        return if step.optional { Outcome::Cannot(why) } else { Outcome::Failed(why) };
+    }
+    if let Some(command) = &step.then
+        && let Err(why) = host.run(command)
+    {
+        return Outcome::Failed(format!("{}: {why}", command.join(" ")));
+    }
+    match host.place(&step.place) {
+        Ok(Some(read)) if step.form.same(&read, new) => Outcome::Took,
+        Ok(read) => Outcome::Differs(read.unwrap_or_default()),
+        // It was written, and cannot be looked at: told by `verify`.
+        Err(_) => Outcome::Took,
+    }
+}

@@ -1,0 +1,138 @@
+//! A process that holds `/dev/cpu_dma_latency` open: the kernel keeps the promise as long as it lives.
+//!
+//! It locks a file of the journal's folder that says who it is. Whoever is killed while it starts the process
+//! leaves none: the process says that it is ready, and ends when nobody listens.
+
+use crate::sys::process;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+use tailtrim_model::tune::Value;
+
+const DEVICE: &str = "/dev/cpu_dma_latency";
+/// How long a holder may take to write its name, and to end: 5 s in steps of 10 ms.
+const PATIENCE: (u32, Duration) = (500, Duration::from_millis(10));
+
+struct Holder {
+    pid: u32,
+    us: i32,
+}
+
+fn file(state: &Path) -> PathBuf {
+    state.join("latency")
+}
+
+/// The exit latency that is held; `None` where none is.
+pub(super) fn read(state: &Path) -> io::Result<Option<Value>> {
+    if !Path::new(DEVICE).exists() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(holder(state)?.map(|holder| holder.us.to_string().into()))
+}
+
+fn holder(state: &Path) -> io::Result<Option<Holder>> {
+    let path = file(state);
+    for _ in 0..PATIENCE.0 {
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let mut words = text.strip_suffix('\n').unwrap_or_default().split(' ');
+        let parsed = (|| Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?)))();
+        if let Some((pid, us)) = parsed {
+            return Ok(Some(Holder { pid, us }));
+        }
+        // Locked, and not yet signed.
+        thread::sleep(PATIENCE.1);
+    }
+    Err(io::Error::other(format!(
+        "{}: locked by a process that does not say who it is",
+        path.display()
+    )))
+}
+
+/// Starts a process that holds this many µs.
+pub(super) fn start(state: &Path, us: &str) -> Result<(), String> {
+    let told = |error: io::Error| error.to_string();
+    // What an earlier holder wrote must not be taken for this one's name.
+    File::create(file(state)).map_err(told)?;
+    let program = std::env::current_exe().map_err(told)?;
+    let mut child = Command::new(program)
+        .args(["tune", "hold-latency", "--state"])
+        .arg(state)
+        .args(["--us", us])
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(told)?;
+    let mut ready = [0; 6];
+    let heard = child.stdout.take().map(|mut out| out.read_exact(&mut ready));
+    if matches!(heard, Some(Ok(()))) && &ready == b"ready\n" {
+        return Ok(());
+    }
+    let mut why = String::new();
+    if let Some(mut errors) = child.stderr.take() {
+        let _ = errors.read_to_string(&mut why);
+    }
+    let _ = child.wait();
+    Err(format!("the process that is to hold it ended: {}", why.trim()))
+}
+
+/// Ends the process that holds it.
+pub(super) fn stop(state: &Path) -> io::Result<()> {
+    let Some(found) = holder(state)? else { return Ok(()) };
+    process::terminate(found.pid)?;
+    for _ in 0..PATIENCE.0 {
+        if holder(state)?.is_none() {
+            return fs::remove_file(file(state));
+        }
+        thread::sleep(PATIENCE.1);
+    }
+    Err(io::Error::other(format!("process {} does not end", found.pid)))
+}
+
+/// Who looks whether anybody holds it has the lock for a moment.
+fn lock(file: &File) -> io::Result<()> {
+    for _ in 0..PATIENCE.0 {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => thread::sleep(PATIENCE.1),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+    Err(io::Error::other("another process holds it"))
+}
+
+/// Holds it until the process is ended: for the process that [`Host::write`](super::Host::write) starts.
+///
+/// # Errors
+///
+/// The device or the file cannot be opened, another process holds it, or nobody waits for this one.
+pub fn hold(state: &Path, us: i32) -> io::Result<()> {
+    process::leave_session()?;
+    let mut name = OpenOptions::new().write(true).open(file(state))?;
+    lock(&name)?;
+    let mut device = OpenOptions::new().write(true).open(DEVICE)?;
+    device.write_all(&us.to_ne_bytes())?;
+    name.write_all(format!("{} {us}\n", std::process::id()).as_bytes())?;
+    name.sync_all()?;
+    let mut out = io::stdout().lock();
+    out.write_all(b"ready\n")?;
+    out.flush()?;
+    loop {
+        thread::park();
+    }
+}

@@ -1,0 +1,196 @@
+//! The host that this runs on, or a tree that looks like one.
+
+use super::host::{Host, Refused};
+use super::{ethtool, latency, threads};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tailtrim_model::host::{Tree, Unread};
+use tailtrim_model::tune::{Place, Places, Value};
+
+/// Files under a root; with `/` for root also services, threads, interfaces and the latency that is held.
+#[derive(Debug, Clone)]
+pub struct Live {
+    root: PathBuf,
+    state: PathBuf,
+}
+
+impl Live {
+    /// A host: its root (`/`, or a folder with a tree like it) and the folder of the journal, which also says
+    /// who holds the exit latency.
+    #[must_use]
+    pub fn new(root: &Path, state: &Path) -> Self {
+        Self { root: root.to_owned(), state: state.to_owned() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn whole(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
+    /// Beside files there is only what runs here.
+    fn here(&self, place: &Place) -> Result<(), Unread> {
+        if self.whole() || place.path().is_some() {
+            return Ok(());
+        }
+        Err(Unread::NotCaptured { path: place.to_string() })
+    }
+}
+
+fn unread(path: &str, error: &io::Error) -> Unread {
+    let path = path.to_owned();
+    match error.kind() {
+        ErrorKind::NotFound => Unread::Missing { path },
+        ErrorKind::PermissionDenied => Unread::Denied { path },
+        _ => Unread::Broken { path, problem: error.to_string() },
+    }
+}
+
+impl Tree for Live {
+    fn read(&self, path: &str) -> Result<Vec<u8>, Unread> {
+        fs::read(self.path(path)).map_err(|error| unread(path, &error))
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<String>, Unread> {
+        let entries = fs::read_dir(self.path(path)).map_err(|error| unread(path, &error))?;
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn link(&self, path: &str) -> Result<String, Unread> {
+        let target = fs::read_link(self.path(path)).map_err(|error| unread(path, &error))?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+}
+
+impl Places for Live {
+    fn place(&self, place: &Place) -> Result<Option<Value>, Unread> {
+        self.here(place)?;
+        let told = |error: io::Error| unread(&place.to_string(), &error);
+        match place {
+            Place::File { path } | Place::Config { path } => match self.read(path) {
+                Ok(bytes) => Ok(Some(Value(bytes))),
+                Err(Unread::Missing { .. }) => Ok(None),
+                Err(why) => Err(why),
+            },
+            Place::Directory { path } => Ok(self.path(path).is_dir().then(Value::default)),
+            Place::Nic { interface, group, key } => ethtool::read(interface, *group, key)
+                .map_err(|problem| Unread::Broken { path: place.to_string(), problem }),
+            Place::Service { name } => service(name).map_err(told),
+            Place::Thread { pid, start, .. } => threads::read(*pid, *start).map_err(told),
+            Place::Latency => latency::read(&self.state).map_err(told),
+        }
+    }
+}
+
+impl Host for Live {
+    fn write(&mut self, place: &Place, value: Option<&[u8]>) -> Result<(), Refused> {
+        if let Err(why) = self.here(place) {
+            return Err(Refused(why.to_string()));
+        }
+        let told = |error: io::Error| Refused::from(&error);
+        let text = value.map(|value| String::from_utf8_lossy(value).trim().to_owned());
+        match (place, value, text) {
+            (Place::File { path }, Some(value), _) => {
+                // Neither created nor truncated: the kernel's files are written as a whole, in one call.
+                let file = OpenOptions::new().write(true).open(self.path(path));
+                file.and_then(|mut file| file.write_all(value)).map_err(told)
+            }
+            (Place::Config { path }, Some(value), _) => {
+                write_config(&self.path(path), value).map_err(told)
+            }
+            (Place::Config { path }, None, _) => remove(&self.path(path)).map_err(told),
+            (Place::Directory { path }, Some(_), _) => {
+                fs::create_dir(self.path(path)).map_err(told)
+            }
+            (Place::Directory { path }, None, _) => {
+                if path.starts_with("/sys/fs/cgroup/") {
+                    release_processes(&self.path(path));
+                }
+                fs::remove_dir(self.path(path)).map_err(told)
+            }
+            (Place::Nic { interface, group, key }, Some(_), Some(text)) => {
+                ethtool::write(interface, *group, key, &text).map_err(Refused)
+            }
+            (Place::Service { name }, Some(_), Some(text)) => {
+                let verb = if text == "active" { "start" } else { "stop" };
+                self.run(&["systemctl".to_owned(), verb.to_owned(), name.clone()])
+            }
+            (Place::Thread { pid, start, .. }, Some(_), Some(text)) => {
+                threads::write(*pid, *start, &text).map_err(told)
+            }
+            (Place::Latency, Some(_), Some(text)) => {
+                latency::start(&self.state, &text).map_err(Refused)
+            }
+            (Place::Latency, None, _) => latency::stop(&self.state).map_err(told),
+            _ => Err(Refused(format!("{place} cannot be removed"))),
+        }
+    }
+
+    fn run(&mut self, command: &[String]) -> Result<(), Refused> {
+        let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+        if !self.whole() {
+            return Ok(());
+        }
+        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+        let output = output.map_err(|error| Refused(format!("{program}: {error}")))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(Refused(format!(
+            "{}: {}",
+            output.status,
+            errors.lines().next_back().unwrap_or_default()
+        )))
+    }
+}
+
+/// In place: the journal has what was there, and a copy beside it would have to be cleaned up as well.
+fn write_config(path: &Path, value: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).open(path)?;
+    file.write_all(value)?;
+    file.sync_all()?;
+    sync_parent(path)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)?;
+    sync_parent(path)
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
+}
+
+/// Processes of a cgroup that is to go move up; those that cannot are told by the removal's failure.
+fn release_processes(folder: &Path) {
+    let Some(parent) = folder.parent() else { return };
+    let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    for pid in processes.lines() {
+        // One that has ended meanwhile is no loss.
+        let _ = fs::write(parent.join("cgroup.procs"), pid);
+    }
+}
+
+fn service(name: &str) -> io::Result<Option<Value>> {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return Err(io::Error::other("systemd does not run here"));
+    }
+    let output =
+        Command::new("systemctl").args(["is-active", name]).stdin(Stdio::null()).output()?;
+    let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    // What is not known, has failed or ends right now does not run.
+    let state = if matches!(told.as_str(), "active" | "activating" | "reloading") {
+        "active"
+    } else {
+        "inactive"
+    };
+    Ok(Some(state.into()))
+}

@@ -1,0 +1,31 @@
+//! The same in the language of other tools. What a tool has no word for is named in its file.
+
+mod ansible;
+mod files;
+mod libvirt;
+mod openshift;
+mod settings;
+mod systemd;
+mod tuned;
+
+pub use ansible::ansible;
+pub use files::{grub, grub_file, sysctl};
+pub use libvirt::libvirt;
+pub use openshift::openshift;
+pub use systemd::systemd;
+pub use tuned::tuned;
+
+/// A file to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportedFile {
+    /// Where it belongs, below the folder that the tool reads.
+    pub path: String,
+    /// What is in it.
+    pub content: String,
+}
+
+impl ExportedFile {
+    fn one(path: &str, content: String) -> Vec<Self> {
+        vec![Self { path: path.to_owned(), content }]
+    }
+}
