@@ -36,7 +36,8 @@ def command(dut: Dut, cpu: int) -> list[str]:
         for number, interface in enumerate((DUT_IN, DUT_OUT))
     ]
     memory = ["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--no-shconf"]
-    forwarding = [f"--forward-mode={dut.forward_mode}", "--total-num-mbufs=8192", "--nb-cores=1"]
+    # On AF_XDP the fill rings of two ports alone take 8,192.
+    forwarding = [f"--forward-mode={dut.forward_mode}", "--total-num-mbufs=32768", "--nb-cores=1"]
     return ["dpdk-testpmd", *_cores(cpu), *memory, *devices, "--", *forwarding]
 
 
