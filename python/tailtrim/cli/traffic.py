@@ -1,4 +1,4 @@
-"""``tailtrim audit``, ``generate``, ``capture`` and ``forward``: the agent's verbs by the same name."""
+"""The agent's verbs by the same name: ``tailtrim audit``, ``generate``, ``capture``, ``forward``."""
 
 from __future__ import annotations
 
