@@ -1,4 +1,4 @@
-"""The agent's verbs by the same name: ``tailtrim audit``, ``generate``, ``capture``, ``forward``."""
+"""``tailtrim audit``, ``generate``, ``capture``, ``forward``: the agent's verbs by the same name."""
 
 from __future__ import annotations
 
