@@ -1,4 +1,4 @@
-"""``tailtrim generate``, ``capture`` and ``forward``: the agent's verbs by the same name."""
+"""``tailtrim audit``, ``generate``, ``capture``, ``forward``: the agent's verbs by the same name."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tailtrim.cli.console import IMPOSSIBLE, complain
 from tailtrim.errors import HostError
 
 VERBS = {
+    "audit": "Ask whether this host is fit for low latency (tailtrim-agent audit).",
     "generate": "Send probes on a schedule (tailtrim-agent generate).",
     "capture": "Capture at the taps of a device under test (tailtrim-agent capture).",
     "forward": "Forward frames between two ports (tailtrim-agent forward).",

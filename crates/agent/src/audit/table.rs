@@ -15,6 +15,9 @@ pub(super) struct Style {
 /// Where the text of an answer begins.
 const INDENT: usize = 12;
 
+/// Longest value of a file that is shown whole.
+const WHOLE: usize = 60;
+
 /// Lines of at most so many characters, broken between words.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -109,19 +112,16 @@ fn head(report: &Report, from: Option<&str>, style: Style, out: &mut dyn Write) 
     let intent = &report.intent;
     let nics = if intent.nics.is_empty() { "none".to_owned() } else { intent.nics.join(", ") };
     let isolate = or(&intent.isolate.to_string(), "none");
-    writeln!(
-        out,
-        "intent      isolate {isolate} · housekeeping {} · nics {nics} · workload {}",
+    let meant = format!(
+        "isolate {isolate} · housekeeping {} · nics {nics} · workload {}",
         intent.housekeeping, intent.workload
-    )?;
+    );
+    labelled("intent", &meant, style, out)?;
     if let Some(file) = from {
-        writeln!(out, "read from   {file}")?;
+        labelled("read from", file, style, out)?;
     }
     for (number, text) in intent.inferred.iter().enumerate() {
-        let label = if number == 0 { "inferred" } else { "" };
-        for (number, line) in wrap(text, style.width - INDENT).iter().enumerate() {
-            writeln!(out, "{:<INDENT$}{line}", if number == 0 { label } else { "" })?;
-        }
+        labelled(if number == 0 { "inferred" } else { "" }, text, style, out)?;
     }
     match report.observed_ms {
         Some(ms) => writeln!(out, "observed    {:.1} s", ms as f64 / 1e3),
@@ -129,6 +129,14 @@ fn head(report: &Report, from: Option<&str>, style: Style, out: &mut dyn Write) 
             writeln!(out, "observed    not at all: no counter can prove anything (--observe 10s)")
         }
     }
+}
+
+/// A line of the head, wrapped.
+fn labelled(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for (number, line) in wrap(text, style.width - INDENT).iter().enumerate() {
+        writeln!(out, "{:<INDENT$}{line}", if number == 0 { label } else { "" })?;
+    }
+    Ok(())
 }
 
 fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -141,15 +149,16 @@ fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io
     let title = style.paint(&format!("{:<room$}", check.title), "1");
     writeln!(out, "\n  {id} {title} {}", style.paint(&right, "2"))?;
     style.row("", &finding.said, out)?;
-    // Tables, and what stands for many files, are no evidence to look at.
+    // Tables, what stands for many files, and the whole boot line are no evidence to look at.
     let summary = [" lines", " threads", " entries"];
     let evidence = finding.evidence.iter().filter(|known| {
         !known.path.starts_with("/tailtrim/observation")
             && !summary.iter().any(|end| known.value.ends_with(end))
+            && (known.path != "/proc/cmdline" || known.value.chars().count() <= WHOLE)
     });
     let evidence: Vec<String> = evidence
         .take(2)
-        .map(|known| format!("{} = {}", known.path, clip(&known.value, 60)))
+        .map(|known| format!("{} = {}", known.path, clip(&known.value, WHOLE)))
         .collect();
     for text in &evidence {
         style.row("  ", text, out)?;

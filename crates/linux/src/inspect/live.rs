@@ -89,8 +89,10 @@ fn obtain(path: &str) -> Answer {
         _ => match path.strip_prefix(paths::ETHTOOL).and_then(|rest| rest.strip_prefix('/')) {
             Some(rest) => rest
                 .split_once('/')
-                .map_or(Err(io::ErrorKind::NotFound.into()), |(nic, what)| ethtool::ask(nic, what)),
-            None => Err(io::ErrorKind::NotFound.into()),
+                .map_or(Err(io::Error::from_raw_os_error(libc::ENOENT)), |(nic, what)| {
+                    ethtool::ask(nic, what)
+                }),
+            None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         },
     };
     result.map(String::into_bytes).map_err(|error| Host::live().unread(path, &error))

@@ -213,6 +213,33 @@ pub(crate) fn numbers(value: &str) -> Cpus {
         .fold(Cpus::none(), |all, one| all.union(&one))
 }
 
+/// The CPUs that the value of a boot parameter means: flags aside, with the words that only boot
+/// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is no list.
+pub(crate) fn meant(value: &str, possible: &Cpus) -> Option<Cpus> {
+    let last = possible.iter().next_back()?;
+    let mut all = Cpus::none();
+    for part in value.split(',').filter(|part| !matches!(*part, "domain" | "nohz" | "managed_irq"))
+    {
+        if part.eq_ignore_ascii_case("all") {
+            all = all.union(possible);
+            continue;
+        }
+        let (range, groups) =
+            part.split_once(':').map_or((part, None), |(range, groups)| (range, Some(groups)));
+        let range: Cpus = range.replace('N', &last.to_string()).parse().ok()?;
+        let (used, group) = match groups {
+            None => (1, 1),
+            Some(groups) => {
+                let (used, group) = groups.split_once('/')?;
+                (used.parse::<u32>().ok()?, group.parse::<u32>().ok().filter(|group| *group > 0)?)
+            }
+        };
+        let first = range.iter().next()?;
+        all = all.union(&range.iter().filter(|cpu| (cpu - first) % group < used).collect());
+    }
+    Some(all)
+}
+
 fn interfaces(tree: &dyn Tree) -> Vec<String> {
     let names = tree.list("/sys/class/net").unwrap_or_default();
     let is_device = |name: &&String| {
@@ -248,4 +275,20 @@ pub(crate) fn is_guest(tree: &dyn Tree) -> Result<bool, Unread> {
     let text = tree.text("/proc/cpuinfo")?;
     let flags = text.lines().find(|line| line.starts_with("flags"));
     Ok(flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "hypervisor")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_boot_parameters() {
+        let possible: Cpus = "0-7".parse().unwrap();
+        let list = |value: &str| meant(value, &possible).map(|cpus| cpus.to_string());
+        assert_eq!(list("domain,managed_irq,2-3").as_deref(), Some("2-3"));
+        assert_eq!(list("1-N").as_deref(), Some("1-7"));
+        assert_eq!(list("all").as_deref(), Some("0-7"));
+        assert_eq!(list("0-7:1/2").as_deref(), Some("0,2,4,6"));
+        assert_eq!(list("manged_irq,2"), None);
+    }
 }

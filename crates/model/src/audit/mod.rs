@@ -155,3 +155,36 @@ fn spoken(path: &str) -> String {
     };
     known.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Memory;
+
+    /// Evaluators that take what they cannot read for good.
+    fn sloppy(f: &Facts<'_>) -> Answer {
+        let _ = f.text("/proc/cmdline");
+        let _ = f.text("/proc/swaps");
+        answer::judge(Level::Set, true, Verdict::Fail, "all is well")
+    }
+
+    #[test]
+    fn the_runner_holds_evaluators_to_what_they_read() {
+        let check = Check { id: "XXX-001", evaluate: sloppy, ..Check::BLANK };
+        let whole = Memory::new(true).with("/proc/cmdline", "quiet").with("/proc/swaps", "");
+        let intent = Intent::complete(Wish::default(), &whole).unwrap();
+        let verdict = |tree: &Memory| ask(&check, &Facts::new(tree, &intent)).verdict;
+        assert_eq!(verdict(&whole), Verdict::Ok);
+        let denied = Unread::Denied { path: "/proc/swaps".to_owned() };
+        let mut partly = whole.clone();
+        partly.insert_unread("/proc/swaps", denied);
+        assert_eq!(verdict(&partly), Verdict::Unknown);
+        assert_eq!(verdict(&Memory::new(false).with("/proc/cmdline", "quiet")), Verdict::Unknown);
+        assert_eq!(verdict(&Memory::new(true)), Verdict::Unknown);
+        let silent = Check {
+            evaluate: |_| answer::judge(Level::Set, true, Verdict::Fail, "as ever"),
+            ..check
+        };
+        assert_eq!(ask(&silent, &Facts::new(&whole, &intent)).verdict, Verdict::Unknown);
+    }
+}

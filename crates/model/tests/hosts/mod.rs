@@ -84,7 +84,7 @@ fn task(tree: &mut Memory, text: &str) {
         "user" => 0x40_0000,
         "kernel" => 0x20_8040,
         "fixed" => 0x420_8040,
-        other => panic!("{other} is no kind of thread"),
+        other => unreachable!("{other} is no kind of thread"),
     };
     let (policy, priority) = class.split_once(':').unwrap();
     let place = format!("/proc/{pid}/task/{pid}");

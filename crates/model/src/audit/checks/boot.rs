@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicabl
 use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::numbers;
+use super::super::intent::meant;
 use crate::host::{BootLine, Cpus, Unread};
 use crate::lint::{self, Severity};
 
@@ -178,6 +178,7 @@ fn swallowed(f: &Facts<'_>) -> Answer {
 
 fn lists_take_effect(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
+    let possible = f.cpus("/sys/devices/system/cpu/possible")?;
     let mut wrong = Vec::new();
     let mut right = Vec::new();
     for (name, path) in [
@@ -185,7 +186,10 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
         ("nohz_full", "/sys/devices/system/cpu/nohz_full"),
     ] {
         let Some(value) = line.last(name) else { continue };
-        let asked = numbers(value);
+        let Some(asked) = meant(value, &possible) else {
+            wrong.push(format!("{name}={value} is no list of CPUs"));
+            continue;
+        };
         let effective = f.optional(path)?.map_or(Ok(Cpus::none()), |_| f.cpus(path))?;
         let text = format!("{name}={value} gives {}", or_none(&effective));
         if asked == effective { right.push(text) } else { wrong.push(text) }

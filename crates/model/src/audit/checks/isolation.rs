@@ -179,6 +179,10 @@ pub(super) const CHECKS: &[Check] = &[
 /// What the kernel's scheduler leaves alone, by boot line or by cpuset.
 pub(super) fn isolated(f: &Facts<'_>) -> Result<Cpus, Unread> {
     let boot = f.cpus("/sys/devices/system/cpu/isolated")?;
+    // Only what the boot line left is asked of cpusets.
+    if f.iso().is_subset(&boot) {
+        return Ok(boot);
+    }
     const CPUSET: &str = "/sys/fs/cgroup/cpuset.cpus.isolated";
     Ok(match f.optional(CPUSET)? {
         Some(_) => boot.union(&f.cpus(CPUSET)?),

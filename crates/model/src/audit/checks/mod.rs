@@ -20,6 +20,7 @@ mod scheduler;
 mod security;
 mod services;
 mod tlb;
+mod vectors;
 mod virtualisation;
 mod watchdog;
 
@@ -27,7 +28,7 @@ use super::check::Check;
 
 /// All checks, in the order of their families.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    let families: [&'static [Check]; 22] = [
+    let families: [&'static [Check]; 23] = [
         boot::CHECKS,
         isolation::CHECKS,
         rcu::CHECKS,
@@ -36,6 +37,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         watchdog::CHECKS,
         audit::CHECKS,
         interrupts::CHECKS,
+        vectors::CHECKS,
         memory::CHECKS,
         tlb::CHECKS,
         idle::CHECKS,

@@ -58,7 +58,7 @@ fn mitigations(f: &Facts<'_>) -> Answer {
     let line = f.boot()?;
     let value = line.last("mitigations");
     let known = |value: &str| {
-        let mut words = value.split(',');
+        let mut words = value.split([',', ';']);
         matches!(words.next(), Some("auto" | "off" | "auto:nosmt"))
     };
     let said = format!(
