@@ -46,6 +46,10 @@ test)
     need tcpdump tcpdump
     need nftables nft
     need dpdk-dev dpdk-testpmd
+    # What reads the agent's exports.
+    need tuned tuned-adm
+    need libvirt-clients virt-xml-validate
+    need libxml2-utils xmllint
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2

@@ -1,4 +1,4 @@
-"""``tailtrim generate``, ``capture`` and ``forward``: the agent's verbs by the same name."""
+"""``tailtrim generate``, ``capture``, ``forward``, ``tune``: the agent's verbs by the same name."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ VERBS = {
     "generate": "Send probes on a schedule (tailtrim-agent generate).",
     "capture": "Capture at the taps of a device under test (tailtrim-agent capture).",
     "forward": "Forward frames between two ports (tailtrim-agent forward).",
+    "tune": "Plan, apply, verify and take back what low latency needs (tailtrim-agent tune).",
 }
 
 #: The agent reads the arguments, and has the help.
