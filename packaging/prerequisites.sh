@@ -15,6 +15,16 @@ need() { # PACKAGE PROGRAM…
     missing="$missing $package"
 }
 
+# Packages that bring a service, which would start and change this host: where systemd runs, they are only named.
+need_service() { # PACKAGE PROGRAM…
+    before=$missing
+    need "$@"
+    if [ "$missing" != "$before" ] && [ -d /run/systemd/system ]; then
+        echo "not installed, since it brings a service, and its tests are skipped: $1" >&2
+        missing=$before
+    fi
+}
+
 python=${PYTHON:-python3}
 
 case ${1:-build} in
@@ -46,11 +56,15 @@ test)
     need tcpdump tcpdump
     need nftables nft
     need dpdk-dev dpdk-testpmd
-    need openvswitch-switch ovsdb-tool
+    need_service openvswitch-switch ovsdb-tool
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox
     need cpio cpio
+    # What reads the agent's exports.
+    need_service tuned tuned-adm
+    need libvirt-clients virt-xml-validate
+    need libxml2-utils xmllint
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2

@@ -1,15 +1,18 @@
-"""The tests on a live testbed run where namespaces can be made, and say where not."""
+"""The tests on a live testbed and on this host's settings run where they can, and say where not."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from changed_host import Tune, snapshot
 from laboratory import Lab
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
@@ -33,3 +36,31 @@ def lab(tmp_path: Path) -> Lab:
     if problem:
         pytest.skip(f"no network namespaces here: {problem}")
     return Lab(tmp_path)
+
+
+@pytest.fixture
+def tune(tmp_path: Path) -> Tune:
+    """Return the verb, for what changes nothing."""
+    tune = Tune(tmp_path)
+    helped = subprocess.run(
+        [tune.program, "tune", "--help"], capture_output=True, text=True, check=False
+    )
+    assert helped.returncode == 0, helped.stderr
+    return tune
+
+
+@pytest.fixture
+def host(tune: Tune) -> Iterator[Tune]:
+    """Return the verb for this host, which is left as it was whatever happens."""
+    if os.geteuid() != 0:
+        pytest.skip("changing this host's settings needs root")
+    before = snapshot()
+    try:
+        yield tune
+    finally:
+        ended = tune.run("revert")
+        after = snapshot()
+    assert ended.returncode == 0, ended.stderr
+    common = before.keys() & after.keys()
+    assert {path: after[path] for path in common} == {path: before[path] for path in common}
+    assert {path for path in before if path.startswith("/")} <= after.keys()

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tailtrim import __version__
-from tailtrim.cli import analyze, convert, report, run, selftest, traffic
+from tailtrim.cli import analyze, convert, report, run, selftest, verbs
 from tailtrim.cli.console import INTERRUPTED, USAGE, complain
 from tailtrim.errors import TailtrimError
 
@@ -33,8 +33,8 @@ app = typer.Typer(
 app.command("analyze", epilog=analyze.EXAMPLES)(analyze.command)
 app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("selftest", epilog=selftest.EXAMPLES)(selftest.command)
-for verb, told in traffic.VERBS.items():
-    app.command(verb, help=told, context_settings=traffic.CONTEXT)(traffic.command)
+for verb, told in verbs.VERBS.items():
+    app.command(verb, help=told, context_settings=verbs.CONTEXT)(verbs.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 

@@ -1,4 +1,4 @@
-"""``tailtrim audit``, ``generate``, ``capture``, ``forward``: the agent's verbs by the same name."""
+"""The agent's verbs by the same name: ``tailtrim audit``, ``tune``, ``generate`` and others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ VERBS = {
     "generate": "Send probes on a schedule (tailtrim-agent generate).",
     "capture": "Capture at the taps of a device under test (tailtrim-agent capture).",
     "forward": "Forward frames between two ports (tailtrim-agent forward).",
+    "tune": "Plan, apply, verify and take back what low latency needs (tailtrim-agent tune).",
 }
 
 #: The agent reads the arguments, and has the help.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
-use tailtrim_model::tune::{Journal, Plan, export::ExportedFile};
+use tailtrim_model::tune::{Journal, Place, Plan, export::ExportedFile};
 
 #[derive(Serialize)]
 struct Document<'a, T> {
@@ -100,6 +100,15 @@ pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
     }
 }
 
+/// What the kernel does not let anybody change, and threads that have ended, are no reason to look again.
+fn is_wrong(one: &Finding) -> bool {
+    match one.standing {
+        Standing::InPlace | Standing::Cannot => false,
+        Standing::Gone => !matches!(one.place, Place::Thread { .. }),
+        Standing::Differs | Standing::NotDone | Standing::Unknown => true,
+    }
+}
+
 #[derive(Serialize)]
 struct Status<'a> {
     applied: bool,
@@ -117,8 +126,7 @@ pub(super) fn findings(
     verify: bool,
     as_json: bool,
 ) -> Exit {
-    let wrong = found.iter().filter(|one| one.standing != Standing::InPlace).count();
-    let verdict = if verify && wrong > 0 { Exit::Negative } else { Exit::Success };
+    let verdict = if verify && found.iter().any(is_wrong) { Exit::Negative } else { Exit::Success };
     let begin = &journal.begin;
     let shown = if as_json {
         let status = Status {

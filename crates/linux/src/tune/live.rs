@@ -98,8 +98,9 @@ impl Host for Live {
         let text = value.map(|value| String::from_utf8_lossy(value).trim().to_owned());
         match (place, value, text) {
             (Place::File { path }, Some(value), _) => {
-                // Neither created nor truncated: the kernel's files are written as a whole, in one call.
-                let file = OpenOptions::new().write(true).open(self.path(path));
+                // Not created. Truncated as a shell's `>` does: it means nothing to the kernel's files, and
+                // a captured tree has ordinary ones.
+                let file = OpenOptions::new().write(true).truncate(true).open(self.path(path));
                 file.and_then(|mut file| file.write_all(value)).map_err(told)
             }
             (Place::Config { path }, Some(value), _) => {

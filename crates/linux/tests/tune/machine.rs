@@ -10,14 +10,14 @@ use tailtrim_model::tune::{Form, Place, Places, Value};
 
 /// What goes wrong, counted over the operations of host and disk together.
 #[derive(Debug, Default)]
-pub struct Fate {
-    pub operations: u32,
+pub(crate) struct Fate {
+    pub(crate) operations: u32,
     /// The operation during which the process is killed: nothing after it has any effect.
-    pub dies_at: Option<u32>,
+    pub(crate) dies_at: Option<u32>,
     /// Operations that the host refuses.
-    pub refused: BTreeSet<u32>,
+    pub(crate) refused: BTreeSet<u32>,
     /// How much of the last operation was done.
-    pub part: u8,
+    pub(crate) part: u8,
 }
 
 enum Turn {
@@ -43,7 +43,7 @@ impl Fate {
 
 /// How a place of a kernel takes and shows what it holds.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub(crate) enum Cell {
     Number {
         value: i64,
         least: i64,
@@ -66,16 +66,16 @@ pub enum Cell {
 
 const WORDS: [&str; 3] = ["always", "madvise", "never"];
 const POSSIBLE: u32 = 40;
-pub const FOLDER: &str = "/sys/fs/cgroup/tailtrim";
+pub(crate) const FOLDER: &str = "/sys/fs/cgroup/tailtrim";
 
 #[derive(Clone)]
-pub struct Machine {
-    pub cells: BTreeMap<Place, Cell>,
+pub(crate) struct Machine {
+    pub(crate) cells: BTreeMap<Place, Cell>,
     /// Soft and hard.
-    pub watchdogs: [bool; 2],
-    pub inside: BTreeMap<String, String>,
-    pub ran: u32,
-    pub fate: Rc<RefCell<Fate>>,
+    pub(crate) watchdogs: [bool; 2],
+    pub(crate) inside: BTreeMap<String, String>,
+    pub(crate) ran: u32,
+    pub(crate) fate: Rc<RefCell<Fate>>,
 }
 
 fn file(name: &str) -> Place {
@@ -88,9 +88,10 @@ fn set(bits: u64) -> Cpus {
 
 impl Machine {
     /// All places, with these values.
-    pub fn new(seeds: &[u64; 12], fate: Rc<RefCell<Fate>>) -> Self {
+    pub(crate) fn new(seeds: &[u64; 12], fate: Rc<RefCell<Fate>>) -> Self {
         let bits = |at: usize| set(seeds[at] | 1);
-        let config = |at: usize| (seeds[at] % 2 == 0).then(|| seeds[at].to_le_bytes().to_vec());
+        let config =
+            |at: usize| (seeds[at].is_multiple_of(2)).then(|| seeds[at].to_le_bytes().to_vec());
         let cells = [
             (file("number"), Cell::Number { value: (seeds[0] % 100) as i64, least: -1, most: 60 }),
             (
@@ -108,11 +109,11 @@ impl Machine {
             (Place::Config { path: "/etc/b".into() }, Cell::File(config(7))),
             (Place::Directory { path: FOLDER.into() }, Cell::Folder(false)),
             (Place::Latency, Cell::Held(None)),
-            (Place::Service { name: "cron".into() }, Cell::Service(seeds[9] % 2 == 0)),
+            (Place::Service { name: "cron".into() }, Cell::Service(seeds[9].is_multiple_of(2))),
         ];
         Self {
             cells: cells.into(),
-            watchdogs: [seeds[10] % 2 == 0, seeds[11] % 2 == 0],
+            watchdogs: [seeds[10].is_multiple_of(2), seeds[11].is_multiple_of(2)],
             inside: BTreeMap::new(),
             ran: 0,
             fate,
@@ -120,7 +121,7 @@ impl Machine {
     }
 
     /// A value for a place, good or not, and how it is written.
-    pub fn wish(cell: &Cell, seed: u64) -> (Form, Value) {
+    pub(crate) fn wish(cell: &Cell, seed: u64) -> (Form, Value) {
         let cpus = set(seed);
         match cell {
             Cell::Number { .. } => (Form::Number, (seed % 120).to_string().into()),
@@ -135,12 +136,12 @@ impl Machine {
             Cell::Folder(_) => (Form::Bytes, "".into()),
             Cell::Held(_) => (Form::Text, "1".into()),
             Cell::Service(_) => {
-                (Form::Text, if seed % 2 == 0 { "active" } else { "inactive" }.into())
+                (Form::Text, if seed.is_multiple_of(2) { "active" } else { "inactive" }.into())
             }
         }
     }
 
-    pub fn snapshot(&self) -> BTreeMap<Place, Option<Value>> {
+    pub(crate) fn snapshot(&self) -> BTreeMap<Place, Option<Value>> {
         let mut all: BTreeMap<Place, Option<Value>> =
             self.cells.keys().map(|place| (place.clone(), self.look(place))).collect();
         for path in self.inside.keys() {
@@ -306,14 +307,14 @@ impl Host for Machine {
 }
 
 /// A disk with one journal.
-pub struct Disk {
-    pub journal: Option<Vec<u8>>,
-    pub retired: Vec<String>,
-    pub fate: Rc<RefCell<Fate>>,
+pub(crate) struct Disk {
+    pub(crate) journal: Option<Vec<u8>>,
+    pub(crate) retired: Vec<String>,
+    pub(crate) fate: Rc<RefCell<Fate>>,
 }
 
 impl Disk {
-    pub fn new(fate: Rc<RefCell<Fate>>) -> Self {
+    pub(crate) fn new(fate: Rc<RefCell<Fate>>) -> Self {
         Self { journal: None, retired: Vec::new(), fate }
     }
 

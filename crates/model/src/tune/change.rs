@@ -53,6 +53,17 @@ pub enum State {
     Unknown(String),
 }
 
+impl State {
+    /// Why a step cannot be planned, if so.
+    #[must_use]
+    pub fn unknown(&self) -> Option<&str> {
+        match self {
+            Self::Unknown(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
 impl Step {
     /// A step to a value, in a place that was looked at.
     #[must_use]

@@ -24,6 +24,8 @@ pub struct Division {
     pub application: Cpus,
     /// Second threads of cores, which are switched off.
     pub offline: Cpus,
+    /// The isolated cores with their threads, in order.
+    pub cores: Vec<Cpus>,
     /// NUMA node of the interfaces.
     pub node: Option<u32>,
     /// Why it is so.
@@ -131,7 +133,7 @@ pub fn divide(
     if division.isolated.is_empty() && request.profile.needs_isolation() {
         return Err(DivisionError::NoneIsolated("none is left", cores.len()));
     }
-    give_to_vm(&cores, request, &mut division)?;
+    give(&cores, request, &mut division)?;
     Ok(division)
 }
 
@@ -265,17 +267,15 @@ fn whole_cores(cores: &[Core], division: &Division) -> Result<(), DivisionError>
     Ok(())
 }
 
-fn give_to_vm(
-    cores: &[Core],
-    request: &Request,
-    division: &mut Division,
-) -> Result<(), DivisionError> {
+fn give(cores: &[Core], request: &Request, division: &mut Division) -> Result<(), DivisionError> {
+    let mine = cores.iter().map(|core| &core.threads);
+    division.cores =
+        mine.filter(|threads| threads.is_subset(&division.isolated)).cloned().collect();
     division.application = division.isolated.clone();
     if request.workload != Workload::Vm || division.isolated.is_empty() {
         return Ok(());
     }
-    let first = cores.iter().find(|core| core.threads.is_subset(&division.isolated));
-    let first = first.map(|core| core.threads.clone()).unwrap_or_default();
+    let first = division.cores.first().cloned().unwrap_or_default();
     division.application = division.isolated.minus(&first);
     if division.application.is_empty() {
         return Err(DivisionError::OneCore(division.isolated.clone()));

@@ -95,6 +95,12 @@ impl Form {
                 .map(|(name, ways)| format!("{name}:{ways}"))
                 .collect::<Vec<_>>()
                 .join(" "),
+            // People count CPUs, not bits.
+            Self::Mask => match Cpus::from_mask(&text) {
+                Ok(cpus) if cpus.is_empty() => "no CPU".to_owned(),
+                Ok(cpus) => format!("CPUs {cpus}"),
+                Err(_) => text,
+            },
             _ if text.is_empty() => "none".to_owned(),
             _ => text,
         }

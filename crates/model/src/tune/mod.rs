@@ -13,6 +13,7 @@ mod change;
 mod division;
 pub mod export;
 mod form;
+mod grub;
 mod journal;
 mod makers;
 mod owners;

@@ -4,7 +4,7 @@ use super::catalogue::{self, How, Item};
 use super::change::{Change, State, Step, When};
 use super::division::{Division, DivisionError, divide};
 use super::form::Form;
-use super::makers::Site;
+use super::makers::{Site, is_guest};
 use super::owners::{self, Owner};
 use super::place::{Place, Places, Value};
 use super::request::{Boot, Request};
@@ -117,7 +117,7 @@ pub fn plan<H: Places>(host: &H, request: &Request) -> Result<Plan, PlanError> {
     plan.choose()?;
     note(host, &mut plan);
     if request.boot == Boot::Grub {
-        grub(host, &mut plan)?;
+        super::grub::add(host, &mut plan)?;
     }
     Ok(plan)
 }
@@ -132,6 +132,9 @@ impl Plan {
                 .ok_or_else(|| format!("{path} is not there")),
             How::Steps(make) | How::Drop(make) => make(site).map(|steps| change.steps = steps),
             How::Words(make) => make(site).map(|words| change.words = words),
+            How::Told if item.id.starts_with("firmware.") && is_guest(site) => {
+                Err("this is a virtual machine: look at its host".to_owned())
+            }
             How::Told => Ok(()),
         };
         match made {
@@ -342,73 +345,6 @@ fn note(host: &impl Places, plan: &mut Plan) {
                      contradict each other"
                 )),
             }
-        }
-    }
-}
-
-const GRUB_FOLDER: &str = "/etc/default/grub.d";
-
-/// A drop-in for GRUB with the words that the running line does not have.
-fn grub(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
-    let refused = |why: &str| Err(PlanError::NoGrub(why.to_owned()));
-    if host.list("/boot/loader/entries").is_ok_and(|names| !names.is_empty()) {
-        return refused(
-            "this host starts by boot loader entries, which drop-ins do not reach (grubby does)",
-        );
-    }
-    if host.read("/etc/default/grub").is_err() {
-        return refused("no /etc/default/grub here: another boot loader");
-    }
-    let programs = host.list("/usr/sbin").unwrap_or_default();
-    let has = |name: &str| programs.iter().any(|known| known == name);
-    let then: Vec<&str> = match () {
-        () if has("update-grub") => vec!["update-grub"],
-        () if has("grub2-mkconfig") => vec!["grub2-mkconfig", "-o", "/boot/grub2/grub.cfg"],
-        () if has("grub-mkconfig") => vec!["grub-mkconfig", "-o", "/boot/grub/grub.cfg"],
-        () => return refused("no update-grub and no grub-mkconfig in /usr/sbin"),
-    };
-    let line = BootLine::parse(&host.text("/proc/cmdline").unwrap_or_default());
-    let missing = |word: &&str| {
-        let (name, value) = word.split_once('=').map_or((*word, None), |(n, v)| (n, Some(v)));
-        !line.all(name).any(|known| known.value.as_deref() == value)
-    };
-    let words: Vec<&str> = plan.boot_words().into_iter().filter(missing).collect();
-    if words.is_empty() {
-        return Ok(());
-    }
-    let place = Place::Config { path: format!("{GRUB_FOLDER}/99-tailtrim.cfg") };
-    let old = host.place(&place).unwrap_or(None);
-    let mut steps = Vec::new();
-    if host.list(GRUB_FOLDER).is_err() {
-        let folder = Place::Directory { path: GRUB_FOLDER.to_owned() };
-        steps.push(Step::new(folder, Form::Bytes, None, ""));
-    }
-    let mut step = Step::new(place, Form::Bytes, old, super::export::grub_file(&words));
-    step.then = Some(then.into_iter().map(str::to_owned).collect());
-    steps.push(step);
-    plan.changes.push(Change {
-        id: "boot.grub".to_owned(),
-        checks: vec!["BOOT-005".to_owned()],
-        title: "write these words to a drop-in of GRUB".to_owned(),
-        reason: "they are read when the host starts".to_owned(),
-        cost: "a restart; entries for recovery do not get them".to_owned(),
-        source: "GRUB, /etc/default/grub.d".to_owned(),
-        when: When::NextBoot,
-        steps,
-        words: Vec::new(),
-        notes: Vec::new(),
-        takes: Cpus::none(),
-    });
-    Ok(())
-}
-
-impl State {
-    /// Why a step cannot be planned, if so.
-    #[must_use]
-    pub fn unknown(&self) -> Option<&str> {
-        match self {
-            Self::Unknown(why) => Some(why),
-            _ => None,
         }
     }
 }

@@ -6,6 +6,8 @@ use super::plan::Plan;
 use std::fmt::Write;
 
 const WIDTH: usize = 100;
+/// Wider than the longest name of a change.
+const COLUMN: usize = 32;
 /// Values of a change that are shown one by one; more are counted.
 const SHOWN: usize = 4;
 
@@ -33,13 +35,18 @@ pub fn text(plan: &Plan) -> String {
         out += "\nUNKNOWN: not changed, since what cannot be read cannot be restored\n";
         for change in unknown {
             let why = change.steps.iter().find_map(|step| step.state.unknown()).unwrap_or_default();
-            wrapped(&mut out, &format!("  {:<24}", change.id), &" ".repeat(26), why);
+            wrapped(&mut out, &format!("  {:<COLUMN$}", change.id), &" ".repeat(COLUMN + 2), why);
         }
     }
     if !plan.absent.is_empty() {
         out += "\nNOT HERE\n";
         for absent in &plan.absent {
-            wrapped(&mut out, &format!("  {:<24}", absent.id), &" ".repeat(26), &absent.why);
+            wrapped(
+                &mut out,
+                &format!("  {:<COLUMN$}", absent.id),
+                &" ".repeat(COLUMN + 2),
+                &absent.why,
+            );
         }
     }
     owners(plan, &mut out);
@@ -73,8 +80,9 @@ fn section(out: &mut String, title: &str, about: &str, changes: &[&Change]) {
     let plural = if changes.len() == 1 { "" } else { "s" };
     let _ = writeln!(out, "\n{title}: {} change{plural} ({about})", changes.len());
     for change in changes {
-        let _ =
-            writeln!(out, "\n  {:<24}{}  [{}]", change.id, change.title, change.checks.join(" "));
+        out.push('\n');
+        let title = format!("{}  [{}]", change.title, change.checks.join(" "));
+        wrapped(out, &format!("  {:<COLUMN$}", change.id), &" ".repeat(COLUMN + 2), &title);
         for (name, value) in values(change) {
             wrapped(out, &format!("      {name:<10}"), &" ".repeat(16), &value);
         }

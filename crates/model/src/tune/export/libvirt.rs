@@ -19,7 +19,10 @@ pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, Str
     if division.vm_os.is_empty() {
         return Err("--format libvirt needs CPUs for a virtual machine: --profile nfv-host, or --workload vm".into());
     }
-    let vcpus: Vec<u32> = division.vm_os.iter().chain(division.application.iter()).collect();
+    // Threads of a core side by side, as the guest counts them.
+    let vcpus: Vec<u32> = division.cores.iter().flat_map(Cpus::iter).collect();
+    let threads = division.vm_os.len();
+    let threads = if division.cores.iter().all(|core| core.len() == threads) { threads } else { 1 };
     let devices: Result<Vec<String>, String> =
         plan.request.nics.iter().map(|nic| device(host, nic)).collect();
     let mut text =
@@ -40,7 +43,7 @@ pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, Str
             "  <numatune>\n    <memory mode=\"strict\" nodeset=\"{node}\"/>\n  </numatune>"
         );
     }
-    machine(&mut text, vcpus.len());
+    machine(&mut text, vcpus.len() / threads, threads);
     text += "  <devices>\n";
     for device in devices? {
         text += &device;
@@ -72,14 +75,14 @@ fn pinning(text: &mut String, plan: &Plan, vcpus: &[u32]) {
     text.push_str("  </cputune>\n");
 }
 
-fn machine(text: &mut String, vcpus: usize) {
+fn machine(text: &mut String, cores: usize, threads: usize) {
     let _ = write!(
         text,
         "  <os>\n    <type arch=\"x86_64\" machine=\"q35\">hvm</type>\n    <boot dev=\"hd\"/>\n  </os>\n\
          \x20 <features>\n    <acpi/>\n    <apic/>\n    <pmu state=\"off\"/>\n    <kvm>\n      \
          <hint-dedicated state=\"on\"/>\n      <poll-control state=\"on\"/>\n    </kvm>\n  </features>\n\
          \x20 <cpu mode=\"host-passthrough\" check=\"none\" migratable=\"off\">\n    \
-         <topology sockets=\"1\" dies=\"1\" cores=\"{vcpus}\" threads=\"1\"/>\n    \
+         <topology sockets=\"1\" dies=\"1\" cores=\"{cores}\" threads=\"{threads}\"/>\n    \
          <feature policy=\"require\" name=\"invtsc\"/>\n  </cpu>\n\
          \x20 <clock offset=\"utc\">\n    <timer name=\"tsc\" present=\"yes\" mode=\"native\"/>\n    \
          <timer name=\"hpet\" present=\"no\"/>\n    <timer name=\"pit\" tickpolicy=\"delay\"/>\n  </clock>\n"

@@ -32,7 +32,7 @@ pub fn tuned(plan: &Plan) -> Vec<ExportedFile> {
     let (vm, rest) = huge_pages(&settings);
     section(&mut text, "vm", vm.into_iter());
     cpu(&mut text, &settings, plan);
-    section(&mut text, "sysfs", rest.into_iter().filter(|(path, _)| !is_cpu(path)));
+    section(&mut text, "sysfs", rest.into_iter().filter(|(path, _)| !is_elsewhere(path)));
     if !isolated.is_empty() {
         let list = isolated.to_string();
         let scheduler = [
@@ -89,10 +89,12 @@ fn huge_pages<'a>(settings: &Settings<'a>) -> (Pairs<'a>, Pairs<'a>) {
     (vm, rest)
 }
 
-fn is_cpu(path: &str) -> bool {
-    ["scaling_governor", "energy_performance_preference", "energy_perf_bias"]
-        .iter()
-        .any(|name| path.ends_with(name))
+/// What other plugins set.
+fn is_elsewhere(path: &str) -> bool {
+    path.starts_with("/proc/irq/")
+        || ["scaling_governor", "energy_performance_preference", "energy_perf_bias"]
+            .iter()
+            .any(|name| path.ends_with(name))
 }
 
 fn cpu(text: &mut String, settings: &Settings<'_>, plan: &Plan) {

@@ -77,7 +77,9 @@ fn movable(site: &Site<'_>, pid: u32) -> Option<(String, u64)> {
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let flags: u64 = fields.get(6)?.parse().ok()?;
     let start = fields.get(19)?.parse().ok()?;
-    let movable = flags & PF_KTHREAD != 0 && flags & PF_NO_SETAFFINITY == 0;
+    let movable = flags & PF_KTHREAD != 0 && flags & PF_NO_SETAFFINITY == 0
+        // The threads of interrupts follow their interrupts by themselves.
+        && !name.starts_with("irq/");
     movable.then(|| (name.to_owned(), start))
 }
 

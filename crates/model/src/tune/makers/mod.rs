@@ -121,6 +121,11 @@ impl Site<'_> {
     }
 }
 
+/// Whether the CPU says that a hypervisor is beneath it.
+pub(crate) fn is_guest(site: &Site<'_>) -> bool {
+    services::cpu_has(site, "flags", "hypervisor")
+}
+
 /// Steps, or that there is nothing of the kind.
 pub(crate) fn some(steps: Vec<Step>, otherwise: &str) -> Steps {
     if steps.is_empty() { Err(otherwise.to_owned()) } else { Ok(steps) }
