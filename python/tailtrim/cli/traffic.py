@@ -1,4 +1,4 @@
-"""``tailtrim audit``, ``generate``, ``capture``, ``forward``: the agent's verbs by the same name."""
+"""The agent's verbs as they are: ``tailtrim audit``, ``generate``, ``capture``, ``forward``."""
 
 from __future__ import annotations
 
