@@ -1,0 +1,33 @@
+"""``tailtrim audit`` is the agent's verb, its exit codes included."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+
+
+def audit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: PLW1510 - the exit code is what is looked at
+        [BIN / "tailtrim", "audit", *arguments], capture_output=True, text=True
+    )
+
+
+def test_this_host_is_audited() -> None:
+    done = audit("--observe", "100ms", "--format", "json")
+    assert done.returncode in {0, 1}, done.stderr
+    report = json.loads(done.stdout)
+    counts = report["counts"]
+    assert sum(counts.values()) == len(report["checks"]) == len(audit("--list").stdout.splitlines())
+    for check in report["checks"]:
+        assert check["verdict"] != "unknown" or check["said"], check["id"]
+        assert check["verdict"] != "ok" or check["evidence"], check["id"]
+    assert done.returncode == (1 if counts["fail"] else 0)
+
+
+def test_exit_codes_are_the_agents(tmp_path: Path) -> None:
+    assert audit("--only", "NONE").returncode == 2
+    assert audit("--root", str(tmp_path)).returncode == 3
