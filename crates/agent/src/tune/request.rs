@@ -27,9 +27,10 @@ pub(super) struct Wanted {
     /// An interface that the workload uses (may be repeated)
     #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
     nics: Vec<String>,
-    /// How packets come to the application (default: by the profile)
+    /// How packets are worked on: poll, interrupt, vm (this host runs guests) or guest (this is one);
+    /// by the profile if not given
     #[arg(long, value_enum)]
-    workload: Option<WorkloadName>,
+    workload: Option<Workload>,
     /// Huge pages to set aside, such as 2M:512 or 1G:4
     #[arg(long, value_name = "SIZE:N")]
     hugepages: Option<HugePages>,
@@ -99,18 +100,6 @@ impl ValueEnum for ProfileName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WorkloadName {
-    /// It asks for packets all the time
-    Poll,
-    /// It sleeps until an interrupt
-    Interrupt,
-    /// It runs in a virtual machine on this host
-    Vm,
-    /// This host is the virtual machine
-    Guest,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SmtName {
     /// Switched off
     Off,
@@ -140,13 +129,7 @@ impl Wanted {
     pub(super) fn request(&self) -> Request {
         let usual = Request::new(self.profile.0);
         Request {
-            workload: match self.workload {
-                Some(WorkloadName::Poll) => Workload::Poll,
-                Some(WorkloadName::Interrupt) => Workload::Interrupt,
-                Some(WorkloadName::Vm) => Workload::Vm,
-                Some(WorkloadName::Guest) => Workload::Guest,
-                None => usual.workload,
-            },
+            workload: self.workload.unwrap_or(usual.workload),
             isolate: self.isolate.clone(),
             housekeeping: self.housekeeping.clone(),
             isolate_cores: self.isolate_cores.map(usize::from),

@@ -1,6 +1,6 @@
 //! What `ethtool` tells of an interface, as `key: value`. Numbers and layouts are those of linux/ethtool.h.
 
-use crate::sys::ethtool::ethtool;
+use crate::sys::interface::ethtool;
 use std::io;
 
 /// What can be asked.

@@ -3,10 +3,11 @@
 //! Requests and structures: netdevice(7), Documentation/networking/timestamping.rst and
 //! `<linux/ethtool.h>` of the kernel.
 
-use super::packet::{Socket, checked};
+use super::packet::checked;
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
@@ -85,6 +86,12 @@ pub(crate) fn has_hardware(name: &str) -> io::Result<bool> {
     Ok(driver.bus[0] != 0)
 }
 
+/// Asks about an interface. `words` is one of the structures of linux/ethtool.h, its first word the
+/// command; the answer takes its place. The caller gives room for all that the command can return.
+pub(crate) fn ethtool(name: &str, words: &mut [u32]) -> io::Result<()> {
+    request_with(name, SIOCETHTOOL, words.as_mut_ptr().cast())
+}
+
 /// The number of the clock by which the NIC stamps every frame that comes in; `None` where it cannot.
 pub(crate) fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
     let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
@@ -119,21 +126,26 @@ pub(crate) fn set_stamping(name: &str, setting: &mut StampSetting) -> io::Result
 
 fn answered(name: &str, what: libc::c_ulong) -> io::Result<libc::ifreq> {
     let mut request = request(name)?;
-    let socket = Socket::new()?;
+    let socket = UnixDatagram::unbound()?;
     // SAFETY: the request is valid for reading and writing, which is what the numbers of the callers ask
     // for.
-    checked(unsafe { libc::ioctl(socket.file.as_raw_fd(), what as _, &raw mut request) })?;
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what as _, &raw mut request) })?;
     Ok(request)
 }
 
 /// A request whose answer goes into a structure of its own.
 fn exchange<T>(name: &str, what: libc::c_ulong, data: &mut T) -> io::Result<()> {
+    request_with(name, what, std::ptr::from_mut(data).cast())
+}
+
+fn request_with(name: &str, what: libc::c_ulong, data: *mut c_void) -> io::Result<()> {
     let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(data).cast::<c_void>().cast();
-    let socket = Socket::new()?;
+    request.ifr_ifru.ifru_data = data.cast();
+    // Any socket will do, also an ordinary user's: what it does not know itself goes to the device.
+    let socket = UnixDatagram::unbound()?;
     // SAFETY: the request points to `data`, which outlives the call; every caller passes the structure
     // that the kernel reads and writes for its number.
-    checked(unsafe { libc::ioctl(socket.file.as_raw_fd(), what as _, &raw mut request) })
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what as _, &raw mut request) })
 }
 
 fn request(name: &str) -> io::Result<libc::ifreq> {

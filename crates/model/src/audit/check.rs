@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::facts::Facts;
-use super::intent::Workload;
+use crate::host::Workload;
 use serde::Serialize;
 
 /// How much the answer matters for the tail.

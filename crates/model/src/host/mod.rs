@@ -7,8 +7,10 @@ pub mod boot;
 pub mod cpus;
 pub mod topology;
 pub mod tree;
+pub mod workload;
 
 pub use boot::{BootLine, Word};
 pub use cpus::Cpus;
 pub use topology::{Cpu, Topology};
 pub use tree::{LOG, Memory, Tree, Unread};
+pub use workload::Workload;

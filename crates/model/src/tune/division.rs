@@ -3,7 +3,8 @@
 //! The division of Figure 1 of "Ducked Tails": the host keeps the first core, the virtual machine's system
 //! gets the second, and the rest belongs to the application alone.
 
-use super::request::{Request, Workload};
+use super::request::Request;
+use crate::host::Workload;
 use crate::host::{Cpus, Topology};
 use serde::Serialize;
 use thiserror::Error;

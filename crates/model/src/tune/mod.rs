@@ -29,5 +29,6 @@ pub use journal::{Begin, FORMAT, Journal, JournalError, Outcome, Record, Recorde
 pub use owners::Owner;
 pub use place::{NicGroup, Place, Places, Value};
 pub use plan::{Absent, Plan, PlanError, plan};
-pub use request::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
+pub use crate::host::Workload;
+pub use request::{Boot, HugePages, Profile, Request, Smt, Turbo};
 pub use text::{changes_of, text};

@@ -1,6 +1,6 @@
 //! What the operator wants.
 
-use crate::host::Cpus;
+use crate::host::{Cpus, Workload};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -43,20 +43,6 @@ impl Profile {
     pub fn needs_isolation(self) -> bool {
         matches!(self, Self::LatencyPoll | Self::NfvHost | Self::NfvGuest)
     }
-}
-
-/// How packets come to the application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Workload {
-    /// It asks for them all the time.
-    Poll,
-    /// It sleeps until an interrupt.
-    Interrupt,
-    /// It runs in a virtual machine on this host.
-    Vm,
-    /// This host is the virtual machine that it runs in.
-    Guest,
 }
 
 /// What becomes of hardware threads.

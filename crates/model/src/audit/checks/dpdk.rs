@@ -4,10 +4,9 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable};
 use super::super::ask::{few, or_none, per_nic};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
 use super::super::paths::LOG;
 use super::super::tasks::Task;
-use crate::host::{Cpus, Unread};
+use crate::host::{Cpus, Unread, Workload};
 
 const POLL: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Guest])];
 

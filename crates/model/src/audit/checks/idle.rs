@@ -4,8 +4,8 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable};
 use super::super::ask::{cpu_values, few, per_cpu, watched};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
 use super::super::paths::DMA_LATENCY;
+use crate::host::Workload;
 use std::collections::BTreeMap;
 
 const CPU: &str = "/sys/devices/system/cpu";

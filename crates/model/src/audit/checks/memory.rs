@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable};
 use super::super::ask::{at_least, at_most, chosen, few, file, sysctl};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
+use crate::host::Workload;
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const POLLED: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Vm])];

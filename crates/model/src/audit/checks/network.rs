@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable};
 use super::super::ask::{ethtool, few, per_nic};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
+use crate::host::Workload;
 
 const NIC: &[Need] = &[Need::Nic];
 

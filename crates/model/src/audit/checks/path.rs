@@ -4,8 +4,8 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable, unknow
 use super::super::ask::{few, per_nic, sysctl};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
 use super::super::paths::{QDISCS, RULES};
+use crate::host::Workload;
 
 const NIC: &[Need] = &[Need::Nic];
 const KERNEL: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];

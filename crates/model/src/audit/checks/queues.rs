@@ -4,8 +4,7 @@ use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicabl
 use super::super::ask::{ethtool, few, name, per_nic, sysctl, worst};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
-use crate::host::Cpus;
+use crate::host::{Cpus, Workload};
 
 const NIC: &[Need] = &[Need::Nic];
 const INTERRUPT: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Finding, Level, Verdict, judge, not_applicabl
 use super::super::ask::{chosen, few, sysctl, watched};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
+use crate::host::Workload;
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, Level, Verdict, judge, not_applicable, unknow
 use super::super::ask::{few, file};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use super::super::intent::Workload;
+use crate::host::Workload;
 
 const KVM: &str = "/sys/module/kvm/parameters";
 const HOST: &[Need] = &[Need::Work(&[Workload::Vm])];

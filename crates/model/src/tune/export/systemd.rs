@@ -3,7 +3,8 @@
 use super::ExportedFile;
 use super::settings::Settings;
 use crate::tune::plan::Plan;
-use crate::tune::request::{Boot, Request, Smt, Turbo, Workload};
+use crate::host::Workload;
+use crate::tune::request::{Boot, Request, Smt, Turbo};
 use std::fmt::Write;
 
 /// For `/etc/systemd`.

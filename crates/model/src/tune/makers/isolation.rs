@@ -5,7 +5,7 @@ use crate::host::Cpus;
 use crate::tune::change::Step;
 use crate::tune::form::Form;
 use crate::tune::place::Place;
-use crate::tune::request::Workload;
+use crate::host::Workload;
 
 const CGROUP: &str = "/sys/fs/cgroup";
 const RESCTRL: &str = "/sys/fs/resctrl";

@@ -4,7 +4,7 @@ use super::{Site, Steps, some};
 use crate::tune::change::{State, Step};
 use crate::tune::form::Form;
 use crate::tune::place::{NicGroup, Place};
-use crate::tune::request::Workload;
+use crate::host::Workload;
 
 /// Steps for each interface; without interfaces none is asked for.
 fn each(site: &Site<'_>, group: NicGroup, settings: &[(&str, &str)], otherwise: &str) -> Steps {

@@ -2,7 +2,7 @@
 
 use super::services::{cpu_has, smt_known};
 use super::{CPUS, Site};
-use crate::tune::request::Workload;
+use crate::host::Workload;
 
 type Words = Result<Vec<String>, String>;
 

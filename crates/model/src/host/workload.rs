@@ -1,0 +1,49 @@
+//! How packets are worked on: what is good for a host depends on it.
+
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// How packets are worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Workload {
+    /// Threads that ask for packets all the time: DPDK, AF_XDP, busy polling.
+    Poll,
+    /// The kernel's network path, driven by interrupts.
+    Interrupt,
+    /// Virtual machines: this is their host.
+    Vm,
+    /// This is a virtual machine.
+    Guest,
+}
+
+impl Workload {
+    /// The word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Poll => "poll",
+            Self::Interrupt => "interrupt",
+            Self::Vm => "vm",
+            Self::Guest => "guest",
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.word())
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Poll, Self::Interrupt, Self::Vm, Self::Guest]
+            .into_iter()
+            .find(|kind| kind.word() == text)
+            .ok_or_else(|| format!("{text:?} is no workload: poll, interrupt, vm or guest"))
+    }
+}
