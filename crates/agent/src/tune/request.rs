@@ -29,7 +29,7 @@ pub(super) struct Wanted {
     nics: Vec<String>,
     /// How packets are worked on: poll, interrupt, vm (this host runs guests) or guest (this is one);
     /// by the profile if not given
-    #[arg(long, value_enum)]
+    #[arg(long)]
     workload: Option<Workload>,
     /// Huge pages to set aside, such as 2M:512 or 1G:4
     #[arg(long, value_name = "SIZE:N")]
