@@ -21,11 +21,11 @@ mod select;
 mod tasks;
 mod waiver;
 
+pub use crate::host::Workload;
 pub use answer::{Answer, Evidence, Finding, Level, Verdict};
 pub use check::{Check, Importance, Need};
 pub use checks::{all, find};
 pub use facts::{Facts, Version, is_guest, version};
-pub use crate::host::Workload;
 pub use intent::{Intent, IntentError, Wish};
 pub use report::{Asked, Counts, Report};
 pub use select::{Selection, SelectionError};

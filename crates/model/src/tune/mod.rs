@@ -22,6 +22,7 @@ mod plan;
 mod request;
 mod text;
 
+pub use crate::host::Workload;
 pub use change::{Change, State, Step, When};
 pub use division::{Division, DivisionError, divide};
 pub use form::Form;
@@ -29,6 +30,5 @@ pub use journal::{Begin, FORMAT, Journal, JournalError, Outcome, Record, Recorde
 pub use owners::Owner;
 pub use place::{NicGroup, Place, Places, Value};
 pub use plan::{Absent, Plan, PlanError, plan};
-pub use crate::host::Workload;
 pub use request::{Boot, HugePages, Profile, Request, Smt, Turbo};
 pub use text::{changes_of, text};

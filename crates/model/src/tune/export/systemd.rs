@@ -2,8 +2,8 @@
 
 use super::ExportedFile;
 use super::settings::Settings;
-use crate::tune::plan::Plan;
 use crate::host::Workload;
+use crate::tune::plan::Plan;
 use crate::tune::request::{Boot, Request, Smt, Turbo};
 use std::fmt::Write;
 

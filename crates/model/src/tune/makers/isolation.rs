@@ -2,10 +2,10 @@
 
 use super::{CPUS, Site, Steps, some};
 use crate::host::Cpus;
+use crate::host::Workload;
 use crate::tune::change::Step;
 use crate::tune::form::Form;
 use crate::tune::place::Place;
-use crate::host::Workload;
 
 const CGROUP: &str = "/sys/fs/cgroup";
 const RESCTRL: &str = "/sys/fs/resctrl";

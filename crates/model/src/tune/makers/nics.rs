@@ -1,10 +1,10 @@
 //! Interfaces that were named.
 
 use super::{Site, Steps, some};
+use crate::host::Workload;
 use crate::tune::change::{State, Step};
 use crate::tune::form::Form;
 use crate::tune::place::{NicGroup, Place};
-use crate::host::Workload;
 
 /// Steps for each interface; without interfaces none is asked for.
 fn each(site: &Site<'_>, group: NicGroup, settings: &[(&str, &str)], otherwise: &str) -> Steps {
