@@ -1,0 +1,137 @@
+//! How quiet CPUs are, as a program sees it: gaps of a polling loop, or lateness of timers.
+
+mod counters;
+mod poll;
+mod timer;
+
+pub use counters::{Delta, Snapshot};
+
+use crate::host::{Placement, PlacementError};
+use crate::sys::process;
+use serde::Serialize;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use tailtrim_model::host::Cpus;
+
+/// What the measuring threads are called: traces know them by it.
+pub const THREAD: &str = "tailtrim-noise";
+/// Gaps that are kept one by one, on each CPU: 32 MB.
+const KEPT: usize = 1 << 21;
+
+/// How to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// A loop that reads the time-stamp counter and keeps gaps of so many ticks or more.
+    Poll {
+        /// At least so many.
+        threshold_ticks: u64,
+    },
+    /// Timers at absolute times, one after the other.
+    Timer {
+        /// From one to the next.
+        interval_ns: i64,
+    },
+}
+
+/// What one CPU was like.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// The CPU.
+    pub cpu: u32,
+    /// Gaps in ticks, or timers from when they were due to when the thread ran, in ns of the monotonic clock.
+    pub gaps: Vec<(u64, u64)>,
+    /// Gaps that were not kept one by one, since there were too many.
+    pub not_kept: u64,
+    /// The longest of all, kept or not, in the same unit.
+    pub longest: u64,
+    /// Turns of the loop, or timers.
+    pub turns: u64,
+    /// The shortest turn of the loop in ticks: what it cannot see below.
+    pub shortest_turn: u64,
+    /// Timers that were skipped since the one before was late by more than the interval.
+    pub skipped: u64,
+    /// First and last look at the counter, in ticks.
+    pub span: (u64, u64),
+    /// How often the thread gave up its CPU, and how often it was taken.
+    pub context_switches: (u64, u64),
+    /// How the thread ran.
+    pub placement: Placement,
+}
+
+impl Measured {
+    fn keep(&mut self, start: u64, end: u64) {
+        self.longest = self.longest.max(end - start);
+        if self.gaps.len() < KEPT {
+            self.gaps.push((start, end));
+        } else {
+            self.not_kept += 1;
+        }
+    }
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum NoiseError {
+    /// The CPU.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// The thread.
+    #[error(
+        "a thread to measure with cannot be started: {0}; look at the limits of this process (ulimit -u)"
+    )]
+    Thread(#[from] io::Error),
+}
+
+/// Summary of how threads gave way.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ContextSwitches {
+    /// They waited for something.
+    pub voluntary: u64,
+    /// Somebody else was given the CPU.
+    pub involuntary: u64,
+}
+
+/// Measures all CPUs at once until `stopped`.
+///
+/// # Errors
+/// A CPU that this process may not use.
+///
+/// # Panics
+/// A measuring thread panicked.
+pub fn measure(
+    cpus: &Cpus,
+    mode: Mode,
+    fifo: bool,
+    stopped: &AtomicBool,
+) -> Result<Vec<Measured>, NoiseError> {
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for cpu in cpus.iter() {
+            let builder = thread::Builder::new().name(THREAD.to_owned());
+            threads.push(builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped))?);
+        }
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(measured) => measured,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
+}
+
+fn on(cpu: u32, mode: Mode, fifo: bool, stopped: &AtomicBool) -> Result<Measured, NoiseError> {
+    let mut measured = Measured { cpu, ..Measured::default() };
+    // Touched before, so that no page fault is measured.
+    measured.gaps = vec![(0, 0); KEPT];
+    measured.gaps.clear();
+    measured.placement = Placement::take(Some(cpu as usize), fifo)?;
+    let _ = process::wake_promptly();
+    let before = counters::context_switches();
+    match mode {
+        Mode::Poll { threshold_ticks } => poll::run(threshold_ticks, stopped, &mut measured),
+        Mode::Timer { interval_ns } => timer::run(interval_ns, stopped, &mut measured),
+    }
+    let after = counters::context_switches();
+    measured.context_switches = (after.0 - before.0, after.1 - before.1);
+    Ok(measured)
+}
