@@ -2,7 +2,8 @@
 
 use crate::sys::{clock, tsc};
 use std::fs;
-use tailtrim_model::trace::axis::Reading;
+use std::time::Duration;
+use tailtrim_model::trace::axis::{Axis, AxisError, Reading};
 
 /// A clock of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,28 @@ pub fn read(clock: Clock) -> Reading {
         }
     }
     best
+}
+
+/// How fast the counter counts, from two readings 50 ms apart.
+///
+/// # Errors
+/// It does not advance.
+pub fn calibrate() -> Result<Axis, AxisError> {
+    let before = read(Clock::MonotonicRaw);
+    std::thread::sleep(Duration::from_millis(50));
+    Axis::fit(before, read(Clock::MonotonicRaw), &[])
+}
+
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, now.
+#[must_use]
+pub fn realtime_offset_ns() -> i64 {
+    let once = || {
+        let before = clock::realtime_ns();
+        let monotonic = clock::monotonic_ns();
+        let after = clock::realtime_ns();
+        (after - before, before + (after - before) / 2 - monotonic)
+    };
+    (0..TRIES).map(|_| once()).min().map_or(0, |(_, offset)| offset)
 }
 
 /// Why the counter cannot be used as a clock.
@@ -92,7 +115,6 @@ fn judge(cpuinfo: &str, sources: &str) -> Result<(), CounterError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailtrim_model::trace::axis::Axis;
 
     #[test]
     fn what_the_kernel_says_of_the_counter() {
@@ -111,9 +133,9 @@ mod tests {
         }
         for clock in [Clock::MonotonicRaw, Clock::Realtime] {
             let before = read(clock);
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             let between = read(clock);
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             let axis = Axis::fit(before, read(clock), &[between]).unwrap();
             let off_ns = (axis.ns(between.ticks) - between.ns).abs();
             assert!(off_ns <= 2 * axis.error_ns, "{off_ns} {axis:?}");

@@ -109,7 +109,7 @@ pub(super) fn fields(text: &str) -> Vec<Field> {
     text.lines().filter_map(|line| field(line.trim())).collect()
 }
 
-/// `field:__data_loc char[] name;	offset:12;	size:4;	signed:0;`
+/// `field:__data_loc char[] name; offset:12; size:4; signed:0;`, with tabs between the parts.
 fn field(line: &str) -> Option<Field> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
