@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailtrim_linux::clock::{self, Clock};
 use tailtrim_linux::noise::{self, Measured, NoiseError, Snapshot};
-use tailtrim_linux::trace::{self as recording, Recorder, Trace};
+use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_model::host::Cpus;
 use tailtrim_model::stats::{Histogram, Ranked, distribution};
 use tailtrim_model::trace::axis::Axis;
@@ -81,6 +81,28 @@ struct Seen {
     realtime_offset_ns: i64,
 }
 
+/// What broke while measuring.
+#[derive(Debug)]
+enum Broken {
+    Noise(NoiseError),
+    Trace(TraceError),
+}
+
+impl From<NoiseError> for Broken {
+    fn from(error: NoiseError) -> Self {
+        Self::Noise(error)
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Noise(error) => error.fmt(f),
+            Self::Trace(error) => error.fmt(f),
+        }
+    }
+}
+
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Noise) -> Exit {
     if let Err(error) = clock::check_counter() {
@@ -125,26 +147,31 @@ fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exi
     };
     let before = Snapshot::take(&request.cpus);
     let start = clock::read(Clock::Realtime);
-    if let Ok(recorder) = &mut recorder {
-        recorder.arm().map_err(|error| broke(&error))?;
-    }
-    if request.json {
-        events::ready();
-    }
-    if let Some(ns) = request.stop_after {
-        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(stopped));
-    }
-    let measured = noise::measure(&request.cpus, mode, request.fifo, stopped);
+    let begin = || {
+        if let Ok(recorder) = &mut recorder {
+            recorder.arm().map_err(Broken::Trace)?;
+        }
+        if request.json {
+            events::ready();
+        }
+        if let Some(ns) = request.stop_after {
+            stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(stopped));
+        }
+        Ok(())
+    };
+    let measured = noise::measure(&request.cpus, mode, request.fifo, stopped, begin);
     let end = clock::read(Clock::Realtime);
     let realtime_offset_ns = clock::realtime_offset_ns();
+    // Of a recorder that was not armed only the problem of the measurement is worth telling.
     let trace = match recorder {
-        Ok(recorder) => Ok(recorder.finish().map_err(|error| broke(&error))?),
+        Ok(recorder) if measured.is_ok() => Ok(recorder.finish().map_err(|error| broke(&error))?),
+        Ok(_) => Err("nothing was measured".to_owned()),
         Err(why) => Err(why),
     };
     let after = Snapshot::take(&request.cpus);
     let measured = measured.map_err(|error| match error {
-        NoiseError::Placement(_) => (error.to_string(), Exit::Impossible),
-        NoiseError::Thread(_) => broke(&error),
+        Broken::Noise(NoiseError::Placement(error)) => (error.to_string(), Exit::Impossible),
+        Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),
     })?;
     let own = Axis::fit(start, end, &[]).map_err(|error| broke(&error))?;
     let axis = trace.as_ref().map_or(own, |trace| trace.axis);

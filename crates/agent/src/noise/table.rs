@@ -140,6 +140,9 @@ fn named(cause: &Cause) -> String {
     let detail = cause.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
     let sender =
         cause.sender.as_ref().map(|sender| format!(", sent by {sender}")).unwrap_or_default();
+    if cause.kind == Kind::Gap {
+        return "unknown: hypervisor, firmware or hardware, which no kernel traces".to_owned();
+    }
     format!("{kind}{}{detail}{sender}", cause.name)
 }
 

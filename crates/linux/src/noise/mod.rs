@@ -8,9 +8,9 @@ pub use counters::{Delta, Snapshot};
 
 use crate::host::{Placement, PlacementError};
 use crate::sys::process;
-use serde::Serialize;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tailtrim_model::host::Cpus;
 
@@ -83,49 +83,74 @@ pub enum NoiseError {
     Thread(#[from] io::Error),
 }
 
-/// Summary of how threads gave way.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct ContextSwitches {
-    /// They waited for something.
-    pub voluntary: u64,
-    /// Somebody else was given the CPU.
-    pub involuntary: u64,
-}
-
-/// Measures all CPUs at once until `stopped`.
+/// Measures all CPUs at once until `stopped`. `begin` is called when all threads are where they belong and
+/// have their memory; they run when it returns.
 ///
 /// # Errors
-/// A CPU that this process may not use.
+/// A CPU that this process may not use, or what `begin` says.
 ///
 /// # Panics
 /// A measuring thread panicked.
-pub fn measure(
+pub fn measure<E: From<NoiseError>>(
     cpus: &Cpus,
     mode: Mode,
     fifo: bool,
     stopped: &AtomicBool,
-) -> Result<Vec<Measured>, NoiseError> {
-    thread::scope(|scope| {
+    begin: impl FnOnce() -> Result<(), E>,
+) -> Result<Vec<Measured>, E> {
+    // The threads and this one: when they are placed, and when they may run.
+    let gate = Barrier::new(cpus.len() + 1);
+    let mut begun = Ok(());
+    let all = thread::scope(|scope| {
+        let spawn = |cpu| {
+            let (builder, gate) = (thread::Builder::new().name(THREAD.to_owned()), &gate);
+            builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped, gate))
+        };
         let mut threads = Vec::new();
+        let mut problem = None;
         for cpu in cpus.iter() {
-            let builder = thread::Builder::new().name(THREAD.to_owned());
-            threads.push(builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped))?);
+            match spawn(cpu) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => problem = Some(error),
+            }
         }
+        // Nobody may wait for a thread that does not exist.
+        for _ in threads.len()..cpus.len() {
+            scope.spawn(|| (gate.wait(), gate.wait()));
+        }
+        gate.wait();
+        begun = if problem.is_some() { Ok(()) } else { begin() };
+        if problem.is_some() || begun.is_err() {
+            stopped.store(true, Ordering::Release);
+        }
+        gate.wait();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(measured) => measured,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        joined.collect()
-    })
+        let measured = joined.collect::<Result<Vec<_>, NoiseError>>();
+        problem.map_or(measured, |error| Err(error.into()))
+    });
+    begun?;
+    Ok(all?)
 }
 
-fn on(cpu: u32, mode: Mode, fifo: bool, stopped: &AtomicBool) -> Result<Measured, NoiseError> {
+fn on(
+    cpu: u32,
+    mode: Mode,
+    fifo: bool,
+    stopped: &AtomicBool,
+    gate: &Barrier,
+) -> Result<Measured, NoiseError> {
     let mut measured = Measured { cpu, ..Measured::default() };
-    // Touched before, so that no page fault is measured.
     measured.gaps = vec![(0, 0); KEPT];
+    // Locking touches every page of it, so that no page fault is measured.
+    let placed = Placement::take(Some(cpu as usize), fifo);
     measured.gaps.clear();
-    measured.placement = Placement::take(Some(cpu as usize), fifo)?;
     let _ = process::wake_promptly();
+    gate.wait();
+    gate.wait();
+    measured.placement = placed?;
     let before = counters::context_switches();
     match mode {
         Mode::Poll { threshold_ticks } => poll::run(threshold_ticks, stopped, &mut measured),

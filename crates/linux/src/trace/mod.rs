@@ -18,8 +18,8 @@ use instance::Instance;
 use sampler::{Sampler, Samples};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tailtrim_model::host::Cpus;
 use tailtrim_model::trace::Event;
@@ -304,8 +304,11 @@ impl Recorder {
 
 fn layout(tracefs: &Path) -> Result<Layout, TraceError> {
     let path = tracefs.join("events/header_page");
-    let text = fs::read_to_string(&path)
-        .map_err(|source| TraceError::Read { path: path.clone(), source })?;
+    let failed = |source| TraceError::Read { path: path.clone(), source };
+    // In one read: this file ends after the first one, however little that asked for (seen on 6.18).
+    let mut bytes = vec![0; 1 << 14];
+    let length = File::open(&path).and_then(|mut file| file.read(&mut bytes)).map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes[..length]);
     Layout::parse(&text)
         .map_err(|error| TraceError::Impossible(format!("{}: {error}", path.display())))
 }
