@@ -28,6 +28,10 @@ pub(crate) enum Verb {
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
+    /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
+    Trace(crate::trace::Trace),
+    /// Measure how quiet CPUs are, and name who disturbs them.
+    Noise(crate::noise::Noise),
     /// Plan, apply, verify and take back what low latency needs of a host.
     Tune(crate::tune::Tune),
 }

@@ -13,7 +13,9 @@ mod forward;
 mod generate;
 mod lint;
 mod lint_text;
+mod noise;
 mod stop;
+mod trace;
 mod tune;
 
 use args::{Args, Verb};
@@ -28,6 +30,8 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Trace(request) => trace::run(&request).into(),
+        Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),
     }
 }

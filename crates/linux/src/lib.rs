@@ -1,14 +1,17 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
 pub mod capture;
+pub mod clock;
 pub mod forward;
 pub mod generate;
 pub mod host;
 pub mod inspect;
+pub mod noise;
 pub mod port;
 pub mod source;
 mod surroundings;
 mod sys;
+pub mod trace;
 pub mod tune;
 
 pub use surroundings::{terminal_columns, today};

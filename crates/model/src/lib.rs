@@ -8,6 +8,7 @@
 //!
 //! [`traffic`] is what a generator sends and [`host`] what a host says of itself; [`lint`] tells what a kernel
 //! makes of its boot line, [`audit`] whether a host is fit for low latency, and [`tune`] what to change there.
+//! [`trace`] is what took the CPUs meanwhile.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -22,5 +23,6 @@ pub mod matching;
 pub mod signature;
 pub mod stats;
 pub mod summary;
+pub mod trace;
 pub mod traffic;
 pub mod tune;

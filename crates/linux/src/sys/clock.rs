@@ -12,10 +12,34 @@ pub(crate) fn monotonic_ns() -> i64 {
     now_ns(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which nobody slews.
+#[inline]
+pub(crate) fn monotonic_raw_ns() -> i64 {
+    now_ns(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// Sleeps until this time of `CLOCK_MONOTONIC`. A signal ends it early.
+pub(crate) fn sleep_until(monotonic_ns: i64) {
+    const SECOND_NS: i64 = 1_000_000_000;
+    let time = libc::timespec {
+        tv_sec: monotonic_ns.div_euclid(SECOND_NS),
+        tv_nsec: monotonic_ns.rem_euclid(SECOND_NS),
+    };
+    // SAFETY: `time` is valid for reading; with an absolute time no rest is written.
+    unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        );
+    }
+}
+
 #[inline]
 fn now_ns(clock: libc::clockid_t) -> i64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing; both clocks exist on every Linux, so the call cannot fail.
+    // SAFETY: `time` is valid for writing; these clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }

@@ -13,4 +13,5 @@ pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod terminal;
+pub(crate) mod tsc;
 pub(crate) mod xdp;

@@ -52,6 +52,13 @@ pub(crate) fn end_with_parent() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) })
 }
 
+/// Has the kernel wake the calling thread when its time has come, not up to 50 µs later (the default slack of
+/// threads without real-time priority).
+pub(crate) fn wake_promptly() -> io::Result<()> {
+    // SAFETY: the call takes numbers only; 1 ns is the least.
+    checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) })
+}
+
 /// Leaves the session, so that neither its terminal nor its end concerns this process.
 pub(crate) fn leave_session() -> io::Result<()> {
     // SAFETY: the call takes nothing.

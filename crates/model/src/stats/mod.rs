@@ -15,6 +15,7 @@ mod binomial;
 #[cfg(test)]
 mod coverage;
 mod dependence;
+mod distribution;
 mod histogram;
 mod interval;
 mod probability;
@@ -22,6 +23,7 @@ mod ranked;
 mod tail;
 
 pub use dependence::{BlockCounts, runs};
+pub use distribution::distribution;
 pub use histogram::Histogram;
 pub use interval::{Interval, ranks, samples_needed};
 pub use probability::{Probability, ProbabilityError};

@@ -1,0 +1,214 @@
+//! `tailtrim-agent noise`.
+
+mod report;
+mod table;
+
+use crate::args::nanoseconds;
+use crate::events::{self, failed};
+use crate::exit::Exit;
+use crate::stop::{self, Ending};
+use clap::ValueEnum;
+use report::Report;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tailtrim_linux::clock::{self, Clock};
+use tailtrim_linux::noise::{self, Measured, NoiseError, Snapshot};
+use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
+use tailtrim_model::host::Cpus;
+use tailtrim_model::stats::{Histogram, Ranked, distribution};
+use tailtrim_model::trace::axis::Axis;
+
+/// Measure how quiet CPUs are, and name who disturbs them.
+///
+/// As root with a trace of the kernel, which names the cause of each gap; otherwise with counters only.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent noise --cpus 2,3 --stop-after 10\n  \
+    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60 --hgrm timer.hgrm\n  \
+    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10 --json | jq .cpus")]
+pub(crate) struct Noise {
+    /// CPUs to measure, each by a thread of its own, such as 1,3-5
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Cpus,
+    /// What to measure
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: Mode,
+    /// Gaps that count, of the polling loop
+    #[arg(long, value_name = "TIME", default_value = "1us", value_parser = time)]
+    pub(crate) threshold: i64,
+    /// From one timer to the next
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
+    pub(crate) interval: i64,
+    /// Run with real-time priority (SCHED_FIFO 50): other threads are then no noise
+    #[arg(long)]
+    pub(crate) fifo: bool,
+    /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
+    #[arg(long)]
+    pub(crate) no_trace: bool,
+    /// Print events as JSON lines instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the distribution of all CPUs together for HdrHistogram's tools, in µs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    pub(crate) stop_after: Option<i64>,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub(crate) enum Mode {
+    /// Gaps of a loop that reads the time-stamp counter, as of oslat
+    #[default]
+    Poll,
+    /// Lateness of timers, as of cyclictest
+    Timer,
+}
+
+/// What was seen, before it is evaluated.
+struct Seen {
+    measured: Vec<Measured>,
+    before: Snapshot,
+    after: Snapshot,
+    /// The trace, or why there is none.
+    trace: Result<Trace, String>,
+    /// From ticks to the packets' clock.
+    axis: Axis,
+    realtime_offset_ns: i64,
+}
+
+/// What broke while measuring.
+#[derive(Debug)]
+enum Broken {
+    Noise(NoiseError),
+    Trace(TraceError),
+}
+
+impl From<NoiseError> for Broken {
+    fn from(error: NoiseError) -> Self {
+        Self::Noise(error)
+    }
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Noise(error) => error.fmt(f),
+            Self::Trace(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Runs the verb and prints its table or events.
+pub(crate) fn run(request: &Noise) -> Exit {
+    if let Err(error) = clock::check_counter() {
+        return failed(&error.to_string(), Exit::Impossible);
+    }
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    let seen = match look(request, &stopped) {
+        Ok(seen) => seen,
+        Err((message, exit)) => return failed(&message, exit),
+    };
+    let report = Report::new(request, &seen);
+    if let Some(path) = &request.hgrm {
+        let mut all = Histogram::new();
+        report.histograms.iter().for_each(|histogram| all.merge(histogram));
+        if let Err(error) = std::fs::write(path, distribution(&Ranked::new(&all))) {
+            let message = format!("{}: cannot be written: {error}", path.display());
+            return failed(&message, Exit::Disturbed);
+        }
+    }
+    if request.json { events::result("tailtrim.noise/1", &report) } else { table::print(&report) }
+}
+
+fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exit)> {
+    let broke = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Disturbed);
+    // Where all CPUs are measured, this thread is on one of them, asleep.
+    let _ = recording::stay_off(&request.cpus);
+    let mode = match request.mode {
+        Mode::Poll => {
+            let axis = clock::calibrate().map_err(|error| broke(&error))?;
+            noise::Mode::Poll { threshold_ticks: axis.ticks_of(request.threshold) }
+        }
+        Mode::Timer => noise::Mode::Timer { interval_ns: request.interval },
+    };
+    let wanted = recording::Request { cpus: request.cpus.clone(), buffer_mb: 64 };
+    let mut recorder = if request.no_trace {
+        Err("not asked for".to_owned())
+    } else {
+        Recorder::prepare(&wanted).map_err(|error| error.to_string())
+    };
+    let before = Snapshot::take(&request.cpus);
+    let start = clock::read(Clock::Realtime);
+    let begin = || {
+        if let Ok(recorder) = &mut recorder {
+            recorder.arm().map_err(Broken::Trace)?;
+        }
+        if request.json {
+            events::ready();
+        }
+        if let Some(ns) = request.stop_after {
+            stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(stopped));
+        }
+        Ok(())
+    };
+    let measured = noise::measure(&request.cpus, mode, request.fifo, stopped, begin);
+    let end = clock::read(Clock::Realtime);
+    let realtime_offset_ns = clock::realtime_offset_ns();
+    // Of a recorder that was not armed only the problem of the measurement is worth telling.
+    let trace = match recorder {
+        Ok(recorder) if measured.is_ok() => Ok(recorder.finish().map_err(|error| broke(&error))?),
+        Ok(_) => Err("nothing was measured".to_owned()),
+        Err(why) => Err(why),
+    };
+    let after = Snapshot::take(&request.cpus);
+    let measured = measured.map_err(|error| match error {
+        Broken::Noise(NoiseError::Placement(error)) => (error.to_string(), Exit::Impossible),
+        Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),
+    })?;
+    let own = Axis::fit(start, end, &[]).map_err(|error| broke(&error))?;
+    let axis = trace.as_ref().map_or(own, |trace| trace.axis);
+    Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns })
+}
+
+/// `500ns`, `1us`, `2.5ms`, `1s`
+fn time(text: &str) -> Result<i64, String> {
+    let expected = || format!("{text:?} is no time, expected one such as 500ns, 1us or 2.5ms");
+    let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').ok_or_else(expected)?;
+    let (number, unit) = text.split_at(at);
+    let unit_ns = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return Err(expected()),
+    };
+    // As so many seconds, then smaller by the unit: exact where it is a whole number of ns.
+    let billionths = nanoseconds(number).map_err(|_| expected())?;
+    let ns = i128::from(billionths) * unit_ns;
+    let whole = i64::try_from(ns / 1_000_000_000).ok().filter(|whole| *whole > 0);
+    whole.filter(|_| ns % 1_000_000_000 == 0).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::time;
+
+    #[test]
+    fn times_with_units() {
+        assert_eq!(time("1us"), Ok(1_000));
+        assert_eq!(time("2.5ms"), Ok(2_500_000));
+        assert_eq!(time("500ns"), Ok(500));
+        assert_eq!(time("0.25µs"), Ok(250));
+        for wrong in ["", "1", "us", "0us", "0.5ns", "-1us", "1h"] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What `noise` found, as JSON and as what the table is made of.
+
+use super::{Mode, Noise, Seen};
+use serde::Serialize;
+use tailtrim_linux::noise::{Delta, Measured, THREAD};
+use tailtrim_linux::trace::Counts;
+use tailtrim_model::stats::{Histogram, Ranked};
+use tailtrim_model::trace::blame::{Cause, Gap, blame};
+
+/// The result.
+#[derive(Serialize)]
+pub(super) struct Report {
+    pub(super) mode: &'static str,
+    pub(super) seconds: f64,
+    /// Of the polling loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) threshold_ns: Option<i64>,
+    /// Of timers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) interval_ns: Option<i64>,
+    pub(super) counter_hz: u64,
+    pub(super) cpus: Vec<OfCpu>,
+    /// The trace behind the causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) trace: Option<Traced>,
+    /// Why there is none: causes are not named then, and counters tell what may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) no_trace: Option<String>,
+    #[serde(skip)]
+    pub(super) histograms: Vec<Histogram>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Traced {
+    pub(super) error_ns: i64,
+    pub(super) missing: Vec<String>,
+    pub(super) counts: Counts,
+}
+
+/// One CPU.
+#[derive(Serialize)]
+pub(super) struct OfCpu {
+    pub(super) cpu: u32,
+    /// Turns of the loop, or timers.
+    pub(super) turns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shortest_turn_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) skipped_timers: Option<u64>,
+    /// Gaps from the threshold up, or timers.
+    pub(super) gaps: u64,
+    /// Those that were only counted; the longest is among the numbers all the same.
+    pub(super) gaps_not_kept: u64,
+    pub(super) total_ns: i64,
+    pub(super) p50_ns: Option<i64>,
+    pub(super) p99_ns: Option<i64>,
+    pub(super) p999_ns: Option<i64>,
+    pub(super) longest_ns: i64,
+    pub(super) causes: Vec<Cause>,
+    pub(super) counters: Delta,
+    pub(super) context_switches_voluntary: u64,
+    pub(super) context_switches_involuntary: u64,
+    pub(super) fifo: bool,
+    pub(super) refused: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(request: &Noise, seen: &Seen) -> Self {
+        let poll = request.mode == Mode::Poll;
+        let mut histograms = Vec::new();
+        let mut cpus = Vec::new();
+        for measured in &seen.measured {
+            let (of_cpu, histogram) = of_cpu(poll, seen, measured);
+            cpus.push(of_cpu);
+            histograms.push(histogram);
+        }
+        let span_ns =
+            |measured: &Measured| seen.axis.ns(measured.span.1) - seen.axis.ns(measured.span.0);
+        let longest_ns = seen.measured.iter().map(span_ns).max().unwrap_or(0);
+        let trace = seen.trace.as_ref().ok().map(|trace| Traced {
+            error_ns: trace.header.error_ns,
+            missing: trace.header.missing.clone(),
+            counts: trace.counts.clone(),
+        });
+        Self {
+            mode: if poll { "poll" } else { "timer" },
+            seconds: longest_ns as f64 / 1e9,
+            threshold_ns: poll.then_some(request.threshold),
+            interval_ns: (!poll).then_some(request.interval),
+            counter_hz: seen.axis.frequency_hz(),
+            cpus,
+            trace,
+            no_trace: seen.trace.as_ref().err().cloned(),
+            histograms,
+        }
+    }
+}
+
+fn of_cpu(poll: bool, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
+    let cpu = measured.cpu;
+    let at_ns = |value: u64| {
+        if poll { seen.axis.ns(value) } else { value.cast_signed() + seen.realtime_offset_ns }
+    };
+    let gap = |(start, end): &(u64, u64)| Gap { cpu, start_ns: at_ns(*start), end_ns: at_ns(*end) };
+    let gaps: Vec<Gap> = measured.gaps.iter().map(gap).collect();
+    let mut histogram = Histogram::new();
+    histogram.record_all(gaps.iter().map(|gap| gap.end_ns - gap.start_ns));
+    let ranked = Ranked::new(&histogram);
+    let quantile = |p: &str| p.parse().ok().and_then(|p| ranked.quantile(p));
+    let length_ns =
+        |value: u64| if poll { seen.axis.duration_ns(value) } else { value.cast_signed() };
+    let causes =
+        seen.trace.as_ref().map(|trace| blame(&gaps, &trace.events, THREAD, trace.header.error_ns));
+    let of_cpu = OfCpu {
+        cpu,
+        turns: measured.turns,
+        shortest_turn_ns: poll.then(|| length_ns(measured.shortest_turn)),
+        skipped_timers: (!poll).then_some(measured.skipped),
+        gaps: gaps.len() as u64 + measured.not_kept,
+        gaps_not_kept: measured.not_kept,
+        total_ns: gaps.iter().map(|gap| gap.end_ns - gap.start_ns).sum(),
+        p50_ns: quantile("0.5"),
+        p99_ns: quantile("0.99"),
+        p999_ns: quantile("0.999"),
+        longest_ns: length_ns(measured.longest),
+        causes: causes.unwrap_or_default(),
+        counters: seen.after.since(&seen.before, cpu),
+        context_switches_voluntary: measured.context_switches.0,
+        context_switches_involuntary: measured.context_switches.1,
+        fifo: measured.placement.fifo,
+        refused: measured.placement.refused.clone(),
+    };
+    (of_cpu, histogram)
+}

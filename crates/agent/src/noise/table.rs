@@ -1,0 +1,166 @@
+//! What `noise` found, for people.
+#![allow(clippy::print_stdout, reason = "the agent is where output happens")]
+
+use super::report::{OfCpu, Report};
+use crate::events::failed;
+use crate::exit::Exit;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use tailtrim_model::trace::blame::Cause;
+
+/// Causes that are shown; the others are summed up.
+const SHOWN: usize = 16;
+
+/// Prints the table.
+pub(super) fn print(report: &Report) -> Exit {
+    match io::stdout().write_all(text(report).as_bytes()) {
+        Ok(()) => Exit::Success,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+        Err(error) => failed(&format!("the table cannot be written: {error}"), Exit::Disturbed),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for cpu in &report.cpus {
+        of_cpu(&mut text, report, cpu);
+    }
+    if let Some(trace) = &report.trace {
+        let _ = writeln!(
+            text,
+            "trace: times ± {} ns, {} events lost",
+            trace.error_ns,
+            grouped(trace.counts.lost)
+        );
+        if !trace.missing.is_empty() {
+            let _ = writeln!(text, "this kernel lacks: {}", trace.missing.join(", "));
+        }
+    }
+    if let Some(why) = &report.no_trace {
+        let _ = writeln!(text, "no causes, counters only: no trace: {why}");
+    }
+    text
+}
+
+fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
+    let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), micros);
+    let what = if report.mode == "poll" {
+        let threshold = micros(report.threshold_ns.unwrap_or(0));
+        format!("gaps from {threshold} µs")
+    } else {
+        format!("timers every {} µs, late by", micros(report.interval_ns.unwrap_or(0)))
+    };
+    let share = 100.0 * cpu.total_ns as f64 / (report.seconds * 1e9).max(1.0);
+    let _ = writeln!(
+        text,
+        "CPU {}: {what}: {} in {:.1} s; p50 {} µs, p99 {} µs, p99.9 {} µs, longest {} µs; {share:.2} % of the time",
+        cpu.cpu,
+        grouped(cpu.gaps),
+        report.seconds,
+        us(cpu.p50_ns),
+        us(cpu.p99_ns),
+        us(cpu.p999_ns),
+        micros(cpu.longest_ns),
+    );
+    causes(text, cpu);
+    let mut counted: Vec<_> = cpu.counters.interrupts.iter().collect();
+    counted.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+    let list: Vec<String> = counted
+        .iter()
+        .take(6)
+        .map(|(name, count)| format!("{name} {}", grouped(**count)))
+        .collect();
+    let _ = writeln!(text, "  interrupts: {}", list.join(", "));
+    let _ = writeln!(
+        text,
+        "  preempted {} times; steal {}; SMI {}; throttled {}",
+        grouped(cpu.context_switches_involuntary),
+        cpu.counters.steal_ms.map_or_else(|| "unknown".into(), |ms| format!("{} ms", grouped(ms))),
+        cpu.counters.smi.map_or_else(|| "unknown".into(), grouped),
+        cpu.counters
+            .throttled
+            .map_or_else(|| "unknown".into(), |n| format!("{} times", grouped(n))),
+    );
+    if cpu.gaps_not_kept > 0 {
+        let _ = writeln!(
+            text,
+            "  {} gaps were only counted; raise --threshold",
+            grouped(cpu.gaps_not_kept)
+        );
+    }
+    for refused in &cpu.refused {
+        let _ = writeln!(text, "  refused: {refused}");
+    }
+}
+
+fn causes(text: &mut String, cpu: &OfCpu) {
+    if cpu.causes.is_empty() {
+        return;
+    }
+    let total_ns = cpu.causes.iter().map(|cause| cause.total_ns).sum::<i64>().max(1);
+    let _ = writeln!(
+        text,
+        "  {:>7}  {:>10}  {:>12}  {:>8}  cause",
+        "share", "gaps", "longest µs", "traced"
+    );
+    let mut row = |gaps: u64, longest_ns: i64, of_ns: i64, covered_ns: i64, name: &str| {
+        let share = 100.0 * of_ns as f64 / total_ns as f64;
+        let covered = 100.0 * covered_ns as f64 / of_ns.max(1) as f64;
+        let (gaps, longest) = (grouped(gaps), micros(longest_ns));
+        let _ =
+            writeln!(text, "  {share:>5.1} %  {gaps:>10}  {longest:>12}  {covered:>6.0} %  {name}");
+    };
+    let (shown, rest) = cpu.causes.split_at(cpu.causes.len().min(SHOWN));
+    for cause in shown {
+        row(cause.gaps, cause.longest_ns, cause.total_ns, cause.covered_ns, &named(cause));
+    }
+    if !rest.is_empty() {
+        let sum = |of: &dyn Fn(&Cause) -> i64| rest.iter().map(of).sum::<i64>();
+        row(
+            rest.iter().map(|cause| cause.gaps).sum(),
+            rest.iter().map(|cause| cause.longest_ns).max().unwrap_or(0),
+            sum(&|cause| cause.total_ns),
+            sum(&|cause| cause.covered_ns),
+            &format!("{} others", rest.len()),
+        );
+    }
+}
+
+fn named(cause: &Cause) -> String {
+    use tailtrim_model::trace::Kind;
+    let kind = match cause.kind {
+        Kind::Nmi => "NMI ",
+        Kind::Irq => "interrupt ",
+        Kind::Softirq => "softirq ",
+        Kind::Thread => "thread ",
+        Kind::Fault => "fault ",
+        Kind::Gap => "",
+        Kind::Hole => "events ",
+    };
+    let detail = cause.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    let sender =
+        cause.sender.as_ref().map(|sender| format!(", sent by {sender}")).unwrap_or_default();
+    if cause.kind == Kind::Gap {
+        return "unknown: hypervisor, firmware or hardware, which no kernel traces".to_owned();
+    }
+    format!("{kind}{}{detail}{sender}", cause.name)
+}
+
+/// ns as µs with one decimal place.
+fn micros(ns: i64) -> String {
+    let tenths = (ns + 50).max(0).cast_unsigned() / 100;
+    format!("{}.{}", grouped(tenths / 10), tenths % 10)
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,123 @@
+//! `tailtrim-agent trace`.
+
+use crate::args::nanoseconds;
+use crate::events::{self, failed};
+use crate::exit::Exit;
+use crate::stop::{self, Ending};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
+use tailtrim_model::host::Cpus;
+use tailtrim_model::trace::lines::Header;
+
+/// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
+///
+/// Counters of interrupts are sampled ten times a second into interrupts.csv beside the file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10\n  \
+    tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C")]
+pub(crate) struct Trace {
+    /// CPUs to watch, such as 1,3-5
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Cpus,
+    /// The file: JSON lines, compressed by zstd
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full
+    #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) buffer: u32,
+    /// End after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    pub(crate) stop_after: Option<i64>,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    file: &'a Path,
+    interrupts: &'a Path,
+    /// The first line of the file.
+    trace: &'a Header,
+    counter_hz: u64,
+    drift_ns: i64,
+    #[serde(flatten)]
+    counts: &'a Counts,
+}
+
+/// Runs the verb and prints its events.
+pub(crate) fn run(request: &Trace) -> Exit {
+    let interrupts = request.out.with_file_name("interrupts.csv");
+    // Not found out after an hour of recording.
+    for path in [&request.out, &interrupts] {
+        if let Err(error) = File::create(path) {
+            return failed(&unwritable(path, &error), Exit::Usage);
+        }
+    }
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    let away = recording::stay_off(&request.cpus);
+    let wanted = recording::Request { cpus: request.cpus.clone(), buffer_mb: request.buffer };
+    let mut recorder = match Recorder::prepare(&wanted) {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            for path in [&request.out, &interrupts] {
+                let _ = fs::remove_file(path);
+            }
+            return failed(&error.to_string(), exit_of(&error));
+        }
+    };
+    if let Err(error) = recorder.arm() {
+        return failed(&error.to_string(), exit_of(&error));
+    }
+    if let Some(ns) = request.stop_after {
+        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
+    }
+    events::ready();
+    wait(&stopped);
+    let mut trace = match recorder.finish() {
+        Ok(trace) => trace,
+        Err(error) => return failed(&error.to_string(), Exit::Disturbed),
+    };
+    if let Err(error) = away {
+        trace.counts.refused.push(error.to_string());
+    }
+    if let Err(error) = recording::write(&request.out, &trace.header, &trace.events) {
+        return failed(&unwritable(&request.out, &error), Exit::Disturbed);
+    }
+    if let Err(error) = fs::write(&interrupts, &trace.interrupts_csv) {
+        return failed(&unwritable(&interrupts, &error), Exit::Disturbed);
+    }
+    let report = Report {
+        file: &request.out,
+        interrupts: &interrupts,
+        trace: &trace.header,
+        counter_hz: trace.axis.frequency_hz(),
+        drift_ns: trace.axis.drift_ns,
+        counts: &trace.counts,
+    };
+    events::result("tailtrim.trace/1", &report)
+}
+
+/// Until the flag is set: ten looks a second, on a CPU that is not measured.
+fn wait(stopped: &AtomicBool) {
+    while !stopped.load(Ordering::Acquire) {
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: cannot be written: {error}; expected a place for a new file", path.display())
+}
+
+fn exit_of(error: &TraceError) -> Exit {
+    if error.is_impossible() { Exit::Impossible } else { Exit::Disturbed }
+}

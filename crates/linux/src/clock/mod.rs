@@ -1,0 +1,144 @@
+//! The time-stamp counter beside the clocks: bracketed readings, and whether the counter can be trusted.
+
+use crate::sys::{clock, tsc};
+use std::fs;
+use std::time::Duration;
+use tailtrim_model::trace::axis::{Axis, AxisError, Reading};
+
+/// A clock of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clock {
+    /// `CLOCK_REALTIME`, that of the packets' stamps; NTP slews it, people set it.
+    Realtime,
+    /// `CLOCK_MONOTONIC_RAW`, which nobody slews.
+    MonotonicRaw,
+}
+
+/// Readings of which the narrowest is taken: an interrupt may come between, and most do not.
+const TRIES: usize = 200;
+
+/// Reads the counter, the clock and the counter again, several times, and keeps the narrowest.
+#[must_use]
+pub fn read(clock: Clock) -> Reading {
+    let read = match clock {
+        Clock::Realtime => clock::realtime_ns,
+        Clock::MonotonicRaw => clock::monotonic_raw_ns,
+    };
+    let once = || {
+        let before = tsc::ticks();
+        let ns = read();
+        Reading::between(before, ns, tsc::ticks())
+    };
+    let mut best = once();
+    for _ in 1..TRIES {
+        let next = once();
+        if next.half_ticks < best.half_ticks {
+            best = next;
+        }
+    }
+    best
+}
+
+/// How fast the counter counts, from two readings 50 ms apart.
+///
+/// # Errors
+/// It does not advance.
+pub fn calibrate() -> Result<Axis, AxisError> {
+    let before = read(Clock::MonotonicRaw);
+    std::thread::sleep(Duration::from_millis(50));
+    Axis::fit(before, read(Clock::MonotonicRaw), &[])
+}
+
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, now.
+#[must_use]
+pub fn realtime_offset_ns() -> i64 {
+    let once = || {
+        let before = clock::realtime_ns();
+        let monotonic = clock::monotonic_ns();
+        let after = clock::realtime_ns();
+        (after - before, before + (after - before) / 2 - monotonic)
+    };
+    (0..TRIES).map(|_| once()).min().map_or(0, |(_, offset)| offset)
+}
+
+/// Why the counter cannot be used as a clock.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CounterError {
+    /// Another architecture.
+    #[error(
+        "this machine has no time-stamp counter; expected an x86-64 one: trace on the host under test itself"
+    )]
+    None,
+    /// It stops or changes its pace.
+    #[error(
+        "the time-stamp counter is not invariant: /proc/cpuinfo lacks {0}; expected constant_tsc and nonstop_tsc: \
+         enable the invariant TSC in the firmware or hypervisor (QEMU: -cpu host,+invtsc)"
+    )]
+    NotInvariant(String),
+    /// The kernel found that CPUs disagree.
+    #[error(
+        "the kernel does not trust the time-stamp counter: {0:?} are the clock sources in \
+         /sys/devices/system/clocksource/clocksource0/available_clocksource; expected tsc among them: \
+         look for \"Marking TSC unstable\" in dmesg"
+    )]
+    Unstable(String),
+}
+
+/// Whether ticks of all CPUs are the same time, by what the kernel found out.
+///
+/// # Errors
+/// They are not, or nobody knows.
+pub fn check_counter() -> Result<(), CounterError> {
+    if !tsc::EXISTS {
+        return Err(CounterError::None);
+    }
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let sources =
+        fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+    judge(&cpuinfo, &sources.unwrap_or_default())
+}
+
+fn judge(cpuinfo: &str, sources: &str) -> Result<(), CounterError> {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or("");
+    let has = |flag: &&&str| flags.split_ascii_whitespace().any(|word| word == **flag);
+    let lacks: Vec<&str> =
+        ["constant_tsc", "nonstop_tsc"].iter().filter(|flag| !has(flag)).copied().collect();
+    if !lacks.is_empty() {
+        return Err(CounterError::NotInvariant(lacks.join(" and ")));
+    }
+    if !sources.split_ascii_whitespace().any(|source| source == "tsc") {
+        return Err(CounterError::Unstable(sources.trim().to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_says_of_the_counter() {
+        let good = "processor: 0\nflags\t: fpu constant_tsc nonstop_tsc\n";
+        assert_eq!(judge(good, "tsc kvm-clock\n"), Ok(()));
+        assert_eq!(judge(good, "kvm-clock\n"), Err(CounterError::Unstable("kvm-clock".into())));
+        let slow = judge("flags : constant_tsc\n", "tsc");
+        assert_eq!(slow, Err(CounterError::NotInvariant("nonstop_tsc".into())));
+    }
+
+    #[test]
+    fn a_third_reading_lies_on_the_line_within_the_error() {
+        if let Err(error) = check_counter() {
+            eprintln!("SKIPPED: {error}");
+            return;
+        }
+        for clock in [Clock::MonotonicRaw, Clock::Realtime] {
+            let before = read(clock);
+            std::thread::sleep(Duration::from_millis(20));
+            let between = read(clock);
+            std::thread::sleep(Duration::from_millis(20));
+            let axis = Axis::fit(before, read(clock), &[between]).unwrap();
+            let off_ns = (axis.ns(between.ticks) - between.ns).abs();
+            assert!(off_ns <= 2 * axis.error_ns, "{off_ns} {axis:?}");
+        }
+    }
+}

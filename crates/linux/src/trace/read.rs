@@ -1,0 +1,194 @@
+//! From the buffers of all CPUs to events.
+
+use super::instance::Instance;
+use super::{Recorder, TraceError};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use tailtrim_model::trace::axis::Axis;
+use tailtrim_model::trace::page::{Layout, Missed, Page};
+use tailtrim_model::trace::pairing::{Context, Paired, Pairing};
+use tailtrim_model::trace::record::{Decoder, Record, What};
+use tailtrim_model::trace::senders::Senders;
+use tailtrim_model::trace::symbols::Symbols;
+use tailtrim_model::trace::{Event, Kind};
+
+/// What a CPU's buffer says, in order.
+enum Step {
+    Record(Record),
+    /// Records before this tick were overwritten.
+    Lost(Missed, u64),
+}
+
+/// One buffer, decoded.
+#[derive(Default)]
+struct Buffer {
+    steps: Vec<Step>,
+    unknown: u64,
+    /// Records that the kernel dropped and told nowhere else.
+    dropped: u64,
+}
+
+impl Buffer {
+    fn records(&self) -> impl Iterator<Item = &Record> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Record(record) => Some(record),
+            Step::Lost(..) => None,
+        })
+    }
+
+    fn lost(&self) -> u64 {
+        let holes = self.steps.iter().map(|step| match step {
+            Step::Lost(Missed::Count(count), _) => *count,
+            Step::Lost(Missed::Some, _) => 1,
+            Step::Record(_) => 0,
+        });
+        holes.sum::<u64>() + self.dropped
+    }
+}
+
+/// Reads everything; `counts` of the recorder are filled in.
+pub(super) fn events(
+    recorder: &mut Recorder,
+    axis: &Axis,
+    armed: u64,
+    disarmed: u64,
+) -> Result<Vec<Event>, TraceError> {
+    let measured = buffers(&recorder.events, recorder.cpus.iter(), recorder)?;
+    let sending = buffers(&recorder.senders, recorder.sending.iter(), recorder)?;
+    let symbols = Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
+    let counts = &mut recorder.counts;
+    if symbols.is_empty() {
+        counts.refused.push(
+            "/proc/kallsyms: no addresses; functions are given as addresses: set kernel.kptr_restrict to 1 or 0"
+                .into(),
+        );
+    }
+    let mut sent: Vec<Record> = Vec::new();
+    for (_, buffer) in &sending {
+        sent.extend(buffer.records().cloned());
+        counts.senders_lost += buffer.lost();
+        counts.unknown += buffer.unknown;
+    }
+    counts.records += sent.len() as u64;
+    let senders = Senders::new(&sent, &symbols);
+    let comms = comms(&measured, &sent);
+    let context = Context { axis, symbols: &symbols, senders: &senders, comms: &comms };
+    let mut events = Vec::new();
+    for (cpu, buffer) in measured {
+        counts.unknown += buffer.unknown;
+        counts.lost += buffer.dropped;
+        let mut pairing = Pairing::new(context, cpu, armed);
+        for step in &buffer.steps {
+            match step {
+                Step::Record(record) => {
+                    counts.records += 1;
+                    pairing.take(record);
+                }
+                Step::Lost(missed, next) => pairing.lost(*missed, *next),
+            }
+        }
+        let Paired { events: paired, unpaired, flushes, functions_without_interrupt, lost } =
+            pairing.finish(disarmed);
+        counts.unpaired += unpaired;
+        counts.functions_without_interrupt += functions_without_interrupt;
+        counts.lost += lost;
+        for (reason, count) in flushes {
+            *counts.flushes.entry(reason).or_default() += count;
+        }
+        events.extend(paired);
+    }
+    for event in &events {
+        *counts.events.entry(label(event.kind).to_owned()).or_default() += 1;
+        counts.with_sender += u64::from(event.sender.is_some());
+    }
+    events.sort_by_key(|event| (event.start_ns, event.cpu, event.end_ns));
+    Ok(events)
+}
+
+/// As in the file.
+fn label(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Nmi => "nmi",
+        Kind::Irq => "irq",
+        Kind::Softirq => "softirq",
+        Kind::Thread => "thread",
+        Kind::Fault => "fault",
+        Kind::Gap => "gap",
+        Kind::Hole => "hole",
+    }
+}
+
+fn buffers(
+    instance: &Instance,
+    cpus: impl Iterator<Item = u32>,
+    recorder: &Recorder,
+) -> Result<Vec<(u32, Buffer)>, TraceError> {
+    // Since kernel 6.8 sub-buffers may be larger than a page.
+    let kilobytes = instance.get("buffer_subbuf_size_kb").ok();
+    let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
+    let size = kilobytes.map_or(4_096, |kilobytes| kilobytes << 10);
+    cpus.map(|cpu| {
+        let pages = instance.drain(cpu, size)?;
+        let mut buffer = decode(&pages, recorder.layout, &recorder.decoder)
+            .map_err(|problem| TraceError::Damaged { cpu, problem })?;
+        // Those that were overwritten are told by the pages.
+        buffer.dropped =
+            instance.statistic(cpu, "commit overrun") + instance.statistic(cpu, "dropped events");
+        Ok((cpu, buffer))
+    })
+    .collect()
+}
+
+fn decode(pages: &[Vec<u8>], layout: Layout, decoder: &Decoder) -> Result<Buffer, String> {
+    let mut buffer = Buffer::default();
+    for bytes in pages {
+        let page = Page::new(layout, bytes).map_err(|error| error.to_string())?;
+        if let Some(missed) = page.missed {
+            buffer.steps.push(Step::Lost(missed, page.start));
+        }
+        for entry in page.entries() {
+            let entry = entry.map_err(|error| error.to_string())?;
+            match decoder.decode(entry.stamp, entry.record) {
+                Some(record) => buffer.steps.push(Step::Record(record)),
+                None => buffer.unknown += 1,
+            }
+        }
+    }
+    Ok(buffer)
+}
+
+/// Names of processes: by the scheduler's records, the kernel's memory of names, and processes that are
+/// still there.
+fn comms(measured: &[(u32, Buffer)], sent: &[Record]) -> HashMap<u32, String> {
+    let mut comms = HashMap::new();
+    let saved = super::instance::tracefs()
+        .ok()
+        .and_then(|tracefs| fs::read_to_string(tracefs.join("saved_cmdlines")).ok());
+    for line in saved.as_deref().unwrap_or("").lines() {
+        if let Some((pid, comm)) = line.split_once(' ')
+            && let Ok(pid) = pid.parse::<u32>()
+        {
+            comms.insert(pid, comm.to_owned());
+        }
+    }
+    let mut pids: HashSet<u32> = sent.iter().map(|record| record.pid).collect();
+    for record in measured.iter().flat_map(|(_, buffer)| buffer.records()) {
+        pids.insert(record.pid);
+        if let What::Switch { previous, next } = &record.what {
+            for (pid, comm) in [previous, next] {
+                comms.insert(*pid, comm.clone());
+            }
+        }
+    }
+    for pid in pids {
+        if pid != 0
+            && !comms.contains_key(&pid)
+            && let Ok(comm) = fs::read_to_string(format!("/proc/{pid}/comm"))
+        {
+            comms.insert(pid, comm.trim_end().to_owned());
+        }
+    }
+    comms.retain(|_, comm| comm != "<...>");
+    comms.insert(0, "swapper".to_owned());
+    comms
+}

@@ -1,0 +1,79 @@
+//! What is looked at ten times a second meanwhile: counters of interrupts, and the clocks.
+
+use crate::clock::{self, Clock};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tailtrim_model::trace::axis::Reading;
+use tailtrim_model::trace::counters::{Counters, Table};
+
+/// As often as the published measurements.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// What was looked at.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    /// The counter beside the packets' clock.
+    pub(super) readings: Vec<Reading>,
+    /// `interrupts.csv`.
+    pub(super) csv: String,
+    /// Interrupts that appeared later and have no column.
+    pub(super) unlisted: Vec<String>,
+}
+
+/// Looks until it is asked for what it has seen, or dropped. Its thread runs where its creator does.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Samples>>,
+}
+
+impl Sampler {
+    pub(super) fn start(cpus: Vec<u32>) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&over);
+        let thread = Some(thread::spawn(move || sample(&cpus, &ends)));
+        Self { over, thread }
+    }
+
+    pub(super) fn finish(mut self) -> Samples {
+        match self.end().map(JoinHandle::join) {
+            Some(Ok(samples)) => samples,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Samples::default(),
+        }
+    }
+
+    fn end(&mut self) -> Option<JoinHandle<Samples>> {
+        self.over.store(true, Ordering::Release);
+        let thread = self.thread.take()?;
+        thread.thread().unpark();
+        Some(thread)
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        if let Some(thread) = self.end() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sample(cpus: &[u32], over: &AtomicBool) -> Samples {
+    let mut samples = Samples::default();
+    let mut table = Table::default();
+    loop {
+        let reading = clock::read(Clock::Realtime);
+        let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
+        table.append(&mut samples.csv, reading.ns, &Counters::parse(&text), cpus);
+        samples.readings.push(reading);
+        if over.load(Ordering::Acquire) {
+            samples.unlisted = table.unlisted();
+            return samples;
+        }
+        thread::park_timeout(INTERVAL);
+    }
+}

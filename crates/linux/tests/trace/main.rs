@@ -1,0 +1,225 @@
+//! Tracing for real, as root: a disturbance that is known shows, and nothing is left behind.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tailtrim_linux::noise::{self, Mode, NoiseError};
+use tailtrim_linux::trace::{Recorder, Request, Trace};
+use tailtrim_model::host::Cpus;
+use tailtrim_model::trace::blame::{Gap, blame};
+use tailtrim_model::trace::{Event, Kind};
+
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
+/// Set for the process that is killed while it traces.
+const VICTIM: &str = "TAILTRIM_TEST_TRACE_VICTIM";
+/// A process has one trace at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// The CPU to measure and one to disturb it from; nothing where tracing cannot work, which is said.
+fn prepared(test: &str) -> Option<(MutexGuard<'static, ()>, u32, u32)> {
+    let skipped = |why: &str| {
+        // To standard error itself: what goes through the macros is shown of failed tests only.
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
+        None
+    };
+    if !Path::new(INSTANCES).is_dir() {
+        return skipped("needs root and tracefs at /sys/kernel/tracing");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let cpus: Vec<u32> = allowed.trim().parse::<Cpus>().unwrap().iter().collect();
+    if cpus.len() < 2 {
+        return skipped("needs two CPUs");
+    }
+    if let Err(error) = tailtrim_linux::clock::check_counter() {
+        return skipped(&error.to_string());
+    }
+    let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    Some((guard, cpus[cpus.len() - 1], cpus[0]))
+}
+
+fn request(cpu: u32) -> Request {
+    Request { cpus: [cpu].into_iter().collect(), buffer_mb: 32 }
+}
+
+fn pin(cpu: u32) {
+    tailtrim_linux::host::Placement::take(Some(cpu as usize), false).unwrap();
+}
+
+fn left(pid: u32) -> Vec<String> {
+    let names = std::fs::read_dir(INSTANCES).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(&format!("tailtrim-{pid}"))).collect()
+}
+
+/// Records a polling loop on a CPU while something happens.
+fn measured(cpu: u32, disturb: impl FnOnce() + Send) -> (Trace, Vec<Gap>) {
+    let mut recorder = Recorder::prepare(&request(cpu)).unwrap();
+    let stopped = AtomicBool::new(false);
+    let mut measured = Vec::new();
+    thread::scope(|scope| {
+        let (begun, begins) = std::sync::mpsc::channel();
+        let stopped = &stopped;
+        scope.spawn(move || {
+            begins.recv().unwrap();
+            disturb();
+            stopped.store(true, Ordering::Release);
+        });
+        let begin = || {
+            recorder.arm().unwrap();
+            begun.send(()).unwrap();
+            Ok::<(), NoiseError>(())
+        };
+        let cpus = [cpu].into_iter().collect();
+        let mode = Mode::Poll { threshold_ticks: 2_000 };
+        measured = noise::measure(&cpus, mode, false, stopped, begin).unwrap();
+    });
+    let trace = recorder.finish().unwrap();
+    let at = |ticks: u64| trace.axis.ns(ticks);
+    let gaps = measured[0].gaps.iter();
+    let gaps = gaps.map(|(start, end)| Gap { cpu, start_ns: at(*start), end_ns: at(*end) });
+    let gaps = gaps.collect();
+    (trace, gaps)
+}
+
+fn named<'a>(events: &'a [Event], kind: Kind, name: &str) -> Vec<&'a Event> {
+    events.iter().filter(|event| event.kind == kind && event.name == name).collect()
+}
+
+/// Memory that goes has to go from the translations of every CPU that runs a thread of the process.
+#[test]
+fn a_shootdown_is_an_interrupt_with_its_sender() {
+    let Some((_one, cpu, other)) = prepared("a_shootdown_is_an_interrupt_with_its_sender") else {
+        return;
+    };
+    let calls = 200;
+    let (trace, gaps) = measured(cpu, || {
+        pin(other);
+        for _ in 0..calls {
+            // So large that the allocator gives it back at once.
+            let mut memory = vec![0_u8; 64 << 20];
+            memory[1 << 20] = 1;
+            drop(std::hint::black_box(memory));
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let flush = |event: &&Event| {
+        event.kind == Kind::Irq && event.detail.as_deref().is_some_and(|f| f.contains("flush_tlb"))
+    };
+    let flushes: Vec<_> = trace.events.iter().filter(flush).collect();
+    // While another thread has the CPU, it flushes later, without an interrupt.
+    assert!(flushes.len() > calls / 2, "{} of {calls}: {:?}", flushes.len(), trace.counts);
+    let known = flushes.iter().filter(|event| event.sender.is_some()).count();
+    assert!(known * 10 >= flushes.len() * 9, "{known} of {}", flushes.len());
+    for event in &flushes {
+        assert!(event.name.starts_with("call_function"), "{event:?}");
+    }
+    // The loop saw them, too.
+    let causes = blame(&gaps, &trace.events, noise::THREAD, trace.header.error_ns);
+    let of = causes.iter().filter(|c| c.detail.as_deref().is_some_and(|f| f.contains("flush_tlb")));
+    let seen: u64 = of.map(|cause| cause.gaps).sum();
+    assert!(seen as usize > flushes.len() / 2, "{seen} of {}: {causes:#?}", flushes.len());
+    assert!(left(std::process::id()).is_empty());
+}
+
+#[test]
+fn a_thread_that_competes_is_named() {
+    let Some((_one, cpu, _)) = prepared("a_thread_that_competes_is_named") else { return };
+    let (trace, gaps) = measured(cpu, || {
+        let hog = thread::Builder::new().name("tt-hog".to_owned());
+        let hog = hog.spawn(move || {
+            pin(cpu);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(200) {}
+        });
+        hog.unwrap().join().unwrap();
+    });
+    let hogs = named(&trace.events, Kind::Thread, "tt-hog");
+    let had_ns: i64 = hogs.iter().map(|event| event.end_ns - event.start_ns).sum();
+    assert!(had_ns > 20_000_000, "{had_ns} ns in {hogs:?}");
+    let causes = blame(&gaps, &trace.events, noise::THREAD, trace.header.error_ns);
+    let hog = causes.iter().find(|cause| cause.name == "tt-hog").unwrap();
+    assert!(hog.covered_ns > had_ns / 2 && hog.covered_ns * 10 > hog.total_ns * 7, "{causes:#?}");
+    // The loop itself is there with its process id.
+    let own = named(&trace.events, Kind::Thread, noise::THREAD);
+    assert!(own.iter().any(|event| event.detail.as_deref().unwrap().starts_with("pid ")));
+}
+
+#[test]
+fn a_full_buffer_is_a_hole() {
+    let Some((_one, cpu, _)) = prepared("a_full_buffer_is_a_hole") else { return };
+    let mut small = request(cpu);
+    small.buffer_mb = 1;
+    let mut recorder = Recorder::prepare(&small).unwrap();
+    recorder.arm().unwrap();
+    let start = Instant::now();
+    let sleeper = thread::spawn(move || {
+        pin(cpu);
+        while start.elapsed() < Duration::from_secs(3) {
+            // Each is two switches, a timer and its softirqs.
+            thread::sleep(Duration::from_micros(1));
+        }
+    });
+    sleeper.join().unwrap();
+    let trace = recorder.finish().unwrap();
+    let holes = trace.events.iter().filter(|event| event.kind == Kind::Hole).count() as u64;
+    assert_eq!(
+        (holes > 0, holes),
+        (trace.counts.lost > 0, trace.header.holes),
+        "{:?}",
+        trace.counts
+    );
+    if trace.counts.lost > 0 {
+        let hole = trace.events.iter().find(|event| event.kind == Kind::Hole).unwrap();
+        let within =
+            |event: &&Event| event.start_ns > hole.start_ns && event.start_ns < hole.end_ns;
+        assert_eq!(trace.events.iter().find(within), None);
+    }
+}
+
+#[test]
+fn nothing_is_left_even_of_a_killed_process() {
+    if std::env::var_os(VICTIM).is_some() {
+        let (_one, cpu, _) = prepared("victim").unwrap();
+        let mut recorder = Recorder::prepare(&request(cpu)).unwrap();
+        recorder.arm().unwrap();
+        println!("armed");
+        thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    let test = "nothing_is_left_even_of_a_killed_process";
+    let Some((_one, cpu, _)) = prepared(test) else { return };
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(VICTIM, "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = victim.id();
+    let start = Instant::now();
+    let armed = |name: &String| {
+        let on = std::fs::read_to_string(format!("{INSTANCES}/{name}/tracing_on"));
+        on.is_ok_and(|on| on.trim() == "1")
+    };
+    while !(left(pid).len() == 2 && left(pid).iter().all(armed)) {
+        assert!(start.elapsed() < Duration::from_secs(30), "not armed: {:?}", left(pid));
+        thread::sleep(Duration::from_millis(10));
+    }
+    // One that lives is left alone.
+    drop(Recorder::prepare(&request(cpu)).unwrap());
+    assert_eq!(left(pid).len(), 2);
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_eq!(left(pid).len(), 2);
+    let mut recorder = Recorder::prepare(&request(cpu)).unwrap();
+    assert!(left(pid).is_empty());
+    recorder.arm().unwrap();
+    assert_eq!(left(std::process::id()).len(), 2);
+    let trace = recorder.finish().unwrap();
+    assert_eq!(trace.counts.leftovers_removed.len(), 2, "{:?}", trace.counts);
+    assert!(left(std::process::id()).is_empty());
+}

@@ -1,0 +1,295 @@
+//! From entries and exits to intervals, CPU by CPU.
+
+use super::axis::Axis;
+use super::page::Missed;
+use super::record::{Record, What};
+use super::senders::{Senders, Sent};
+use super::symbols::Symbols;
+use super::{Event, Kind, Sender};
+use std::collections::{BTreeMap, HashMap};
+
+/// A sending that lies further back is not the one of an interrupt. A virtual CPU that does not run takes its
+/// interrupts late, by scheduling slices of its host.
+const WITHIN_NS: i64 = 10_000_000;
+/// A request's address is that of its sender alone, so that the nearest is the one even after long.
+const REQUEST_WITHIN_NS: i64 = 1_000_000_000;
+/// Functions that are named of one event; more are counted.
+const NAMED: usize = 3;
+
+/// What is the same for all CPUs.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// From ticks to the packets' clock.
+    pub axis: &'a Axis,
+    /// Names of kernel functions.
+    pub symbols: &'a Symbols,
+    /// Who sent interrupts.
+    pub senders: &'a Senders,
+    /// Names of processes.
+    pub comms: &'a HashMap<u32, String>,
+}
+
+/// What came of the records of one CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Paired {
+    /// In order of their starts.
+    pub events: Vec<Event>,
+    /// Entries whose exit, or exits whose entry, was not recorded although nothing was lost.
+    pub unpaired: u64,
+    /// Flushes of translations, by the kernel's reason.
+    pub flushes: BTreeMap<String, u64>,
+    /// Functions that this CPU called for itself or found without an interrupt.
+    pub functions_without_interrupt: u64,
+    /// Events that were lost, where the kernel counted them.
+    pub lost: u64,
+}
+
+/// An interrupt or softirq that has not ended.
+#[derive(Debug)]
+struct Open {
+    kind: Kind,
+    name: String,
+    line: Option<i64>,
+    start: u64,
+    functions: Vec<u64>,
+    reason: Option<String>,
+    sent: Option<Sent>,
+}
+
+/// Who has the CPU when no interrupt does.
+#[derive(Debug)]
+enum Occupant {
+    /// Nobody knows, since this tick.
+    Unknown(u64),
+    /// The idle task.
+    Idle,
+    /// A thread.
+    Thread { pid: u32, comm: String, start: u64, work: Vec<u64> },
+}
+
+/// Reads the records of one CPU in order.
+#[derive(Debug)]
+pub struct Pairing<'a> {
+    context: Context<'a>,
+    cpu: u32,
+    open: Vec<Open>,
+    occupant: Occupant,
+    last: u64,
+    paired: Paired,
+}
+
+impl<'a> Pairing<'a> {
+    /// Begins where recording began.
+    #[must_use]
+    pub fn new(context: Context<'a>, cpu: u32, armed: u64) -> Self {
+        let occupant = Occupant::Unknown(armed);
+        Self { context, cpu, open: Vec::new(), occupant, last: armed, paired: Paired::default() }
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        let Record { stamp, pid, what } = record;
+        self.last = self.last.max(*stamp);
+        if let Occupant::Unknown(since) = self.occupant
+            && !matches!(what, What::Switch { .. })
+        {
+            self.occupant = self.thread(*pid, None, since);
+        }
+        match what {
+            What::Enter { kind, name, line } => self.enter(*stamp, *kind, name, *line),
+            What::Leave { kind, name, line } => self.leave(*stamp, *kind, name.as_deref(), *line),
+            What::Switch { previous, next } => self.switch(*stamp, previous, next),
+            What::Nmi { handler, duration_ns } => {
+                let end_ns = self.context.axis.ns(*stamp);
+                let start_ns = end_ns.saturating_sub((*duration_ns).max(0));
+                let name = self.context.symbols.name(*handler);
+                self.push(Kind::Nmi, name, start_ns, end_ns, None, None);
+            }
+            What::Fault { name, at } => {
+                let ns = self.context.axis.ns(*stamp);
+                // Addresses of programs say nothing outside of them.
+                let kernel = name == "page_fault_kernel";
+                let detail = kernel.then(|| self.context.symbols.name(*at));
+                self.push(Kind::Fault, name.clone(), ns, ns, detail, None);
+            }
+            What::Flush { reason } => {
+                *self.paired.flushes.entry(reason.clone()).or_default() += 1;
+                if let Some(open) = self.open.last_mut() {
+                    open.reason.get_or_insert_with(|| reason.clone());
+                }
+            }
+            What::Function { function, request } => self.function(*stamp, *function, *request),
+            What::Work { function } => {
+                if let Occupant::Thread { work, .. } = &mut self.occupant {
+                    work.push(*function);
+                }
+            }
+            // Of the senders' record.
+            What::FunctionEnd | What::Queued { .. } | What::Sent { .. } => {}
+        }
+    }
+
+    /// Records were lost between the last one and the tick `next`.
+    pub fn lost(&mut self, missed: Missed, next: u64) {
+        let from = self.last;
+        let next = next.max(from);
+        // What was open may have ended and begun again.
+        self.paired.unpaired += self.open.len() as u64;
+        self.open.clear();
+        self.end_thread(from);
+        self.occupant = Occupant::Unknown(next);
+        self.last = next;
+        let detail = match missed {
+            Missed::Count(count) => {
+                self.paired.lost += count;
+                format!("{count} events")
+            }
+            Missed::Some => "an unknown number of events".to_owned(),
+        };
+        let axis = self.context.axis;
+        self.push(Kind::Hole, "lost".into(), axis.ns(from), axis.ns(next), Some(detail), None);
+    }
+
+    /// Ends where recording ended: what is still open ended no earlier.
+    #[must_use]
+    pub fn finish(mut self, disarmed: u64) -> Paired {
+        let disarmed = disarmed.max(self.last);
+        while let Some(open) = self.open.pop() {
+            self.paired.unpaired += 1;
+            self.close(open, disarmed);
+        }
+        self.end_thread(disarmed);
+        self.paired.events.sort_by_key(|event| (event.start_ns, event.end_ns));
+        self.paired
+    }
+
+    fn enter(&mut self, stamp: u64, kind: Kind, name: &str, line: Option<i64>) {
+        let within = self.context.axis.ticks_of(WITHIN_NS);
+        let sent = (kind == Kind::Irq && line.is_none())
+            .then(|| self.context.senders.of_interrupt(self.cpu, name, stamp, within))
+            .flatten();
+        let name = name.to_owned();
+        let functions = Vec::new();
+        self.open.push(Open { kind, name, line, start: stamp, functions, reason: None, sent });
+    }
+
+    fn leave(&mut self, stamp: u64, kind: Kind, name: Option<&str>, line: Option<i64>) {
+        let fits = |open: &Open| {
+            open.kind == kind && open.line == line && name.is_none_or(|name| name == open.name)
+        };
+        let Some(at) = self.open.iter().rposition(fits) else {
+            self.paired.unpaired += 1;
+            return;
+        };
+        // What began within it has ended, although its exit is not there.
+        self.paired.unpaired += (self.open.len() - at - 1) as u64;
+        for open in self.open.split_off(at).into_iter().rev() {
+            self.close(open, stamp);
+        }
+    }
+
+    fn close(&mut self, open: Open, stamp: u64) {
+        let axis = self.context.axis;
+        let (start_ns, end_ns) = (axis.ns(open.start), axis.ns(stamp));
+        let line = || open.line.map(|line| format!("irq {line}"));
+        let detail = self.names(&open.functions).or(open.reason).or_else(line);
+        let sender = open.sent.map(|sent| self.sender(sent));
+        self.push(open.kind, open.name, start_ns, end_ns, detail, sender);
+    }
+
+    fn function(&mut self, stamp: u64, function: u64, request: u64) {
+        let within = self.context.axis.ticks_of(REQUEST_WITHIN_NS);
+        let sent = self.context.senders.of_request(self.cpu, request, stamp, within);
+        let interrupt = self.open.iter_mut().rfind(|open| open.kind == Kind::Irq);
+        let Some(open) = interrupt.filter(|_| request != 0) else {
+            self.paired.functions_without_interrupt += 1;
+            return;
+        };
+        // The request is the sender's own; the first one is what the interrupt was sent for.
+        if open.functions.is_empty() && sent.is_some() {
+            open.sent = sent;
+        }
+        open.functions.push(function);
+    }
+
+    fn switch(&mut self, stamp: u64, previous: &(u32, String), next: &(u32, String)) {
+        match &mut self.occupant {
+            Occupant::Unknown(since) => {
+                let since = *since;
+                self.occupant = self.thread(previous.0, Some(&previous.1), since);
+            }
+            // Its name may have been taken from what was known later, or be new.
+            Occupant::Thread { comm, .. } => comm.clone_from(&previous.1),
+            Occupant::Idle => {}
+        }
+        self.end_thread(stamp);
+        self.occupant = self.thread(next.0, Some(&next.1), stamp);
+    }
+
+    fn thread(&self, pid: u32, comm: Option<&str>, start: u64) -> Occupant {
+        if pid == 0 {
+            return Occupant::Idle;
+        }
+        let known = || self.context.comms.get(&pid).cloned().unwrap_or_default();
+        let comm = comm.map_or_else(known, str::to_owned);
+        Occupant::Thread { pid, comm, start, work: Vec::new() }
+    }
+
+    fn end_thread(&mut self, stamp: u64) {
+        let occupant = std::mem::replace(&mut self.occupant, Occupant::Idle);
+        if let Occupant::Thread { pid, comm, start, work } = occupant {
+            let detail = self.names(&work).unwrap_or_else(|| format!("pid {pid}"));
+            let axis = self.context.axis;
+            self.push(Kind::Thread, comm, axis.ns(start), axis.ns(stamp), Some(detail), None);
+        }
+    }
+
+    fn sender(&self, sent: Sent) -> Sender {
+        let idle = || if sent.pid == 0 { "swapper".to_owned() } else { String::new() };
+        Sender {
+            pid: sent.pid,
+            comm: self.context.comms.get(&sent.pid).cloned().unwrap_or_else(idle),
+            function: Some(self.context.symbols.name(sent.callsite)),
+        }
+    }
+
+    /// The functions' names, each once.
+    fn names(&self, functions: &[u64]) -> Option<String> {
+        let mut names: Vec<String> = Vec::new();
+        for function in functions {
+            let name = self.context.symbols.name(*function);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+        (!names.is_empty()).then(|| names.join(", ") + &rest)
+    }
+
+    fn push(
+        &mut self,
+        kind: Kind,
+        name: String,
+        start_ns: i64,
+        end_ns: i64,
+        detail: Option<String>,
+        sender: Option<Sender>,
+    ) {
+        let end_ns = end_ns.max(start_ns);
+        self.paired.events.push(Event {
+            cpu: self.cpu,
+            start_ns,
+            end_ns,
+            kind,
+            name,
+            detail,
+            sender,
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "pairing_tests.rs"]
+mod tests;

@@ -1,0 +1,293 @@
+//! Records of the ring buffer as what they say.
+
+use super::Kind;
+use super::format::{Field, Format};
+use std::collections::HashMap;
+
+/// What one record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// When, in ticks of the trace clock.
+    pub stamp: u64,
+    /// The process in whose context it was written.
+    pub pid: u32,
+    /// What happened.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The kernel began something that takes the CPU.
+    Enter {
+        /// Interrupt or softirq.
+        kind: Kind,
+        /// Its name; of a handler that is the device's.
+        name: String,
+        /// The number of the interrupt line, where it has one.
+        line: Option<i64>,
+    },
+    /// It ended it.
+    Leave {
+        /// Interrupt or softirq.
+        kind: Kind,
+        /// Its name; nothing where the record has only the line.
+        name: Option<String>,
+        /// The number of the interrupt line.
+        line: Option<i64>,
+    },
+    /// The scheduler gave the CPU to another thread.
+    Switch {
+        /// Who had it.
+        previous: (u32, String),
+        /// Who has it now.
+        next: (u32, String),
+    },
+    /// A handler of non-maskable interrupts has ended.
+    Nmi {
+        /// Its address.
+        handler: u64,
+        /// How long it took.
+        duration_ns: i64,
+    },
+    /// A page fault began.
+    Fault {
+        /// `page_fault_user` or `page_fault_kernel`.
+        name: String,
+        /// The instruction.
+        at: u64,
+    },
+    /// Translations were dropped.
+    Flush {
+        /// Why, in the kernel's words.
+        reason: String,
+    },
+    /// A function that another CPU asked for begins.
+    Function {
+        /// Its address.
+        function: u64,
+        /// The request's address; 0 where this CPU asks itself.
+        request: u64,
+    },
+    /// It has ended.
+    FunctionEnd,
+    /// Work of a workqueue begins.
+    Work {
+        /// The function's address.
+        function: u64,
+    },
+    /// A function was asked of another CPU.
+    Queued {
+        /// That CPU.
+        cpu: u32,
+        /// The request's address.
+        request: u64,
+        /// Who asked.
+        callsite: u64,
+    },
+    /// An interrupt was sent to other CPUs.
+    Sent {
+        /// Which ones.
+        cpus: Vec<u32>,
+        /// Who sent it.
+        callsite: u64,
+        /// What it is to call; 0 for a rescheduling interrupt.
+        callback: u64,
+    },
+}
+
+/// An event whose format lacks what it is read for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the format of {event} has no field {field}; this kernel records it in another shape, leave the event out"
+)]
+pub struct ShapeError {
+    event: String,
+    field: &'static str,
+}
+
+/// Where the parts of one kind of record lie.
+#[derive(Debug)]
+enum Shape {
+    Vector { enters: bool, name: String },
+    HandlerEntry { line: Field, name: Field },
+    HandlerExit { line: Field },
+    Softirq { enters: bool, vector: Field, names: Vec<(i64, String)> },
+    Switch { previous: (Field, Field), next: (Field, Field) },
+    Nmi { handler: Field, duration: Field },
+    Fault { name: String, at: Field },
+    Flush { reason: Field, names: Vec<(i64, String)> },
+    Function { function: Field, request: Field },
+    FunctionEnd,
+    Work { function: Field },
+    Queued { cpu: Field, request: Field, callsite: Field },
+    SentOne { cpu: Field, callsite: Field, callback: Field },
+    SentMany { cpus: Field, callsite: Field, callback: Field },
+}
+
+/// Reads records by the formats of this kernel.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    shapes: HashMap<u16, (Shape, Field)>,
+}
+
+impl Decoder {
+    /// Takes note of an event's format; formats of other events than those of [`What`] are left out.
+    ///
+    /// # Errors
+    /// A field is not there.
+    pub fn add(&mut self, format: &Format) -> Result<(), ShapeError> {
+        if let Some(shape) = shape(format)? {
+            self.shapes.insert(format.id, (shape, field(format, "common_pid")?));
+        }
+        Ok(())
+    }
+
+    /// What a record says; nothing where it is of an event that was not added, or too short.
+    #[must_use]
+    pub fn decode(&self, stamp: u64, record: &[u8]) -> Option<Record> {
+        let id = u16::from_le_bytes(*record.first_chunk()?);
+        let (shape, pid) = self.shapes.get(&id)?;
+        let pid = u32::try_from(pid.integer(record)?).unwrap_or(0);
+        Some(Record { stamp, pid, what: shape.read(record)? })
+    }
+}
+
+fn field(format: &Format, name: &'static str) -> Result<Field, ShapeError> {
+    let missing = || ShapeError { event: format.name.clone(), field: name };
+    format.field(name).cloned().ok_or_else(missing)
+}
+
+fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
+    let field = |name| field(format, name);
+    Ok(Some(match format.name.as_str() {
+        "irq_handler_entry" => Shape::HandlerEntry { line: field("irq")?, name: field("name")? },
+        "irq_handler_exit" => Shape::HandlerExit { line: field("irq")? },
+        name @ ("softirq_entry" | "softirq_exit") => Shape::Softirq {
+            enters: name == "softirq_entry",
+            vector: field("vec")?,
+            names: format.names_of("vec"),
+        },
+        "sched_switch" => Shape::Switch {
+            previous: (field("prev_pid")?, field("prev_comm")?),
+            next: (field("next_pid")?, field("next_comm")?),
+        },
+        "nmi_handler" => Shape::Nmi { handler: field("handler")?, duration: field("delta_ns")? },
+        name @ ("page_fault_user" | "page_fault_kernel") => {
+            Shape::Fault { name: name.to_owned(), at: field("ip")? }
+        }
+        "tlb_flush" => Shape::Flush { reason: field("reason")?, names: format.names_of("reason") },
+        "csd_function_entry" => {
+            Shape::Function { function: field("func")?, request: field("csd")? }
+        }
+        "csd_function_exit" => Shape::FunctionEnd,
+        "workqueue_execute_start" => Shape::Work { function: field("function")? },
+        "csd_queue_cpu" => Shape::Queued {
+            cpu: field("cpu")?,
+            request: field("csd")?,
+            callsite: field("callsite")?,
+        },
+        "ipi_send_cpu" => Shape::SentOne {
+            cpu: field("cpu")?,
+            callsite: field("callsite")?,
+            callback: field("callback")?,
+        },
+        "ipi_send_cpumask" => Shape::SentMany {
+            cpus: field("cpumask")?,
+            callsite: field("callsite")?,
+            callback: field("callback")?,
+        },
+        // Interrupts of the CPU itself: only they have a vector.
+        name => match (format.field("vector"), name.rsplit_once('_')) {
+            (Some(_), Some((name, end @ ("entry" | "exit")))) => {
+                Shape::Vector { enters: end == "entry", name: name.to_owned() }
+            }
+            _ => return Ok(None),
+        },
+    }))
+}
+
+/// A number as unsigned: addresses are.
+fn address(field: &Field, record: &[u8]) -> Option<u64> {
+    field.integer(record).map(i64::cast_unsigned)
+}
+
+fn thread(fields: &(Field, Field), record: &[u8]) -> Option<(u32, String)> {
+    Some((u32::try_from(fields.0.integer(record)?).unwrap_or(0), fields.1.text(record)?))
+}
+
+/// The kernel's name for a number, or the number.
+fn named(names: &[(i64, String)], field: &Field, record: &[u8]) -> Option<String> {
+    let number = field.integer(record)?;
+    let name = names.iter().find(|(value, _)| *value == number).map(|(_, name)| name.clone());
+    Some(name.unwrap_or_else(|| number.to_string()))
+}
+
+/// CPUs of a mask in words.
+fn mask(bytes: &[u8]) -> Vec<u32> {
+    (0..)
+        .zip(bytes)
+        .flat_map(|(at, byte)| {
+            (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at * 8 + bit)
+        })
+        .collect()
+}
+
+impl Shape {
+    fn read(&self, record: &[u8]) -> Option<What> {
+        Some(match self {
+            Self::Vector { enters, name } => boundary(*enters, Kind::Irq, name.clone()),
+            Self::HandlerEntry { line, name } => What::Enter {
+                kind: Kind::Irq,
+                name: name.text(record)?,
+                line: Some(line.integer(record)?),
+            },
+            Self::HandlerExit { line } => {
+                What::Leave { kind: Kind::Irq, name: None, line: Some(line.integer(record)?) }
+            }
+            Self::Softirq { enters, vector, names } => {
+                boundary(*enters, Kind::Softirq, named(names, vector, record)?)
+            }
+            Self::Switch { previous, next } => {
+                What::Switch { previous: thread(previous, record)?, next: thread(next, record)? }
+            }
+            Self::Nmi { handler, duration } => What::Nmi {
+                handler: address(handler, record)?,
+                duration_ns: duration.integer(record)?,
+            },
+            Self::Fault { name, at } => {
+                What::Fault { name: name.clone(), at: address(at, record)? }
+            }
+            Self::Flush { reason, names } => What::Flush { reason: named(names, reason, record)? },
+            Self::Function { function, request } => What::Function {
+                function: address(function, record)?,
+                request: address(request, record)?,
+            },
+            Self::FunctionEnd => What::FunctionEnd,
+            Self::Work { function } => What::Work { function: address(function, record)? },
+            Self::Queued { cpu, request, callsite } => What::Queued {
+                cpu: u32::try_from(cpu.integer(record)?).ok()?,
+                request: address(request, record)?,
+                callsite: address(callsite, record)?,
+            },
+            Self::SentOne { cpu, callsite, callback } => What::Sent {
+                cpus: vec![u32::try_from(cpu.integer(record)?).ok()?],
+                callsite: address(callsite, record)?,
+                callback: address(callback, record)?,
+            },
+            Self::SentMany { cpus, callsite, callback } => What::Sent {
+                cpus: mask(cpus.bytes(record)?),
+                callsite: address(callsite, record)?,
+                callback: address(callback, record)?,
+            },
+        })
+    }
+}
+
+fn boundary(enters: bool, kind: Kind, name: String) -> What {
+    if enters {
+        What::Enter { kind, name, line: None }
+    } else {
+        What::Leave { kind, name: Some(name), line: None }
+    }
+}
