@@ -17,7 +17,7 @@ mod _native {
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 
     #[pymodule_export]
-    use crate::explain::periodic_causes;
+    use crate::explain::{explain_late, periodic_causes, simulate_interrupts};
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

@@ -49,6 +49,9 @@ pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<St
         stalls.iter().filter(|stall| stall.packet % size == residue).map(Stall::delay_ns).collect();
     delays.sort_unstable();
     let delay_ns = delays[delays.len() / 2];
+    if recurs_slower(stalls, size, residue) {
+        return None;
+    }
     let member =
         |stall: &Stall| stall.packet % size == residue && stall.delay_ns() <= ALIKE * delay_ns;
     let (members, rest): (Vec<Stall>, Vec<Stall>) = stalls.iter().partition(|stall| member(stall));
@@ -59,6 +62,19 @@ pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<St
         frequency_hz: 1e9 / (interval_ns * size as f64),
     };
     Some((batch, rest))
+}
+
+/// Whether most stalls of a residue come every so many batches: forty packets are five times eight, and
+/// no batch.
+fn recurs_slower(stalls: &[Stall], size: usize, residue: usize) -> bool {
+    [3, 5].into_iter().any(|multiple| {
+        let mut counts = vec![0_usize; multiple];
+        for stall in stalls.iter().filter(|stall| stall.packet % size == residue) {
+            counts[stall.packet / size % multiple] += 1;
+        }
+        let all: usize = counts.iter().sum();
+        counts.iter().any(|count| count * 5 > all * 3)
+    })
 }
 
 #[cfg(test)]

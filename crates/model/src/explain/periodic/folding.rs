@@ -25,8 +25,9 @@ const FEWEST: usize = 8;
 /// Highest harmonic at which a comb may have been found.
 const HIGHEST_HARMONIC: i64 = 40;
 
-/// At a harmonic, this share of a comb's stalls have numbers of one residue,
-const CONCENTRATED: f64 = 0.85;
+/// At a harmonic, this share of a comb's stalls have numbers of one residue, and half of chance's share
+/// more: the others are noise that lies at the same phase,
+const CONCENTRATED: f64 = 0.6;
 
 /// of which the schedule would have shown less than this share anyway.
 const SCHEDULED: f64 = 0.5;
@@ -37,8 +38,9 @@ const WIDEST: f64 = 0.25;
 impl Comb {
     /// This comb at the multiple of its period at which it occurs, where it was found at a harmonic: its
     /// stalls then have numbers of one residue. They have such ones too where the packets' schedule meets
-    /// no others, so that is counted: what the arrivals would show of a comb that occurs each time.
-    pub(super) fn fundamental(self, arrivals: &[i64]) -> Self {
+    /// no others, so that is counted: what the arrivals would show of a comb that occurs each time. With
+    /// the stalls that are not of it.
+    pub(super) fn fundamental(self, arrivals: &[i64]) -> (Self, Vec<Stall>) {
         let count = self.stalls.len() as f64;
         for multiple in (2..=HIGHEST_HARMONIC).rev() {
             let mut seen = vec![0_usize; multiple as usize];
@@ -49,7 +51,7 @@ impl Comb {
             else {
                 continue;
             };
-            if (*most as f64) < CONCENTRATED * count {
+            if (*most as f64) < (CONCENTRATED + 0.5 / multiple as f64) * count {
                 continue;
             }
             let met = self.met(arrivals, multiple);
@@ -58,7 +60,7 @@ impl Comb {
                 return self.thinned(multiple, residue as i64);
             }
         }
-        self
+        (self, Vec::new())
     }
 
     /// Occurrences that an arrival meets, by the residue of their number.
@@ -81,18 +83,16 @@ impl Comb {
         met
     }
 
-    fn thinned(self, multiple: i64, residue: i64) -> Self {
-        let stalls: Vec<(i64, Stall)> = self
-            .stalls
-            .into_iter()
-            .filter(|(number, _)| number.rem_euclid(multiple) == residue)
-            .map(|(number, stall)| ((number - residue) / multiple, stall))
-            .collect();
-        Self {
+    fn thinned(self, multiple: i64, residue: i64) -> (Self, Vec<Stall>) {
+        let (members, others): (Vec<_>, Vec<_>) =
+            self.stalls.into_iter().partition(|(number, _)| number.rem_euclid(multiple) == residue);
+        let renumber = |(number, stall)| ((number - residue) / multiple, stall);
+        let comb = Self {
             period_ns: self.period_ns * multiple as f64,
             phase_ns: self.phase_ns + residue as f64 * self.period_ns,
-            stalls,
-        }
+            stalls: members.into_iter().map(renumber).collect(),
+        };
+        (comb, others.into_iter().map(|(_, stall)| stall).collect())
     }
 }
 

@@ -112,20 +112,22 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     let arrivals: Vec<i64> = samples.iter().map(|sample| sample.0 - first_ns).collect();
     let mut source = 0;
     for _ in 0..MOST_FREQUENCIES {
-        if left.len() < FEWEST {
-            break;
-        }
-        let Some(frequency_hz) = spectrum::frequency(&left, &samples, searched_ns) else { break };
+        let Some((frequency_hz, some)) = in_step(&left, &samples, searched_ns) else { break };
         let period_ns = 1e9 / frequency_hz;
-        let (combs, rest) = fold(&left, period_ns);
+        let (mut combs, mut rest) = fold(&left, period_ns);
+        if combs.is_empty() {
+            (combs, rest) = fold(&some, period_ns);
+        }
         if combs.is_empty() {
             break;
         }
         for comb in combs {
-            let comb = comb.fundamental(&arrivals);
+            let (comb, others) = comb.fundamental(&arrivals);
+            rest.extend(others);
             causes.extend(of_comb(&comb, source, &late, searched_ns, &schedule));
             source += 1;
         }
+        rest.sort_by_key(|stall| stall.end_ns);
         left = rest;
     }
     Periodic {
@@ -141,6 +143,26 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
         causes,
         batches,
     }
+}
+
+/// The frequency of the stalls, or where most of them are noise, as under a load that queues, of the
+/// longest ones; with the stalls that showed it.
+fn in_step(
+    stalls: &[Stall],
+    samples: &[(i64, i64)],
+    searched_ns: i64,
+) -> Option<(f64, Vec<Stall>)> {
+    let mut longest = stalls.to_vec();
+    longest.sort_by_key(|stall| std::cmp::Reverse(stall.delay_ns()));
+    while longest.len() >= FEWEST {
+        let mut some = longest.clone();
+        some.sort_by_key(|stall| stall.end_ns);
+        if let Some(hz) = spectrum::frequency(&some, samples, searched_ns) {
+            return Some((hz, some));
+        }
+        longest.truncate(longest.len() / 4);
+    }
+    None
 }
 
 fn of_comb(

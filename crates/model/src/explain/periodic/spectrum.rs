@@ -11,7 +11,7 @@ use std::f64::consts::TAU;
 const NEAR_NS: i64 = 200_000_000;
 
 /// So many differences decide; the phasors of all of a crowded run would take minutes.
-const MOST_PAIRS: usize = 60_000;
+const MOST_PAIRS: usize = 20_000;
 
 /// Lowest and highest frequency of fast periods, and the step between two that are tried: a fifth of
 /// what the longest difference resolves.
@@ -118,13 +118,13 @@ fn fast(stalls: &[Stall], samples: &[(i64, i64)]) -> Vec<f64> {
     }
     let hz = |n: usize| FAST_HZ.0 + n as f64 * FAST_STEP_HZ;
     // What is in step with the arrivals themselves shows the schedule.
+    let noise = libm::sqrt(differences.len() as f64 / 2.0);
     for (n, sum) in sums.iter_mut().enumerate() {
-        if *sum > SIGNIFICANT && scheduled(samples, hz(n)) {
+        if *sum > SIGNIFICANT * noise && scheduled(samples, hz(n)) {
             *sum = 0.0;
         }
     }
     let largest = sums.iter().copied().fold(0.0, f64::max);
-    let noise = libm::sqrt(differences.len() as f64 / 2.0);
     if largest < SIGNIFICANT * noise {
         return Vec::new();
     }
