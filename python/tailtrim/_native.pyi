@@ -29,3 +29,24 @@ def analyze(
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis: ...
+
+def periodic_causes(samples: Any) -> str: ...
+def simulate_interrupts(
+    *,
+    schedule: str,
+    interval_ns: tuple[int, int],
+    drift_ppb: int,
+    latency_ns: int,
+    run_ns: int,
+    interrupts: list[tuple[tuple[int, int], int, list[int]]],
+) -> str: ...
+def explain_late(
+    samples: Any,
+    events: str,
+    *,
+    cpu: int,
+    error_ns: int,
+    late_from: str,
+    quantiles: list[str],
+    shifts_ns: list[int],
+) -> str: ...

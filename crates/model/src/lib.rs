@@ -10,12 +10,15 @@
 //! makes of its boot line, [`audit`] whether a host is fit for low latency, and [`tune`] what to change there.
 //! [`trace`] is what took the CPUs meanwhile.
 //!
+//! [`trace`] is what a host's trace delivers, [`explain`] says what made packets late.
+//!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
 
 pub mod analysis;
 pub mod audit;
 pub mod capture;
+pub mod explain;
 pub mod frame;
 pub mod host;
 pub mod lint;

@@ -3,6 +3,7 @@
 
 mod analysis;
 mod errors;
+mod explain;
 mod rundir;
 mod tables;
 
@@ -14,6 +15,9 @@ mod _native {
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};
+
+    #[pymodule_export]
+    use crate::explain::{explain_late, periodic_causes, simulate_interrupts};
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

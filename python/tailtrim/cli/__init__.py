@@ -12,7 +12,16 @@ from typing import Annotated
 import typer
 
 from tailtrim import __version__
-from tailtrim.cli import analyze, convert, report, run, selftest, verbs
+from tailtrim.cli import (
+    analyze,
+    convert,
+    explain,
+    report,
+    run,
+    selftest,
+    simulate_interrupts,
+    verbs,
+)
 from tailtrim.cli.console import INTERRUPTED, USAGE, complain
 from tailtrim.errors import TailtrimError
 
@@ -35,6 +44,10 @@ app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("selftest", epilog=selftest.EXAMPLES)(selftest.command)
 for verb, told in verbs.VERBS.items():
     app.command(verb, help=told, context_settings=verbs.CONTEXT)(verbs.command)
+app.command("explain", epilog=explain.EXAMPLES)(explain.command)
+app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(
+    simulate_interrupts.command
+)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 

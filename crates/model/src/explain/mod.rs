@@ -1,0 +1,26 @@
+//! What made packets late.
+//!
+//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] says how well a schedule saw
+//! them and [`simulate`] what it would see.
+//!
+//! With a trace of the host:
+//!
+//! 1. [`timeline`] says who had the CPU, moment by moment,
+//! 2. [`queue`] infers the device's service process from its stamps,
+//! 3. [`replay`] lets the packets pass once more without some of the stalls,
+//! 4. [`verdict`] names the causes of each late packet with their shares, and of each cause what the tail
+//!    would be without it,
+//! 5. [`signatures`] tells what a cause is and which checks of the audit concern it.
+//!
+//! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
+//! host any window has one by chance. Hence the replay, and in the verdict the same computation with the
+//! trace shifted in time. Between stamps and results all is integers.
+
+pub mod periodic;
+pub mod queue;
+pub mod replay;
+pub mod sampling;
+pub mod signatures;
+pub mod simulate;
+pub mod timeline;
+pub mod verdict;

@@ -1,0 +1,98 @@
+//! What recurs with packets instead of with time, such as the batches in which a card writes back
+//! descriptors.
+
+use super::late::Stall;
+use serde::Serialize;
+
+/// Something that delays every n-th packet.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Batch {
+    /// Every how many-th packet.
+    pub packets: u64,
+    /// Late packets seen.
+    pub events: u64,
+    /// The median delay beyond the median latency.
+    pub delay_ns: i64,
+    /// How often that is: something of this frequency would look the same.
+    pub frequency_hz: f64,
+}
+
+/// Batches that are tried: those of cards and rings are powers of two. Other multiples of the packets'
+/// interval are likelier to be something periodic that stands still against the schedule.
+const SIZES: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+
+/// A residue holds more than its share by so many standard deviations and events.
+const SIGNIFICANT: f64 = 8.0;
+
+/// A delay of the batch is at most so many times their median.
+const ALIKE: i64 = 2;
+
+/// The batch size whose residue most stalls share, if chance does not explain it, and the stalls without
+/// these.
+pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<Stall>)> {
+    let found = SIZES.map(|size| {
+        let mut counts = vec![0_usize; size];
+        for stall in stalls {
+            counts[stall.packet % size] += 1;
+        }
+        let (residue, most) =
+            counts.iter().enumerate().max_by_key(|(_, count)| **count).unwrap_or((0, &0));
+        let chance = stalls.len() as f64 / size as f64;
+        (*most as f64 - chance, libm::sqrt(chance + 1.0), size, residue)
+    });
+    let most = found.iter().map(|found| found.0).fold(0.0, f64::max);
+    // A multiple of the size shares the excess among its residues; a fraction has the same.
+    let (_, _, size, residue) = *found.iter().rev().find(|(excess, deviation, ..)| {
+        *excess > SIGNIFICANT * deviation && *excess > 0.9 * most
+    })?;
+    let mut delays: Vec<i64> =
+        stalls.iter().filter(|stall| stall.packet % size == residue).map(Stall::delay_ns).collect();
+    delays.sort_unstable();
+    let delay_ns = delays[delays.len() / 2];
+    if recurs_slower(stalls, size, residue) {
+        return None;
+    }
+    let member =
+        |stall: &Stall| stall.packet % size == residue && stall.delay_ns() <= ALIKE * delay_ns;
+    let (members, rest): (Vec<Stall>, Vec<Stall>) = stalls.iter().partition(|stall| member(stall));
+    let batch = Batch {
+        packets: size as u64,
+        events: members.len() as u64,
+        delay_ns,
+        frequency_hz: 1e9 / (interval_ns * size as f64),
+    };
+    Some((batch, rest))
+}
+
+/// Whether most stalls of a residue come every so many batches: forty packets are five times eight, and
+/// no batch.
+fn recurs_slower(stalls: &[Stall], size: usize, residue: usize) -> bool {
+    [3, 5].into_iter().any(|multiple| {
+        let mut counts = vec![0_usize; multiple];
+        for stall in stalls.iter().filter(|stall| stall.packet % size == residue) {
+            counts[stall.packet / size % multiple] += 1;
+        }
+        let all: usize = counts.iter().sum();
+        counts.iter().any(|count| count * 5 > all * 3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_32nd_packet_is_a_batch() {
+        let stall = |packet: usize, delay_ns: i64| Stall {
+            arrival_ns: packet as i64 * 1_000,
+            packet,
+            end_ns: packet as i64 * 1_000 + delay_ns,
+        };
+        let mut stalls: Vec<Stall> = (0..200).map(|n| stall(n * 64 + 5, 300)).collect();
+        stalls.extend((0..100).map(|n| stall(n * 97, 900)));
+        let (batch, rest) = batch(&stalls, 1_000.0).unwrap();
+        assert_eq!((batch.packets, batch.delay_ns), (64, 300));
+        assert!(batch.events >= 200 && rest.len() >= 98, "{batch:?}");
+        assert_eq!(super::batch(&rest, 1_000.0), None);
+    }
+}

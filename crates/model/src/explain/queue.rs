@@ -1,0 +1,119 @@
+//! The service process behind the stamps of a first-come first-served device.
+//!
+//! A packet that finds the device idle takes the shortest latency: transport and service. One that comes
+//! while another is served leaves a service time after it. What is longer was waiting for the CPU.
+
+use serde::Serialize;
+
+/// What the stamps say of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Service {
+    /// Latency of a packet that does not wait.
+    pub base_ns: i64,
+    /// Time of that in which the CPU is busy with it alone: the spacing of departures under a queue.
+    pub service_ns: i64,
+    /// Packets that leave together: the typical length of a run of departures without a service time
+    /// between them.
+    pub batch: u64,
+    /// Busy periods: stretches in which each packet came before the one ahead of it had been served.
+    pub busy_periods: u64,
+    /// Packets that found another one waiting or served.
+    pub queued: u64,
+}
+
+/// A packet's passage: when it came, when the CPU was free for it, when it was served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passage {
+    /// When it came.
+    pub arrival_ns: i64,
+    /// When the packet ahead of it had been served, or when it came, whichever is later.
+    pub begin_ns: i64,
+    /// When it had been served.
+    pub served_ns: i64,
+    /// When it left: served and transported.
+    pub departure_ns: i64,
+}
+
+impl Passage {
+    /// Whether it came before the packet ahead of it had been served.
+    #[must_use]
+    pub fn queued(&self) -> bool {
+        self.begin_ns > self.arrival_ns
+    }
+
+    /// Time from its turn until it had been served: service and stalls.
+    #[must_use]
+    pub fn taken_ns(&self) -> i64 {
+        self.served_ns - self.begin_ns
+    }
+
+    /// Latency.
+    #[must_use]
+    pub fn latency_ns(&self) -> i64 {
+        self.departure_ns - self.arrival_ns
+    }
+}
+
+/// Departures this much closer than a service time left together.
+const TOGETHER: i64 = 4;
+
+/// The service process and the passages of samples (ingress stamp, egress stamp), in the order in which
+/// they left.
+#[must_use]
+pub fn passages(samples: &[(i64, i64)]) -> (Service, Vec<Passage>) {
+    let mut ordered = samples.to_vec();
+    ordered.sort_by_key(|(arrival_ns, departure_ns)| (*departure_ns, *arrival_ns));
+    let mut latencies: Vec<i64> = ordered.iter().map(|sample| sample.1 - sample.0).collect();
+    latencies.sort_unstable();
+    // The shortest but for one in a thousand, which clock errors may have made.
+    let base_ns = latencies.get(latencies.len() / 1000).copied().unwrap_or(0).max(0);
+    let service_ns = service_ns(&ordered, base_ns);
+    let transport_ns = base_ns - service_ns;
+    let mut passages: Vec<Passage> = Vec::with_capacity(ordered.len());
+    let mut busy_periods = 0;
+    let mut queued = 0;
+    for (arrival_ns, departure_ns) in ordered {
+        let before_ns = passages.last().map_or(i64::MIN, |passage| passage.served_ns);
+        let served_ns = departure_ns - transport_ns;
+        let begin_ns = arrival_ns.max(before_ns);
+        // Stamps that are early for this service are those of a device faster than its base for once.
+        let begin_ns = begin_ns.min(served_ns);
+        passages.push(Passage { arrival_ns, begin_ns, served_ns, departure_ns });
+        if before_ns > arrival_ns {
+            queued += 1;
+        } else {
+            busy_periods += 1;
+        }
+    }
+    let batch = batch(&passages, service_ns);
+    (Service { base_ns, service_ns, batch, busy_periods, queued }, passages)
+}
+
+/// The median spacing of departures of packets that came before the one ahead had left: where batches
+/// leave together, the time of a batch spread over its packets. The base latency where none queued.
+fn service_ns(ordered: &[(i64, i64)], base_ns: i64) -> i64 {
+    let mut spacings: Vec<i64> = ordered
+        .windows(2)
+        .filter(|pair| pair[1].0 < pair[0].1 - base_ns)
+        .map(|pair| pair[1].1 - pair[0].1)
+        .collect();
+    if spacings.is_empty() {
+        return base_ns;
+    }
+    spacings.sort_unstable();
+    spacings[spacings.len() / 2].clamp(0, base_ns)
+}
+
+/// Median length of the runs of packets that left together, among queued ones.
+fn batch(passages: &[Passage], service_ns: i64) -> u64 {
+    let together = |a: &Passage, b: &Passage| {
+        b.queued() && (b.departure_ns - a.departure_ns) * TOGETHER < service_ns
+    };
+    let mut runs: Vec<usize> = passages
+        .chunk_by(together)
+        .filter(|run| run.len() > 1 || run.iter().any(Passage::queued))
+        .map(<[Passage]>::len)
+        .collect();
+    runs.sort_unstable();
+    runs.get(runs.len() / 2).map_or(1, |run| *run as u64)
+}

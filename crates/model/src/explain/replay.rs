@@ -1,0 +1,82 @@
+//! The queue replayed as if a stall had not been (Lindley's recursion).
+//!
+//! A packet is served when it has come, the one ahead has been served, and its own service has taken its
+//! time. Taking a stall off one packet's time lets all behind it in the busy period go earlier.
+
+use super::queue::{Passage, Service};
+use super::timeline::Slice;
+
+/// Which stall took how much of a packet's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The packet, as an index of the passages.
+    pub packet: usize,
+    /// The event, as an index of the trace's.
+    pub event: usize,
+    /// By how much it prolonged the packet's service.
+    pub ns: i64,
+}
+
+/// What stalls took of packets' times. A moment of a stall counts for one packet only, the one whose turn
+/// it was, and no more is taken from a packet than its service took longer than the base. `error_ns`
+/// is how far trace and stamps may be apart: windows reach out by that.
+#[must_use]
+pub fn taken(
+    passages: &[Passage],
+    service: &Service,
+    slices: &[Slice],
+    error_ns: i64,
+) -> Vec<Taken> {
+    let mut found = Vec::new();
+    let mut claimed_ns = i64::MIN;
+    let mut first = 0;
+    for (packet, passage) in passages.iter().enumerate() {
+        let mut left_ns = passage.taken_ns() - service.service_ns;
+        if left_ns <= 0 {
+            continue;
+        }
+        let start_ns = (passage.begin_ns - error_ns).max(claimed_ns);
+        let end_ns = passage.departure_ns + error_ns;
+        while slices.get(first).is_some_and(|slice| slice.end_ns <= start_ns) {
+            first += 1;
+        }
+        for slice in slices[first..].iter().take_while(|slice| slice.start_ns < end_ns) {
+            let overlap_ns = slice.end_ns.min(end_ns) - slice.start_ns.max(start_ns);
+            let ns = overlap_ns.min(left_ns);
+            if ns > 0 {
+                found.push(Taken { packet, event: slice.event, ns });
+                left_ns -= ns;
+                claimed_ns = claimed_ns.max(slice.end_ns.min(end_ns));
+            }
+        }
+    }
+    found
+}
+
+/// Departures when each packet's service takes this much less. Without anything taken off, they are those
+/// that were seen.
+#[must_use]
+pub fn replay(passages: &[Passage], service: &Service, less_ns: &[i64]) -> Vec<i64> {
+    let mut before_ns = i64::MIN;
+    passages
+        .iter()
+        .zip(less_ns)
+        .map(|(passage, less_ns)| {
+            let transport_ns = passage.departure_ns - passage.served_ns;
+            let begin_ns = if passage.queued() {
+                passage.arrival_ns.max(before_ns)
+            } else {
+                passage.begin_ns.max(before_ns)
+            };
+            let mut taken_ns = passage.taken_ns() - less_ns;
+            // Behind another one it may have left with it; alone it takes a service time.
+            if passage.queued() && before_ns <= passage.arrival_ns {
+                taken_ns = taken_ns.max(service.service_ns);
+            }
+            // Never later than it was: the device was idle or busy as it was, or less.
+            let served_ns = (begin_ns + taken_ns).min(passage.served_ns);
+            before_ns = served_ns;
+            served_ns + transport_ns
+        })
+        .collect()
+}

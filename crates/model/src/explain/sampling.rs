@@ -1,0 +1,129 @@
+//! How a schedule of packets samples a periodic cause.
+//!
+//! Packets at a constant rate meet a cause of constant period at phases that repeat: the beat of both. A
+//! cause shorter than the time between packets is met now and then only, and which share of its
+//! occurrences a run meets depends on the phase at which it began (aliasing).
+
+use serde::Serialize;
+
+/// What a run sent, as far as sampling is concerned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Schedule {
+    /// Mean time between packets.
+    pub interval_ns: f64,
+    /// Whether that time is constant, but for the sender's inaccuracy.
+    pub constant: bool,
+}
+
+/// How a schedule samples a periodic cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sampling {
+    /// Times that the cause occurred in the run.
+    pub occurrences: u64,
+    /// Share of them that delayed a packet.
+    pub met: f64,
+    /// Share that packets at random times would meet.
+    pub expected: f64,
+    /// Whether packets are further apart than the cause lasts.
+    pub undersampled: bool,
+    /// The beat of packets and cause: as often, packets sweep over it once. None unless packets come at
+    /// a constant rate and the cause is undersampled.
+    pub beat_hz: Option<f64>,
+    /// Whether the run is too short to see the beat a few times: what it shows of this cause is luck.
+    pub aliased: bool,
+}
+
+/// Packets come at a constant rate where half of the gaps deviate by less than this part of it.
+const CONSTANT: f64 = 0.05;
+
+/// With fewer beats in a run, the phase at its beginning decides what it shows.
+const FEWEST_BEATS: f64 = 10.0;
+
+/// Beats are searched among so many occurrences of the cause.
+const LONGEST: u64 = 10_000;
+
+impl Schedule {
+    /// The schedule of samples (ingress stamp, egress stamp) in order of their ingress stamps.
+    #[must_use]
+    pub fn of(samples: &[(i64, i64)]) -> Self {
+        let mut gaps: Vec<i64> = samples.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+        if gaps.is_empty() {
+            return Self { interval_ns: 0.0, constant: false };
+        }
+        let interval_ns = gaps.iter().sum::<i64>() as f64 / gaps.len() as f64;
+        gaps.sort_unstable();
+        let quartile = |n: usize| gaps[(gaps.len() - 1) * n / 4] as f64;
+        Self { interval_ns, constant: quartile(3) - quartile(1) < 2.0 * CONSTANT * interval_ns }
+    }
+
+    /// How this schedule samples a cause that takes `delay_ns` in `share` of the periods of a clock of
+    /// `period_ns`, in a run of `run_ns`, and of which it met `events`.
+    #[must_use]
+    pub fn sample(
+        &self,
+        (period_ns, share): (f64, f64),
+        delay_ns: i64,
+        events: u64,
+        run_ns: i64,
+    ) -> Sampling {
+        let occurrences = libm::round(run_ns as f64 / period_ns * share).max(1.0) as u64;
+        let undersampled = (delay_ns as f64) < self.interval_ns;
+        let beat_hz = (self.constant && undersampled)
+            .then(|| beat_hz(self.interval_ns, period_ns, delay_ns as f64))
+            .flatten();
+        // No beat at all: the phase never moves.
+        let aliased = self.constant
+            && undersampled
+            && beat_hz.is_none_or(|hz| hz * run_ns as f64 / 1e9 < FEWEST_BEATS);
+        Sampling {
+            occurrences,
+            met: events as f64 / occurrences as f64,
+            expected: if undersampled { delay_ns as f64 / self.interval_ns } else { 1.0 },
+            undersampled,
+            beat_hz,
+            aliased,
+        }
+    }
+}
+
+/// The beat: after n occurrences of the cause, packets are nearly where they were. For the smallest n
+/// for which they moved by less than the cause lasts, they sweep over it in steps of that. None where
+/// they do not move at all.
+#[must_use]
+pub fn beat_hz(interval_ns: f64, period_ns: f64, delay_ns: f64) -> Option<f64> {
+    let ratio = period_ns / interval_ns;
+    (1..=LONGEST).find_map(|n| {
+        let turns = ratio * n as f64;
+        let moved = turns - libm::round(turns);
+        (moved.abs() * interval_ns < delay_ns).then(|| {
+            // Packets in one interval are alike: a sweep is over when the next one has come there. Of n
+            // sweeps that interleave, the first packet of one takes the place of the last one's.
+            let beat_hz = moved.abs() / (n as f64 * period_ns) * 1e9;
+            (beat_hz > 1e-9).then_some(beat_hz)
+        })
+    })?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beat_of_near_multiples_is_their_difference() {
+        // 10,007.8 packets/s over 250 Hz: forty ticks' worth of packets are 7.8 too many a second.
+        let beat = beat_hz(1e9 / 10_007.8, 1e9 / 250.0, 7_500.0).unwrap();
+        assert!((beat - 7.8).abs() < 0.01, "{beat}");
+        assert_eq!(beat_hz(100_000.0, 4_000_000.0, 7_500.0), None);
+    }
+
+    #[test]
+    fn a_standing_phase_is_aliased() {
+        let schedule = Schedule { interval_ns: 100_000.0, constant: true };
+        assert!(schedule.sample((4_000_000.0, 1.0), 8_000, 0, 30_000_000_000).aliased);
+        let moving = Schedule { interval_ns: 99_921.7, ..schedule };
+        let sampling = moving.sample((4_000_195.0, 1.0), 8_000, 500, 30_000_000_000);
+        assert!(sampling.undersampled && !sampling.aliased);
+        let random = Schedule { constant: false, ..schedule };
+        assert!(!random.sample((4_000_000.0, 1.0), 8_000, 0, 30_000_000_000).aliased);
+    }
+}

@@ -1,0 +1,135 @@
+//! `explain` and its result.
+
+use crate::errors::TailtrimError;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+use serde::Serialize;
+use tailtrim_model::explain::periodic;
+use tailtrim_model::explain::simulate::{Interrupt, Simulation};
+use tailtrim_model::explain::verdict::{Asked, Trace, verdict};
+use tailtrim_model::trace::Event;
+use tailtrim_model::traffic::Fraction;
+
+/// The result as JSON.
+pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| TailtrimError::new_err(error.to_string()))
+}
+
+/// Stamps of the samples (ingress, egress) from the table `sample` of a run directory.
+pub(crate) fn stamps(samples: PyTable) -> PyResult<Vec<(i64, i64)>> {
+    let (batches, _) = samples.into_inner();
+    let mut pairs = Vec::with_capacity(batches.iter().map(|batch| batch.num_rows()).sum());
+    for batch in &batches {
+        let column = |name: &str| {
+            batch
+                .column_by_name(name)
+                .and_then(|column| column.as_primitive_opt::<Int64Type>())
+                .ok_or_else(|| PyValueError::new_err(format!("no column {name} of int64")))
+        };
+        let (ingress, egress) = (column("ingress_ns")?, column("egress_ns")?);
+        pairs.extend(ingress.values().iter().copied().zip(egress.values().iter().copied()));
+    }
+    Ok(pairs)
+}
+
+/// Periodic causes of the late packets among these samples, as JSON.
+#[pyfunction]
+pub(crate) fn periodic_causes(py: Python<'_>, samples: PyTable) -> PyResult<String> {
+    let samples = stamps(samples)?;
+    let found = py.detach(|| periodic::explain(&samples));
+    json(&found)
+}
+
+/// What packets would observe of periodic interrupts, as JSON. Intervals and periods are fractions
+/// (numerator, denominator) of ns; an interrupt is (period, start, durations).
+#[pyfunction]
+#[pyo3(signature = (*, schedule, interval_ns, drift_ppb, latency_ns, run_ns, interrupts))]
+#[allow(clippy::type_complexity, reason = "plain tuples across the language border")]
+pub(crate) fn simulate_interrupts(
+    py: Python<'_>,
+    schedule: &str,
+    interval_ns: (u64, u64),
+    drift_ppb: i64,
+    latency_ns: u64,
+    run_ns: u64,
+    interrupts: Vec<((u64, u64), u64, Vec<u64>)>,
+) -> PyResult<String> {
+    let fraction = |(numerator, denominator): (u64, u64)| {
+        if numerator == 0 || denominator == 0 {
+            return Err(PyValueError::new_err("a time between two events must be positive"));
+        }
+        Ok(Fraction { numerator: numerator.into(), denominator: denominator.into() })
+    };
+    let interrupts = interrupts
+        .into_iter()
+        .map(|(period, start_ns, durations_ns)| {
+            let period_ns = fraction(period)?;
+            let longest_ns = durations_ns.iter().copied().max().unwrap_or(0);
+            if longest_ns as f64 >= period_ns.as_f64() {
+                return Err(PyValueError::new_err("an interrupt takes longer than its period"));
+            }
+            Ok(Interrupt { period_ns, start_ns, durations_ns })
+        })
+        .collect::<PyResult<Vec<_>>>()?;
+    let busy: f64 = interrupts.iter().map(load).sum();
+    if busy >= 1.0 {
+        return Err(PyValueError::new_err("the interrupts together take all of the CPU"));
+    }
+    let simulation = Simulation {
+        pattern: schedule.parse().map_err(|error: tailtrim_model::traffic::PatternError| {
+            PyValueError::new_err(error.to_string())
+        })?,
+        interval_ns: fraction(interval_ns)?,
+        drift_ppb,
+        latency_ns,
+        run_ns,
+        interrupts,
+    };
+    json(&py.detach(|| simulation.run()))
+}
+
+/// Share of the CPU that an interrupt takes.
+fn load(interrupt: &Interrupt) -> f64 {
+    let sum: u64 = interrupt.durations_ns.iter().sum();
+    sum as f64 / interrupt.durations_ns.len().max(1) as f64 / interrupt.period_ns.as_f64()
+}
+
+/// The causes of the late packets among these samples, as JSON. `events` are lines of JSON, one an event.
+#[pyfunction]
+#[pyo3(signature = (samples, events, *, cpu, error_ns, late_from, quantiles, shifts_ns))]
+#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
+pub(crate) fn explain_late(
+    py: Python<'_>,
+    samples: PyTable,
+    events: &str,
+    cpu: u32,
+    error_ns: i64,
+    late_from: &str,
+    quantiles: Vec<String>,
+    shifts_ns: Vec<i64>,
+) -> PyResult<String> {
+    let samples = stamps(samples)?;
+    let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
+    let events = events
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(number, line)| {
+            serde_json::from_str(line)
+                .map_err(|error| PyValueError::new_err(format!("event {}: {error}", number + 1)))
+        })
+        .collect::<PyResult<Vec<Event>>>()?;
+    let asked = Asked {
+        late_from: late_from.parse().map_err(|error| invalid(&error))?,
+        quantiles: quantiles
+            .iter()
+            .map(|text| text.parse())
+            .collect::<Result<_, _>>()
+            .map_err(|error| invalid(&error))?,
+        shifts_ns,
+    };
+    json(&py.detach(|| verdict(&samples, Trace { events: &events, cpu, error_ns }, &asked)))
+}

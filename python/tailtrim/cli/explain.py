@@ -1,0 +1,61 @@
+"""``tailtrim explain``."""
+
+from __future__ import annotations
+
+import json as encoding
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain
+from tailtrim.errors import TailtrimError
+
+EXAMPLES = """\b
+Examples:
+  tailtrim explain results/hw
+  tailtrim explain results/hw --interrupts irq.csv
+  tailtrim explain results/hw --json | jq .periodic
+"""
+
+
+def command(
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A run directory, made by analyze --out or by run."),
+    ],
+    *,
+    interrupts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Counters of interrupts during the run (columns separated by ';', one of them "
+            "timestamp_us). May be given several times: host, virtual machine.",
+        ),
+    ] = None,
+    cpu: Annotated[
+        int | None,
+        typer.Option(min=0, help="The CPU that serves packets, where the trace covers several."),
+    ] = None,
+    late_from: Annotated[
+        str,
+        typer.Option(metavar="P", help="Explain packets from this quantile on one by one."),
+    ] = "0.999",
+    json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+) -> None:
+    """Say what made packets late: periodic causes, and with a trace each packet's."""
+    from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
+    from tailtrim.report.explanation import lines  # noqa: PLC0415
+
+    try:
+        found = explain(directory, interrupts=interrupts or (), cpu=cpu, late_from=late_from)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        typer.echo(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        for line in lines(found):
+            typer.echo(line)
+    for warning in found.warnings:
+        typer.echo(f"warning: {warning}", err=True)

@@ -1,0 +1,110 @@
+"""``tailtrim simulate-interrupts``."""
+
+from __future__ import annotations
+
+import json as encoding
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain
+from tailtrim.errors import OutputError, TailtrimError
+
+if TYPE_CHECKING:
+    from tailtrim.explain import Simulation
+
+EXAMPLES = """\b
+Examples (the first is Figure 4a of "5G QoS: Impact of Security Functions on Latency"):
+  tailtrim simulate-interrupts --figure interrupts.svg
+  tailtrim simulate-interrupts --rate 10000 --frequency 250 --drift 5
+  tailtrim simulate-interrupts --schedule poisson
+"""
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    rate: Annotated[
+        str, typer.Option(metavar="PPS", help="Packets a second. Default: as published.")
+    ] = "10007.84",
+    frequency: Annotated[
+        str, typer.Option(metavar="HZ", help="Interrupts a second. Default: as published.")
+    ] = "249.9878",
+    stall: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="US",
+            help="How long an interrupt takes, µs. Given several times, interrupts take these in "
+            "turn. Default: 7.5, 7.5 and 10.4.",
+        ),
+    ] = None,
+    start: Annotated[
+        float, typer.Option(metavar="US", min=0, help="When the first one begins, µs.")
+    ] = 0,
+    latency: Annotated[
+        float, typer.Option(metavar="US", min=0, help="Latency of undisturbed packets, µs.")
+    ] = 3.1,
+    duration: Annotated[str, typer.Option(metavar="SECONDS", help="Time to simulate.")] = "30",
+    drift: Annotated[
+        str, typer.Option(metavar="PPM", help="By how much the packets' clock is slow.")
+    ] = "0",
+    schedule: Annotated[
+        str, typer.Option(help="cbr, poisson, burst:N or jitter:SHARE.")
+    ] = "cbr",
+    json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw latency over time: .svg or .pdf.")
+    ] = None,
+) -> None:
+    """Simulate what packets observe of periodic interrupts (aliasing)."""
+    from tailtrim.explain import Interrupt, simulate  # noqa: PLC0415 - other commands start without
+
+    stalls_ns = tuple(round(1000 * us) for us in stall or (7.5, 7.5, 10.4))
+    try:
+        simulation = simulate(
+            rate_pps=rate,
+            interrupts=[Interrupt(frequency, stalls_ns, start_ns=round(1000 * start))],
+            run_s=duration,
+            latency_ns=round(1000 * latency),
+            drift_ppm=drift,
+            schedule=schedule,
+        )
+        if figure is not None:
+            _draw(simulation, figure)
+    except (TailtrimError, ValueError, OverflowError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        typer.echo(encoding.dumps(simulation.as_json()))
+        return
+    from tailtrim.report import units  # noqa: PLC0415
+
+    (sampling,) = simulation.sampling
+    highest_ns = max(simulation.latencies_ns, default=simulation.latency_ns)
+    beat_hz = sampling["beat_hz"]
+    typer.echo(f"packets      {units.count(simulation.packets)}")
+    typer.echo(f"interrupts   {units.count(sampling['occurrences'])}")
+    typer.echo(f"met          {units.count(simulation.delayed)} ({100 * sampling['met']:.1f} %)")
+    typer.echo(f"at random    {100 * sampling['expected']:.1f} %")
+    typer.echo(f"highest      {units.time(highest_ns)}")
+    typer.echo(f"beat         {'-' if beat_hz is None else f'{beat_hz:.4g} Hz'}")
+    if sampling["aliased"]:
+        typer.echo(
+            "warning: packets and interrupts hardly move against each other: what a run shows of"
+            " them is luck; a Poisson schedule, or another rate, samples them evenly",
+            err=True,
+        )
+
+
+def _draw(simulation: Simulation, path: Path) -> None:
+    from tailtrim.report.explanation import observed  # noqa: PLC0415
+    from tailtrim.report.figures import render  # noqa: PLC0415 - matplotlib
+
+    suffix = path.suffix.removeprefix(".")
+    drawn = render(observed(simulation), ["simulated"])
+    if suffix not in drawn:
+        raise OutputError(f"{path}: expected a name that ends in .svg or .pdf")
+    try:
+        path.write_bytes(drawn[suffix])
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

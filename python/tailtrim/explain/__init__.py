@@ -1,0 +1,31 @@
+"""What made packets late: :func:`explain` a run, :func:`simulate` what a schedule would see.
+
+A capture alone shows causes that recur; the counters of interrupts name their vectors, which is
+statistics. A trace of the host (``events.jsonl.zst`` in the run directory) names the cause of each
+late packet.
+"""
+
+from tailtrim.explain.explanation import (
+    Batch,
+    Explanation,
+    Host,
+    PeriodicCause,
+    Schedule,
+    explain,
+)
+from tailtrim.explain.interrupts import InterruptRate, read_interrupts
+from tailtrim.explain.simulation import Interrupt, Simulation, simulate
+
+__all__ = [
+    "Batch",
+    "Explanation",
+    "Host",
+    "Interrupt",
+    "InterruptRate",
+    "PeriodicCause",
+    "Schedule",
+    "Simulation",
+    "explain",
+    "read_interrupts",
+    "simulate",
+]

@@ -1,0 +1,252 @@
+"""The explanation of a run: :func:`explain`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+from tailtrim.errors import RunDirectoryError
+from tailtrim.explain.interrupts import InterruptRate, read_interrupts
+from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+SCHEMA = "tailtrim.explanation/1"
+EVENTS = "events.jsonl.zst"
+EVENTS_SCHEMA = "tailtrim.events/1"
+
+# Counters are read once a second, so that a rate may be off by one reading in a run of a minute,
+# and CPUs that count a little more than the tick (251 Hz) still count it.
+_SAME_RATE = 0.01
+
+# Shifts for the null, in ns: not near multiples of any usual tick.
+_SHIFTS_NS = (137_137_137, 471_234_567, 931_313_131)
+_QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicCause:
+    """A cause that recurs.
+
+    ``height_ns`` is the highest latency of a packet that it delayed, ``delay_ns`` that less the
+    median; ``every`` 3 is what takes longer every third time; causes with the same ``source`` come
+    from one clock. ``met`` and ``expected`` are the shares of its occurrences that delayed a
+    packet, and that packets at random times would have met. ``vectors`` are interrupts of this
+    rate.
+    """
+
+    frequency_hz: float
+    height_ns: int
+    events: int
+    delay_ns: int
+    period_ns: float
+    every: int
+    source: int
+    share: float
+    occurrences: int
+    met: float
+    expected: float
+    undersampled: bool
+    beat_hz: float | None
+    aliased: bool
+    vectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Something that delays every ``packets``-th packet by about ``delay_ns``."""
+
+    packets: int
+    events: int
+    delay_ns: int
+    frequency_hz: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How packets came."""
+
+    interval_ns: float
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a trace of the host says: the verdict as JSON data, and what the trace lacks."""
+
+    cpu: int
+    holes: int
+    missing: tuple[str, ...]
+    verdict: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the packets of a run were late."""
+
+    run: str
+    median_ns: int
+    late_above_ns: int
+    late_packets: int
+    stalls: int
+    unexplained: int
+    searched_ns: int
+    truncated: bool
+    schedule: Schedule
+    periodic: tuple[PeriodicCause, ...]
+    batches: tuple[Batch, ...]
+    interrupts: tuple[InterruptRate, ...]
+    host: Host | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader must know about the schedule and the basis of this."""
+        warnings = [
+            f"{cause.frequency_hz:.2f} Hz: the packets, {self.schedule.interval_ns / 1000:,.1f} µs"
+            f" apart, undersample this cause of {cause.delay_ns / 1000:.1f} µs: {_beat(cause)};"
+            " a Poisson schedule, or another rate, samples it evenly"
+            for cause in self.periodic
+            if cause.undersampled and self.schedule.constant and cause.every == 1
+        ]
+        if self.truncated:
+            searched_s = self.searched_ns / 1e9
+            warnings.append(f"only the first {searched_s:.0f} s were searched for periodic causes")
+        return tuple(warnings)
+
+    @property
+    def basis(self) -> str:
+        """What the explanation rests on: ``trace``, or ``statistics`` without one."""
+        return "statistics" if self.host is None else "trace"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form that ``--json`` prints."""
+        return {
+            "schema": SCHEMA,
+            **asdict(self),
+            "basis": self.basis,
+            "warnings": list(self.warnings),
+        }
+
+
+def _beat(cause: PeriodicCause) -> str:
+    if cause.beat_hz is None:
+        beat = "they stand still against each other"
+    else:
+        beat = f"they sweep over it {cause.beat_hz:.3g} times a second"
+    luck = ", so seldom that what the run shows of it is luck" if cause.aliased else ""
+    return f"{beat}, and {100 * cause.met:.1f} % of its occurrences met a packet{luck}"
+
+
+def explain(
+    run: RunDirectory | str | os.PathLike[str],
+    *,
+    interrupts: Sequence[str | os.PathLike[str]] = (),
+    cpu: int | None = None,
+    late_from: str = "0.999",
+) -> Explanation:
+    """Explain the late packets of a run.
+
+    Args:
+        run: a run directory, made by ``analyze(out=…)`` or by ``tailtrim run``.
+        interrupts: counters of interrupts during the run; their vectors are named where their rate
+            is that of a periodic cause.
+        cpu: the CPU that serves packets; needed where the trace covers several.
+        late_from: packets from this quantile on are explained one by one, if there is a trace.
+
+    Returns:
+        Periodic causes, and the verdict of the trace where the directory has one.
+
+    Raises:
+        RunDirectoryError: the directory, its trace or the counters cannot be read.
+        ValueError: an option makes no sense.
+
+    """
+    directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
+    samples = directory.table("sample")
+    found = json.loads(_native.periodic_causes(samples))
+    rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
+    return Explanation(
+        run=directory.name,
+        median_ns=found["median_ns"],
+        late_above_ns=found["late_above_ns"],
+        late_packets=found["late_packets"],
+        stalls=found["stalls"],
+        unexplained=found["unexplained"],
+        searched_ns=found["searched_ns"],
+        truncated=found["truncated"],
+        schedule=Schedule(found["packet_interval_ns"], found["constant_rate"]),
+        periodic=tuple(_cause(data, rates) for data in found["causes"]),
+        batches=tuple(Batch(**data) for data in found["batches"]),
+        interrupts=rates,
+        host=_host(directory, samples, cpu, late_from),
+    )
+
+
+def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:
+    frequency_hz = data["frequency_hz"]
+    named = dict.fromkeys(
+        rate.vector
+        for rate in rates
+        if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
+    )
+    sampling = data.pop("sampling")
+    del data["phase_ns"]
+    return PeriodicCause(**data, **sampling, vectors=tuple(named))
+
+
+def _host(
+    directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
+) -> Host | None:
+    path = directory.path / EVENTS
+    if not path.exists():
+        return None
+    header, events = _events(path)
+    cpus = _cpus(str(header.get("cpus", "")))
+    if cpu is None and len(cpus) != 1:
+        listed = header.get("cpus")
+        message = f"the trace covers CPUs {listed!r}: say which of them serves packets (cpu)"
+        raise ValueError(message)
+    chosen = cpus[0] if cpu is None else cpu
+    text = _native.explain_late(
+        samples,
+        events,
+        cpu=chosen,
+        error_ns=int(header["error_ns"]),
+        late_from=late_from,
+        quantiles=list(_QUANTILES),
+        shifts_ns=list(_SHIFTS_NS),
+    )
+    missing = tuple(header.get("missing", ()))
+    return Host(chosen, int(header.get("holes", 0)), missing, json.loads(text))
+
+
+def _events(path: Path) -> tuple[dict[str, Any], str]:
+    """Split the file into its first line and the events."""
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+    try:
+        with pa.input_stream(str(path), compression="zstd") as stream:
+            first, _, events = stream.read().decode().partition("\n")
+        header = json.loads(first)
+        if header["schema"] != EVENTS_SCHEMA:
+            raise ValueError(f"the schema is {header['schema']!r}, expected {EVENTS_SCHEMA!r}")  # noqa: TRY301
+        int(header["error_ns"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{path}: the trace cannot be read: {error}") from error
+    return header, events
+
+
+def _cpus(text: str) -> list[int]:
+    """Read a list of CPUs such as ``0,2-3``; empty where it is none."""
+    cpus: list[int] = []
+    for part in filter(None, text.split(",")):
+        low, _, high = part.partition("-")
+        if not low.isdigit() or (high and not high.isdigit()):
+            return []
+        cpus.extend(range(int(low), int(high or low) + 1))
+    return cpus

@@ -1,0 +1,117 @@
+"""What packets at a rate would observe of periodic interrupts: :func:`simulate`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SCHEMA = "tailtrim.simulation/1"
+_S = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A periodic interrupt: its stalls take ``stalls_ns`` in turn, the first at ``start_ns``."""
+
+    frequency_hz: str | float
+    stalls_ns: tuple[int, ...]
+    start_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Observed latencies: when each delayed packet was sent, and its latency."""
+
+    packets: int
+    delayed: int
+    latency_ns: int
+    run_ns: int
+    sent_ns: tuple[int, ...]
+    latencies_ns: tuple[int, ...]
+    sampling: tuple[dict[str, Any], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the form that ``--json`` prints."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def simulate(
+    *,
+    rate_pps: str | float,
+    interrupts: Sequence[Interrupt],
+    run_s: str | float = 30,
+    latency_ns: int = 0,
+    drift_ppm: str | float = 0,
+    schedule: str = "cbr",
+) -> Simulation:
+    """Let packets on a schedule sample periodic interrupts.
+
+    Args:
+        rate_pps: packets a second.
+        interrupts: what takes the CPU.
+        run_s: seconds to simulate.
+        latency_ns: latency of a packet that meets none.
+        drift_ppm: by how much the packets' clock is slow, in parts per million.
+        schedule: ``cbr``, ``poisson``, ``burst:N`` or ``jitter:SHARE``.
+
+    Raises:
+        ValueError: an option makes no sense.
+
+    Example:
+        >>> tick = Interrupt(250, (7_500, 7_500, 10_400), start_ns=50_000)
+        >>> simulate(rate_pps=10_000, interrupts=[tick]).delayed  # they never meet
+        0
+        >>> simulate(rate_pps=10_000, interrupts=[tick], drift_ppm=780).delayed > 400
+        True
+
+    """
+    observed = json.loads(
+        _native.simulate_interrupts(
+            schedule=schedule,
+            interval_ns=_interval("rate", rate_pps),
+            drift_ppb=int(_exact("drift", drift_ppm) * 1000),
+            latency_ns=latency_ns,
+            run_ns=int(_exact("duration", run_s) * _S),
+            interrupts=[
+                (_interval("frequency", one.frequency_hz), one.start_ns, list(one.stalls_ns))
+                for one in interrupts
+            ],
+        )
+    )
+    points = observed["points"]
+    return Simulation(
+        packets=observed["packets"],
+        delayed=observed["delayed"],
+        latency_ns=latency_ns,
+        run_ns=int(_exact("duration", run_s) * _S),
+        sent_ns=tuple(point[0] for point in points),
+        latencies_ns=tuple(point[1] for point in points),
+        sampling=tuple(observed["sampling"]),
+    )
+
+
+def _interval(name: str, per_second: str | float) -> tuple[int, int]:
+    """Return the time between two as a fraction of ns, exactly."""
+    value = _exact(name, per_second)
+    if value <= 0:
+        raise ValueError(f"{name} {per_second}: expected more than 0 a second")
+    interval = Fraction(_S) / Fraction(value)
+    return interval.numerator, interval.denominator
+
+
+def _exact(name: str, value: str | float) -> Decimal:
+    try:
+        exact = Decimal(str(value))
+    except ArithmeticError as error:
+        raise ValueError(f"{name} {value!r}: expected a number") from error
+    if not exact.is_finite():
+        raise ValueError(f"{name} {value!r}: expected a finite number")
+    return exact

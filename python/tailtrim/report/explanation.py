@@ -1,0 +1,140 @@
+"""An explanation in words, and the figure of a simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailtrim.report import units
+from tailtrim.report.figure import Axis, Figure, Line, Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.explain import Explanation, Host, PeriodicCause, Simulation
+
+_SOURCES = 3
+_WORST = 5_000
+_PPM_OF_PERCENT = 10_000
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """Return what ``tailtrim explain`` prints, line by line."""
+    if explanation.host is not None:
+        yield from _of_host(explanation.host)
+        yield ""
+    late = units.count(explanation.late_packets)
+    yield (
+        f"{late} packets are late (above {units.time(explanation.late_above_ns)}, median"
+        f" {units.time(explanation.median_ns)}), by {units.count(explanation.stalls)} stalls."
+    )
+    if not explanation.periodic:
+        yield "No periodic cause is found."
+    sources = dict.fromkeys(cause.source for cause in explanation.periodic)
+    for source in sources:
+        yield ""
+        yield from _of_source([one for one in explanation.periodic if one.source == source])
+    for batch in explanation.batches:
+        yield ""
+        yield (
+            f"Some of every {batch.packets}th packet are {units.time(batch.delay_ns)} late"
+            f" ({units.count(batch.events)} packets): a batch of the device or its card."
+        )
+    yield ""
+    unexplained = units.count(explanation.unexplained)
+    yield f"{unexplained} of {units.count(explanation.stalls)} stalls are not periodic."
+    if explanation.host is None:
+        yield (
+            "This explanation is statistical: without a trace of the host, it knows rhythms and"
+            " rates, not which interrupt met which packet."
+        )
+
+
+def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
+    shortest, *longer = sorted(causes, key=lambda cause: cause.height_ns)
+    yield f"{shortest.frequency_hz:.1f} Hz{_named(shortest)}: {_level(shortest)}"
+    for cause in longer:
+        yield (
+            f"every {_ordinal(cause.every)} time{_named(cause)} ({cause.frequency_hz:.1f} Hz)"
+            f" longer: {_level(cause)}"
+        )
+
+
+def _level(cause: PeriodicCause) -> str:
+    return (
+        f"up to {units.time(cause.height_ns)} ({units.time(cause.delay_ns)} above the median),"
+        f" {units.count(cause.events)} events"
+    )
+
+
+def _named(cause: PeriodicCause) -> str:
+    return f" ({', '.join(cause.vectors)} by its rate)" if cause.vectors else ""
+
+
+def _ordinal(number: int) -> str:
+    return {2: "second", 3: "third"}.get(number, f"{number}th")
+
+
+def _of_host(host: Host) -> Iterator[str]:
+    verdict = host.verdict
+    if verdict["null_ppm"] is None:
+        null = "no event to compare chance with"
+    else:
+        null = f"a trace shifted in time explains {_percent(verdict['null_ppm'])}"
+    parts = [
+        f"{_percent(cause['share_ppm'])} {_cause(cause)}" for cause in verdict["causes"][:_SOURCES]
+    ]
+    excess = max(verdict["excess_ns"], 1)
+    for name in ("queue", "unknown"):
+        share = _percent(verdict[f"{name}_ns"] * 1_000_000 // excess)
+        parts.append(f"{share} {'queueing behind packets' if name == 'queue' else name}")
+    yield (
+        f"Of the excess of packets from {units.time(verdict['late_from_ns'])} on:"
+        f" {', '.join(parts)} ({null}; times are within {units.time(verdict['error_ns'])})."
+    )
+    yield ""
+    yield f"{'cause':<40}{'packets':>9}{'share':>8}{'p99.9 without':>15}  checks"
+    for cause in verdict["causes"]:
+        if not cause["late_packets"]:
+            continue
+        signature = cause["signature"] or {"checks": ()}
+        yield (
+            f"{_cause(cause):<40.40}{units.count(cause['late_packets']):>9}"
+            f"{_percent(cause['share_ppm']):>8}{units.time(cause['without_ns'][2]):>15}"
+            f"  {' '.join(signature['checks'])}"
+        )
+    if host.holes:
+        yield f"The trace has {units.count(host.holes)} holes, where events were lost."
+    if host.missing:
+        yield f"This kernel lacks {', '.join(host.missing)}."
+
+
+def _cause(cause: dict[str, object]) -> str:
+    signature, sender = cause["signature"], cause["sender"]
+    name = signature["name"] if isinstance(signature, dict) else cause["name"] or cause["kind"]
+    if isinstance(sender, list):
+        name = f"{name} by {sender[0]['comm']} ({sender[0]['pid']})"
+    return units.printable(str(name))
+
+
+def _percent(ppm: int) -> str:
+    return f"{units.fixed(ppm, _PPM_OF_PERCENT, 1)} %"
+
+
+def observed(simulation: Simulation) -> Figure:
+    """Latencies over time as packets of a simulation observe them: the worst, as in reports."""
+    at = np.array(simulation.sent_ns, dtype=np.float64) / units.SECOND
+    latency = np.array(simulation.latencies_ns, dtype=np.int64)
+    order = np.sort(np.argsort(-latency, kind="stable")[:_WORST])
+    highest = int(latency.max(initial=simulation.latency_ns + 1))
+    y = Axis.of_times("Latency", simulation.latency_ns, highest, from_zero=True)
+    run_s = simulation.run_ns / units.SECOND
+    x = Axis("Time (s)", "linear", 0.0, run_s, unit="s")
+    points = Line(0, at[order], latency[order] / y.unit_ns, draw="points")
+    return Figure(
+        key="interrupts",
+        title="Packets that met an interrupt",
+        caption="Slanted lines are the beat of packets and interrupts (aliasing).",
+        panels=(Panel(x, y, (points,)),),
+    )
