@@ -190,18 +190,14 @@ def explain(
 def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:
     frequency_hz = data["frequency_hz"]
     named = dict.fromkeys(
-        rate.vector
-        for rate in rates
-        if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
+        rate.vector for rate in rates if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
     )
     sampling = data.pop("sampling")
     del data["phase_ns"]
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
 
 
-def _host(
-    directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
-) -> Host | None:
+def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str) -> Host | None:
     path = directory.path / EVENTS
     if not path.exists():
         return None

@@ -20,6 +20,7 @@ pub mod periodic;
 pub mod queue;
 pub mod replay;
 pub mod sampling;
+mod serving;
 pub mod signatures;
 pub mod simulate;
 pub mod timeline;

@@ -2,6 +2,7 @@
 
 use super::queue::{Passage, Service, passages};
 use super::replay::{Taken, replay, taken};
+use super::serving;
 use super::signatures::{self, Signature};
 use super::timeline::{Slice, timeline};
 use crate::stats::{Histogram, Probability, Ranked};
@@ -78,6 +79,8 @@ pub struct Late {
 pub struct Verdict {
     /// The service process behind the stamps.
     pub service: Service,
+    /// The thread that serves packets; its time is no theft. None where the kernel itself does.
+    pub serving: Option<String>,
     /// Error bound of the trace's times on the packets' axis.
     pub error_ns: i64,
     /// The asked quantiles.
@@ -113,6 +116,15 @@ fn key(event: &Event) -> Key {
 #[must_use]
 pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdict {
     let (service, passages) = passages(samples);
+    let egress_ns = samples.iter().map(|(_, egress_ns)| *egress_ns);
+    let serving = serving::serving(trace.events, trace.cpu, egress_ns, trace.error_ns);
+    let events: Vec<Event> = trace
+        .events
+        .iter()
+        .filter(|event| !serving.as_ref().is_some_and(|thread| serving::is(event, thread)))
+        .cloned()
+        .collect();
+    let trace = Trace { events: &events, ..trace };
     let slices = timeline(trace.events, trace.cpu);
     let mut keys: BTreeMap<Key, usize> = BTreeMap::new();
     for slice in &slices {
@@ -147,6 +159,7 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         (sum(|l| l.excess_ns), sum(|l| l.queue_ns), sum(|l| l.unknown_ns));
     Verdict {
         service,
+        serving: serving.map(|(name, _)| name),
         error_ns: trace.error_ns,
         quantiles_ns: asked.quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect(),
         late_from_ns,
