@@ -29,7 +29,6 @@ def analyze(
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis: ...
-
 def periodic_causes(samples: Any) -> str: ...
 def simulate_interrupts(
     *,

@@ -45,9 +45,7 @@ app.command("selftest", epilog=selftest.EXAMPLES)(selftest.command)
 for verb, told in traffic.VERBS.items():
     app.command(verb, help=told, context_settings=traffic.CONTEXT)(traffic.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
-app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(
-    simulate_interrupts.command
-)
+app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(simulate_interrupts.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 

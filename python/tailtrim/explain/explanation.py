@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
@@ -15,6 +14,7 @@ from tailtrim.rundir import RunDirectory
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
 SCHEMA = "tailtrim.explanation/1"
 EVENTS = "events.jsonl.zst"
@@ -190,18 +190,14 @@ def explain(
 def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCause:
     frequency_hz = data["frequency_hz"]
     named = dict.fromkeys(
-        rate.vector
-        for rate in rates
-        if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
+        rate.vector for rate in rates if abs(rate.frequency_hz / frequency_hz - 1) <= _SAME_RATE
     )
     sampling = data.pop("sampling")
     del data["phase_ns"]
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
 
 
-def _host(
-    directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
-) -> Host | None:
+def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str) -> Host | None:
     path = directory.path / EVENTS
     if not path.exists():
         return None

@@ -114,6 +114,9 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     for _ in 0..MOST_FREQUENCIES {
         let Some((frequency_hz, some)) = in_step(&left, &samples, searched_ns) else { break };
         let period_ns = 1e9 / frequency_hz;
+        // Noise bends the frequency a little; the stalls that it found tell it better.
+        let (found, _) = fold(&some, period_ns);
+        let period_ns = found.first().map_or(period_ns, Comb::fitted_period_ns);
         let (mut combs, mut rest) = fold(&left, period_ns);
         if combs.is_empty() {
             (combs, rest) = fold(&some, period_ns);
@@ -160,7 +163,7 @@ fn in_step(
         if let Some(hz) = spectrum::frequency(&some, samples, searched_ns) {
             return Some((hz, some));
         }
-        longest.truncate(longest.len() / 4);
+        longest.truncate(longest.len() / 3);
     }
     None
 }
