@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import tailtrim
 from tailtrim.cli import app
@@ -19,8 +19,6 @@ from tailtrim.explain import Interrupt, explain, read_interrupts, simulate
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from click.testing import Result
 
     Analysed = Callable[[str], Path]
 
@@ -136,7 +134,7 @@ def test_a_capture_without_causes_says_so(testpmd: tuple[Path, Path], tmp_path: 
 def traced(directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any]) -> None:
     """Make a run of 20,000 packets, stalled by a tick for 9 and by shootdowns for 30 µs."""
     tailtrim.analyze(*testpmd, out=directory)
-    events = [
+    events: list[dict[str, Any]] = [
         {
             "cpu": 1,
             "start_ns": start_ns + n * 1_000_000,

@@ -237,7 +237,7 @@ pub fn at_start(events: &[&Event], (from_ns, until_ns): (i64, i64)) -> Option<Si
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::checks;
+    use crate::audit;
 
     fn events(kind: Kind, name: &str, gap_ns: i64, long_ns: i64) -> Vec<Event> {
         (0..5)
@@ -301,7 +301,7 @@ mod tests {
         ];
         let all = BY_WORD.iter().map(|(_, signature)| signature).chain(&by_rhythm);
         for id in all.flat_map(|signature| signature.checks) {
-            assert!(checks::find(id).is_some(), "no check {id}");
+            assert!(audit::find(id).is_some(), "no check {id}");
         }
     }
 }
