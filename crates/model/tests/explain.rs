@@ -78,8 +78,8 @@ fn stalls(list: &[(i64, i64)]) -> Vec<Event> {
 }
 
 fn asked(shifts_ns: Vec<i64>) -> Asked {
-    let quantiles = ["0.5", "0.99"].map(|text| text.parse().unwrap()).to_vec();
-    Asked { late_from: "0.9".parse().unwrap(), quantiles, shifts_ns }
+    let quantiles = ["0.5", "0.99"].map(|text| text.parse().expect("a probability")).to_vec();
+    Asked { late_from: "0.9".parse().expect("a probability"), quantiles, shifts_ns }
 }
 
 proptest! {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
@@ -15,6 +14,7 @@ from tailtrim.rundir import RunDirectory
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
 SCHEMA = "tailtrim.explanation/1"
 EVENTS = "events.jsonl.zst"

@@ -43,7 +43,7 @@ class Simulation:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - keyword-only options
     *,
     rate_pps: str | float,
     interrupts: Sequence[Interrupt],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SOURCES = 3
 _WORST = 5_000
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 _PPM_OF_PERCENT = 10_000
 
 
@@ -38,7 +39,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     for batch in explanation.batches:
         yield ""
         yield (
-            f"Some of every {batch.packets}th packet are {units.time(batch.delay_ns)} late"
+            f"Some of every {_ordinal(batch.packets)} packet are {units.time(batch.delay_ns)} late"
             f" ({units.count(batch.events)} packets): a batch of the device or its card."
         )
     yield ""
@@ -56,8 +57,8 @@ def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
     yield f"{shortest.frequency_hz:.1f} Hz{_named(shortest)}: {_level(shortest)}"
     for cause in longer:
         yield (
-            f"every {_ordinal(cause.every)} time{_named(cause)} ({cause.frequency_hz:.1f} Hz)"
-            f" longer: {_level(cause)}"
+            f"every {_ordinal(cause.every)} time longer,"
+            f" {cause.frequency_hz:.1f} Hz{_named(cause)}: {_level(cause)}"
         )
 
 
@@ -73,7 +74,16 @@ def _named(cause: PeriodicCause) -> str:
 
 
 def _ordinal(number: int) -> str:
-    return {2: "second", 3: "third"}.get(number, f"{number}th")
+    """Return the word for one in so many.
+
+    >>> _ordinal(3), _ordinal(12), _ordinal(32)
+    ('third', '12th', '32nd')
+
+    """
+    if number in {2, 3}:
+        return {2: "second", 3: "third"}[number]
+    teen = number // 10 % 10 == 1
+    return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"
 
 
 def _of_host(host: Host) -> Iterator[str]:

@@ -39,6 +39,9 @@ const CONSTANT: f64 = 0.05;
 /// With fewer beats in a run, the phase at its beginning decides what it shows.
 const FEWEST_BEATS: f64 = 10.0;
 
+/// Slower than a beat a day, packets and cause stand still against each other.
+const STANDS_HZ: f64 = 1e-5;
+
 /// Beats are searched among so many occurrences of the cause.
 const LONGEST: u64 = 10_000;
 
@@ -99,7 +102,7 @@ pub fn beat_hz(interval_ns: f64, period_ns: f64, delay_ns: f64) -> Option<f64> {
             // Packets in one interval are alike: a sweep is over when the next one has come there. Of n
             // sweeps that interleave, the first packet of one takes the place of the last one's.
             let beat_hz = moved.abs() / (n as f64 * period_ns) * 1e9;
-            (beat_hz > 1e-9).then_some(beat_hz)
+            (beat_hz > STANDS_HZ).then_some(beat_hz)
         })
     })?
 }

@@ -98,8 +98,9 @@ impl Simulation {
         };
         let run_ns = i64::try_from(self.run_ns).unwrap_or(i64::MAX);
         let sampling = self.interrupts.iter().zip(met).map(|(interrupt, met)| {
-            let longest_ns = interrupt.durations_ns.iter().copied().max().unwrap_or(0);
-            let delay_ns = i64::try_from(longest_ns).unwrap_or(i64::MAX);
+            let count = (interrupt.durations_ns.len() as u64).max(1);
+            let mean_ns = interrupt.durations_ns.iter().sum::<u64>() / count;
+            let delay_ns = i64::try_from(mean_ns).unwrap_or(i64::MAX);
             schedule.sample((interrupt.period_ns.as_f64(), 1.0), delay_ns, met, run_ns)
         });
         Observed { packets, delayed: points.len() as u64, sampling: sampling.collect(), points }

@@ -29,8 +29,11 @@ const HIGHEST_HARMONIC: i64 = 40;
 /// more: the others are noise that lies at the same phase,
 const CONCENTRATED: f64 = 0.6;
 
-/// of which the schedule would have shown less than this share anyway.
+/// which the schedule would have shown less than this part of the way from chance's share to all.
 const SCHEDULED: f64 = 0.5;
+
+/// A phase holds more than chance puts there by so many standard deviations.
+const SIGNIFICANT: f64 = 6.0;
 
 /// A phase wider than this part of the period is no period.
 const WIDEST: f64 = 0.25;
@@ -56,7 +59,8 @@ impl Comb {
             }
             let met = self.met(arrivals, multiple);
             let all: usize = met.iter().sum();
-            if met[residue] as f64 <= SCHEDULED * all as f64 {
+            let chance = 1.0 / multiple as f64;
+            if met[residue] as f64 <= (chance + SCHEDULED * (1.0 - chance)) * all as f64 {
                 return self.thinned(multiple, residue as i64);
             }
         }
@@ -81,6 +85,20 @@ impl Comb {
             }
         }
         met
+    }
+
+    /// The period of its own stalls: the slope of their ends over their numbers (least squares).
+    pub(super) fn fitted_period_ns(&self) -> f64 {
+        let count = self.stalls.len() as f64;
+        let mean_number = self.stalls.iter().map(|(n, _)| *n as f64).sum::<f64>() / count;
+        let off_ns = |n: i64, stall: &Stall| stall.end_ns as f64 - n as f64 * self.period_ns;
+        let (mut upper, mut lower) = (0.0, 0.0);
+        for (number, stall) in &self.stalls {
+            let deviation = *number as f64 - mean_number;
+            upper += deviation * (off_ns(*number, stall) - self.phase_ns);
+            lower += deviation * deviation;
+        }
+        if lower > 0.0 { self.period_ns + upper / lower } else { self.period_ns }
     }
 
     fn thinned(self, multiple: i64, residue: i64) -> (Self, Vec<Stall>) {
@@ -109,7 +127,8 @@ pub(super) fn fold(stalls: &[Stall], period_ns: f64) -> (Vec<Comb>, Vec<Stall>) 
         counts[bin(phase(stall))] += 1;
     }
     let mut comb_of: Vec<Option<usize>> = vec![None; bins];
-    let groups = groups(&counts);
+    let background = background(&counts);
+    let groups = groups(&counts, background);
     for (group, members) in groups.iter().enumerate() {
         for member in members {
             comb_of[*member] = Some(group);
@@ -125,7 +144,9 @@ pub(super) fn fold(stalls: &[Stall], period_ns: f64) -> (Vec<Comb>, Vec<Stall>) 
     }
     let mut combs = Vec::new();
     for (stalls, members) in found.into_iter().zip(&groups) {
-        if stalls.len() < FEWEST || members.len() as f64 > WIDEST * bins as f64 {
+        let chance = background * members.len() as f64;
+        let least = (chance + SIGNIFICANT * libm::sqrt(chance + 1.0)).max(FEWEST as f64);
+        if (stalls.len() as f64) < least || members.len() as f64 > WIDEST * bins as f64 {
             rest.extend(stalls);
             continue;
         }
@@ -137,12 +158,16 @@ pub(super) fn fold(stalls: &[Stall], period_ns: f64) -> (Vec<Comb>, Vec<Stall>) 
     (combs, rest)
 }
 
-/// Runs of neighbouring bins, around the end of the period too, that hold more than chance puts there,
-/// each with one bin more on both sides: what a bin's edge cut off.
-fn groups(counts: &[usize]) -> Vec<Vec<usize>> {
+/// What a bin holds by chance: the median.
+fn background(counts: &[usize]) -> f64 {
     let mut sorted = counts.to_vec();
     sorted.sort_unstable();
-    let background = sorted[sorted.len() / 2] as f64;
+    sorted[sorted.len() / 2] as f64
+}
+
+/// Runs of neighbouring bins, around the end of the period too, that hold more than chance puts there,
+/// each with one bin more on both sides: what a bin's edge cut off.
+fn groups(counts: &[usize], background: f64) -> Vec<Vec<usize>> {
     let least = (background + 5.0 * libm::sqrt(background + 1.0)).max(FEWEST as f64 / 2.0);
     let bins = counts.len();
     let full = |n: usize| counts[n % bins] as f64 >= least;

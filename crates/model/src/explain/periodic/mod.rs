@@ -112,15 +112,7 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     let arrivals: Vec<i64> = samples.iter().map(|sample| sample.0 - first_ns).collect();
     let mut source = 0;
     for _ in 0..MOST_FREQUENCIES {
-        let Some((frequency_hz, some)) = in_step(&left, &samples, searched_ns) else { break };
-        let period_ns = 1e9 / frequency_hz;
-        let (mut combs, mut rest) = fold(&left, period_ns);
-        if combs.is_empty() {
-            (combs, rest) = fold(&some, period_ns);
-        }
-        if combs.is_empty() {
-            break;
-        }
+        let Some((combs, mut rest)) = in_step(&left, &samples, searched_ns) else { break };
         for comb in combs {
             let (comb, others) = comb.fundamental(&arrivals);
             rest.extend(others);
@@ -145,22 +137,30 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     }
 }
 
-/// The frequency of the stalls, or where most of them are noise, as under a load that queues, of the
-/// longest ones; with the stalls that showed it.
+/// The combs of the stalls at the frequency at which they are in step and the stalls in none; where most
+/// of them are noise, as under a load that queues, at that of the longest ones.
 fn in_step(
     stalls: &[Stall],
     samples: &[(i64, i64)],
     searched_ns: i64,
-) -> Option<(f64, Vec<Stall>)> {
+) -> Option<(Vec<Comb>, Vec<Stall>)> {
     let mut longest = stalls.to_vec();
     longest.sort_by_key(|stall| std::cmp::Reverse(stall.delay_ns()));
     while longest.len() >= FEWEST {
         let mut some = longest.clone();
         some.sort_by_key(|stall| stall.end_ns);
         if let Some(hz) = spectrum::frequency(&some, samples, searched_ns) {
-            return Some((hz, some));
+            // Noise bends the frequency a little; the stalls that it found tell it better.
+            let (found, _) = fold(&some, 1e9 / hz);
+            if let Some(first) = found.first() {
+                let period_ns = first.fitted_period_ns();
+                let all = fold(stalls, period_ns);
+                if !all.0.is_empty() {
+                    return Some(all);
+                }
+            }
         }
-        longest.truncate(longest.len() / 4);
+        longest.truncate(longest.len() / 3);
     }
     None
 }

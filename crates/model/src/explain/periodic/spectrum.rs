@@ -181,8 +181,8 @@ fn slow(ends: &[f64], searched_ns: i64) -> Option<f64> {
     let sums: Vec<f64> =
         (0..steps).map(|n| resultant(&some, low_hz + n as f64 * step_hz)).collect();
     let largest = sums.iter().copied().fold(0.0, f64::max);
-    // N·R² is exponential by chance (Rayleigh): e^-20 a frequency.
-    if largest * largest * (some.len() as f64) < 20.0 {
+    // N·R² is exponential by chance (Rayleigh): e^-16 a frequency, of which some thousands are tried.
+    if largest * largest * (some.len() as f64) < 16.0 {
         return None;
     }
     let first = sums.iter().position(|sum| *sum >= FUNDAMENTAL * largest)?;

@@ -1,0 +1,255 @@
+"""What made packets late: the published captures, made-up traces, and simulated interrupts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner, Result
+
+import tailtrim
+from tailtrim.cli import app
+from tailtrim.errors import RunDirectoryError
+from tailtrim.explain import Interrupt, explain, read_interrupts, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Analysed = Callable[[str], Path]
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="session")
+def analysed(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
+    def analyse(mode: str) -> Path:
+        folder = published / "low-latency" / "dpdk-l2fwd" / mode
+        out = tmp_path_factory.mktemp("published") / mode
+        ingress = folder / "latencies-pre-rate10000-dpdk-l2fwd.pcap.zst"
+        egress = folder / "latencies-post-rate10000-dpdk-l2fwd.pcap.zst"
+        tailtrim.analyze(ingress, egress, out=out)
+        return out
+
+    return analyse
+
+
+def counters(published: Path, mode: str) -> Path:
+    folder = published / "low-latency" / "dpdk-l2fwd" / mode
+    return folder / "irq-rate10000-dpdk-l2fwd.csv"
+
+
+def level(cause: dict[str, Any]) -> tuple[int, float, int]:
+    return round(cause["frequency_hz"]), cause["height_ns"] // 100 / 10, cause["every"]
+
+
+@pytest.mark.published
+def test_the_paper_found_a_tick_and_something_every_third_time(
+    analysed: Analysed, published: Path
+) -> None:
+    directory = analysed("hw")
+    result = run("explain", directory, "--interrupts", counters(published, "hw"), "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    tick, longer = found["periodic"]
+    # Section V-C: 250 Hz, 10.9 and 13.6 µs read off a figure; 8.2 less 5.5 µs of work between them.
+    assert tick["frequency_hz"] == pytest.approx(250, rel=1e-3)
+    assert longer["frequency_hz"] == pytest.approx(250 / 3, rel=1e-3)
+    assert tick["height_ns"] == pytest.approx(10_900, rel=0.03)
+    assert longer["height_ns"] == pytest.approx(13_600, rel=0.01)
+    assert longer["height_ns"] - tick["height_ns"] == pytest.approx(8_200 - 5_500, abs=300)
+    assert (tick["every"], longer["every"]) == (1, 3)
+    assert (tick["vectors"], longer["vectors"]) == (["LOC"], ["IWI"])
+    assert tick["events"] + longer["events"] > 490
+    assert found["unexplained"] < 10
+    # Figure 4: the interplay of the two clocks.
+    assert tick["undersampled"]
+    assert tick["beat_hz"] == pytest.approx(8.32, abs=0.05)
+    assert found["basis"] == "statistics"
+    assert "Poisson" in found["warnings"][0]
+
+
+@pytest.mark.published
+def test_a_virtual_machine_has_the_ticks_of_two_systems(
+    analysed: Analysed, published: Path
+) -> None:
+    directory = analysed("vm")
+    host = counters(published, "vm").with_name("irqvmhost-rate10000-dpdk-l2fwd.csv")
+    found = explain(directory, interrupts=[counters(published, "vm"), host]).as_json()
+    levels = sorted(level(cause) for cause in found["periodic"])
+    assert levels == [(83, 19.1, 3), (250, 16.3, 1), (250, 16.5, 1)]
+    assert len({cause["source"] for cause in found["periodic"]}) == 2
+    assert all(
+        cause["frequency_hz"] * cause["every"] == pytest.approx(250, rel=1e-3)
+        for cause in found["periodic"]
+    )
+    assert found["unexplained"] < 20
+
+
+@pytest.mark.published
+def test_the_explanation_is_told_in_words(analysed: Analysed, published: Path) -> None:
+    directory = analysed("hw")
+    result = run("explain", directory, "--interrupts", counters(published, "hw"))
+    assert "250.0 Hz (LOC by its rate): up to 10.6 µs" in result.stdout
+    assert "every third time longer, 83.3 Hz (IWI by its rate): up to 13.6 µs" in result.stdout
+    assert "statistical" in result.stdout
+
+
+def test_the_published_counters_are_rates(published: Path) -> None:
+    rates = {(r.vector, r.cpu): r for r in read_interrupts(counters(published, "hw"))}
+    assert rates["LOC", 1].frequency_hz == pytest.approx(250, rel=1e-2)
+    assert rates["IWI", 1].frequency_hz == pytest.approx(250 / 3, rel=1e-2)
+    assert rates["LOC", 1].what == "Local timer interrupts"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a;b\n1;2\n", "expected columns"),
+        ("LOC_CPU0;timestamp_us\n1;5\n2;5\n", "does not grow"),
+        ("LOC_CPU0;timestamp_us\n1;x\n2;5\n", "no time"),
+        ("", "cannot be read"),
+    ],
+)
+def test_counters_that_are_none_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "irq.csv").write_text(text)
+    with pytest.raises(RunDirectoryError, match=message):
+        read_interrupts(tmp_path / "irq.csv")
+
+
+def test_a_capture_without_causes_says_so(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    tailtrim.analyze(*testpmd, out=tmp_path / "run")
+    result = run("explain", tmp_path / "run", "--json")
+    assert result.exit_code == 0
+    assert isinstance(json.loads(result.stdout)["periodic"], list)
+    assert run("explain", tmp_path).exit_code == 2
+
+
+def traced(directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any]) -> None:
+    """Make a run of 20,000 packets, stalled by a tick for 9 and by shootdowns for 30 µs."""
+    tailtrim.analyze(*testpmd, out=directory)
+    events: list[dict[str, Any]] = [
+        {
+            "cpu": 1,
+            "start_ns": start_ns + n * 1_000_000,
+            "end_ns": start_ns + n * 1_000_000 + length_ns,
+            "kind": "irq",
+            "name": name,
+            "detail": detail,
+            "sender": sender,
+        }
+        for n in range(100)
+        for start_ns, length_ns, name, detail, sender in (
+            (40_000, 9_000, "local_timer", None, None),
+            (
+                517_000,
+                30_000,
+                "call_function",
+                "flush_tlb_func",
+                {"pid": 812, "comm": "stress", "function": "munmap"},
+            ),
+        )
+    ]
+    ingress = np.cumsum(2_000 + np.arange(20_000) * 7919 % 4_000)
+    egress, free = [], 0
+    stalls = [(event["start_ns"], event["end_ns"]) for event in events]
+    for arrival in ingress.tolist():
+        served = max(arrival, free)
+        served = next((end for start, end in stalls if start <= served < end), served)
+        free = served + 500
+        egress.append(free + 2_000)
+    columns = {"ingress_ns": ingress, "egress_ns": np.array(egress)}
+    table = pa.table({**columns, "latency_ns": columns["egress_ns"] - ingress})
+    pyarrow.parquet.write_table(table, directory / "sample.parquet")
+    lines = [json.dumps(line) for line in (header, *events)]
+    with pa.output_stream(str(directory / "events.jsonl.zst"), compression="zstd") as stream:
+        stream.write(("\n".join(lines) + "\n").encode())
+
+
+HEADER = {
+    "schema": "tailtrim.events/1",
+    "error_ns": 100,
+    "holes": 0,
+    "cpus": "1",
+    "missing": ["csd"],
+}
+
+
+def test_a_trace_names_the_cause_of_late_packets(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    traced(tmp_path / "run", testpmd, HEADER)
+    found = explain(tmp_path / "run", late_from="0.99")
+    assert found.basis == "trace"
+    assert found.host is not None
+    verdict = found.host.verdict
+    shootdown, tick = verdict["causes"]
+    assert shootdown["signature"]["name"] == "TLB shootdown"
+    assert shootdown["sender"] == [{"pid": 812, "comm": "stress", "function": "munmap"}, 100]
+    assert tick["signature"]["name"] == "tick"
+    assert "ISO-003" in tick["signature"]["checks"]
+    assert verdict["explained_ppm"] > 950_000
+    assert verdict["null_ppm"] < 300_000
+    shares = sum(cause["excess_ns"] for cause in verdict["causes"])
+    assert shares + verdict["queue_ns"] + verdict["unknown_ns"] == verdict["excess_ns"]
+    result = run("explain", tmp_path / "run", "--late-from", "0.99")
+    assert "TLB shootdown by stress (812)" in result.stdout
+    assert "MEM-013" in result.stdout
+    assert "lacks csd" in result.stdout
+
+
+def test_a_trace_of_several_cpus_needs_one(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    traced(tmp_path / "run", testpmd, {**HEADER, "cpus": "0-1"})
+    assert "which of them" in run("explain", tmp_path / "run").stderr
+    assert run("explain", tmp_path / "run", "--cpu", "1").exit_code == 0
+    traced(tmp_path / "run", testpmd, {**HEADER, "schema": "else"})
+    assert "the schema is 'else'" in run("explain", tmp_path / "run").stderr
+
+
+TICK = Interrupt("249.9878", (7_500, 7_500, 10_400))
+
+
+def test_figure_4_is_simulated(tmp_path: Path) -> None:
+    seen = simulate(rate_pps="10007.84", interrupts=[TICK], latency_ns=3_137)
+    assert max(seen.latencies_ns) == pytest.approx(13_550, rel=0.01)
+    assert seen.sampling[0]["beat_hz"] == pytest.approx(8.32, abs=0.05)
+    # The beat: delayed packets come in groups, 8.3 a second.
+    groups = np.diff(np.array(seen.sent_ns)) > 60_000_000
+    assert groups.sum() / 30 == pytest.approx(8.32, rel=0.05)
+    drawn = tmp_path / "figure.svg"
+    result = run("simulate-interrupts", "--figure", drawn)
+    assert result.exit_code == 0, result.output
+    assert "beat         8.32" in result.stdout
+    assert drawn.read_bytes().startswith(b"<?xml")
+
+
+def test_the_schedule_decides_what_is_seen() -> None:
+    standing = simulate(rate_pps=10_000, interrupts=[Interrupt(250, (7_500,), 50_000)])
+    assert standing.delayed == 0
+    assert standing.sampling[0]["aliased"]
+    poisson = simulate(
+        rate_pps=10_000, interrupts=[Interrupt(250, (7_500,), 50_000)], schedule="poisson"
+    )
+    assert poisson.delayed / poisson.packets == pytest.approx(250 * 7.5e-6, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rate", "0"],
+        ["--frequency", "x"],
+        ["--schedule", "often"],
+        ["--stall", "5000"],
+        ["--figure", "figure.gif"],
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: list[str]) -> None:
+    result = run("simulate-interrupts", *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
