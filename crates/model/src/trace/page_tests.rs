@@ -7,7 +7,7 @@ const LAYOUT: Layout = Layout { commit_offset: 8, commit_size: 8, data_offset: 1
 
 fn page(start: u64, flags: u64, words: &[u32]) -> Vec<u8> {
     let mut bytes = start.to_le_bytes().to_vec();
-    bytes.extend((words.len() as u64 * 4 | flags).to_le_bytes());
+    bytes.extend(((words.len() as u64 * 4) | flags).to_le_bytes());
     words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
     bytes
 }
