@@ -1,4 +1,5 @@
 //! Sub-buffers that a kernel 6.18 recorded, beside what the same kernel printed of them.
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
 
 use std::collections::HashMap;
 use tailtrim_model::trace::Kind;

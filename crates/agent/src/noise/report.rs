@@ -5,7 +5,7 @@ use serde::Serialize;
 use tailtrim_linux::noise::{Delta, Measured, THREAD};
 use tailtrim_linux::trace::Counts;
 use tailtrim_model::stats::{Histogram, Ranked};
-use tailtrim_model::trace::blame::{Cause, Gap, blame};
+use tailtrim_model::trace::blame::{Cause, Gap, Own, blame};
 
 /// The result.
 #[derive(Serialize)]
@@ -109,8 +109,9 @@ fn of_cpu(poll: bool, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
     let quantile = |p: &str| p.parse().ok().and_then(|p| ranked.quantile(p));
     let length_ns =
         |value: u64| if poll { seen.axis.duration_ns(value) } else { value.cast_signed() };
-    let causes =
-        seen.trace.as_ref().map(|trace| blame(&gaps, &trace.events, THREAD, trace.header.error_ns));
+    let causes = seen.trace.as_ref().map(|trace| {
+        blame(&gaps, &trace.events, Own { comm: THREAD, polls: poll }, trace.header.error_ns)
+    });
     let of_cpu = OfCpu {
         cpu,
         turns: measured.turns,

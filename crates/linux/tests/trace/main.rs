@@ -1,4 +1,6 @@
 //! Tracing for real, as root: a disturbance that is known shows, and nothing is left behind.
+#![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
+#![allow(clippy::disallowed_methods, reason = "how long something may take is asked of the clock")]
 
 use std::io::Write;
 use std::path::Path;
@@ -10,9 +12,10 @@ use std::time::{Duration, Instant};
 use tailtrim_linux::noise::{self, Mode, NoiseError};
 use tailtrim_linux::trace::{Recorder, Request, Trace};
 use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::blame::{Gap, blame};
+use tailtrim_model::trace::blame::{Gap, Own, blame};
 use tailtrim_model::trace::{Event, Kind};
 
+const OWN: Own<'_> = Own { comm: noise::THREAD, polls: true };
 const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// Set for the process that is killed while it traces.
 const VICTIM: &str = "TAILTRIM_TEST_TRACE_VICTIM";
@@ -119,7 +122,7 @@ fn a_shootdown_is_an_interrupt_with_its_sender() {
         assert!(event.name.starts_with("call_function"), "{event:?}");
     }
     // The loop saw them, too.
-    let causes = blame(&gaps, &trace.events, noise::THREAD, trace.header.error_ns);
+    let causes = blame(&gaps, &trace.events, OWN, trace.header.error_ns);
     let of = causes.iter().filter(|c| c.detail.as_deref().is_some_and(|f| f.contains("flush_tlb")));
     let seen: u64 = of.map(|cause| cause.gaps).sum();
     assert!(seen as usize > flushes.len() / 2, "{seen} of {}: {causes:#?}", flushes.len());
@@ -141,7 +144,7 @@ fn a_thread_that_competes_is_named() {
     let hogs = named(&trace.events, Kind::Thread, "tt-hog");
     let had_ns: i64 = hogs.iter().map(|event| event.end_ns - event.start_ns).sum();
     assert!(had_ns > 20_000_000, "{had_ns} ns in {hogs:?}");
-    let causes = blame(&gaps, &trace.events, noise::THREAD, trace.header.error_ns);
+    let causes = blame(&gaps, &trace.events, OWN, trace.header.error_ns);
     let hog = causes.iter().find(|cause| cause.name == "tt-hog").unwrap();
     assert!(hog.covered_ns > had_ns / 2 && hog.covered_ns * 10 > hog.total_ns * 7, "{causes:#?}");
     // The loop itself is there with its process id.

@@ -42,21 +42,36 @@ pub struct Cause {
     pub covered_ns: i64,
 }
 
+/// Why a CPU is idle although a thread of it wants to run.
+const NOT_ALLOWED: &str =
+    "the thread was not allowed to run: real-time throttling, cpu.max, or stopped";
+
 /// What causes are told apart by.
 type Key<'a> = (Kind, &'a str, Option<&'a str>, Option<String>);
 
-/// The causes, that of the most time first. `events` are those of all CPUs; those of the thread `own` are
-/// the loop itself. An event may lie `slack_ns` beside its gap.
+/// Whose gaps they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Own<'a> {
+    /// The name of the thread: its events are no cause.
+    pub comm: &'a str,
+    /// Whether it always wants to run. A gap in which nobody had the CPU is then one of a thread that was not
+    /// allowed to; one that waits for a timer leaves the CPU idle by itself.
+    pub polls: bool,
+}
+
+/// The name of the cause of gaps in which the CPU was idle although the loop wanted to run.
+pub const IDLE: &str = "idle";
+
+/// The causes, that of the most time first. `events` are those of all CPUs. An event may lie `slack_ns` beside
+/// its gap.
 #[must_use]
-pub fn blame(gaps: &[Gap], events: &[Event], own: &str, slack_ns: i64) -> Vec<Cause> {
+pub fn blame(gaps: &[Gap], events: &[Event], own: Own<'_>, slack_ns: i64) -> Vec<Cause> {
     let mut causes: HashMap<Key<'_>, Cause> = HashMap::new();
     let mut cpus: Vec<u32> = gaps.iter().map(|gap| gap.cpu).collect();
     cpus.sort_unstable();
     cpus.dedup();
     for cpu in cpus {
-        let is_own = |event: &Event| event.kind == Kind::Thread && event.name == own;
-        let mut events: Vec<&Event> =
-            events.iter().filter(|event| event.cpu == cpu && !is_own(event)).collect();
+        let mut events: Vec<&Event> = events.iter().filter(|event| event.cpu == cpu).collect();
         events.sort_by_key(|event| event.start_ns);
         let mut gaps: Vec<&Gap> = gaps.iter().filter(|gap| gap.cpu == cpu).collect();
         gaps.sort_by_key(|gap| gap.start_ns);
@@ -68,9 +83,8 @@ pub fn blame(gaps: &[Gap], events: &[Event], own: &str, slack_ns: i64) -> Vec<Ca
                 present.push(event);
             }
             present.retain(|event| event.end_ns >= gap.start_ns - slack_ns);
-            // Some that are present begin only after a shorter gap before this one.
-            let (cause, covered_ns) = of_gap(gap, &present);
-            count(&mut causes, gap, cause, covered_ns);
+            let (verdict, covered_ns) = of_gap(gap, &present, own);
+            count(&mut causes, gap, verdict, covered_ns);
         }
     }
     let mut causes: Vec<Cause> = causes.into_values().collect();
@@ -78,17 +92,28 @@ pub fn blame(gaps: &[Gap], events: &[Event], own: &str, slack_ns: i64) -> Vec<Ca
     causes
 }
 
+/// What a gap is due to.
+#[derive(Debug, Clone, Copy)]
+enum Verdict<'a> {
+    Event(&'a Event),
+    Idle,
+    Unknown,
+}
+
 fn count<'a>(
     causes: &mut HashMap<Key<'a>, Cause>,
     gap: &Gap,
-    event: Option<&'a Event>,
+    verdict: Verdict<'a>,
     covered_ns: i64,
 ) {
-    let sender = event.and_then(|event| event.sender.as_ref()).map(told);
-    let key = match event {
-        Some(event) => (event.kind, event.name.as_str(), distinction(event), sender.clone()),
-        None => (Kind::Gap, "unknown", None, None),
+    let key = match verdict {
+        Verdict::Event(event) => {
+            (event.kind, event.name.as_str(), distinction(event), event.sender.as_ref().map(told))
+        }
+        Verdict::Idle => (Kind::Thread, IDLE, Some(NOT_ALLOWED), None),
+        Verdict::Unknown => (Kind::Gap, "unknown", None, None),
     };
+    let sender = key.3.clone();
     let cause = causes.entry(key).or_insert_with_key(|key| Cause {
         kind: key.0,
         name: key.1.to_owned(),
@@ -121,26 +146,37 @@ fn told(sender: &Sender) -> String {
     }
 }
 
-/// The event of which most lies in the gap when what nests in it is taken away, and how much of the gap all
-/// events cover.
-fn of_gap<'a>(gap: &Gap, events: &[&'a Event]) -> (Option<&'a Event>, i64) {
-    let mut within: Vec<&'a Event> = events.to_vec();
+/// What most of the gap is due to when what nests is taken away, and how much of it is seen at all.
+fn of_gap<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> (Verdict<'a>, i64) {
+    let is_own = |event: &&&Event| event.kind == Kind::Thread && event.name == own.comm;
+    let mut within: Vec<&'a Event> =
+        events.iter().filter(|event| !is_own(event)).copied().collect();
     // What interrupts comes before what is interrupted; of the same kind the inner one is the shorter.
     within.sort_by_key(|event| (event.kind, event.end_ns - event.start_ns));
+    let part = |event: &Event| (event.start_ns.max(gap.start_ns), event.end_ns.min(gap.end_ns));
     let mut taken: Vec<(i64, i64)> = Vec::new();
     let mut best: Option<(i64, &Event)> = None;
     let mut covered_ns = 0;
     for event in within {
-        let part = (event.start_ns.max(gap.start_ns), event.end_ns.min(gap.end_ns));
-        let net_ns = take(&mut taken, part);
+        let net_ns = take(&mut taken, part(event));
         covered_ns += net_ns;
         if best.is_none_or(|(most_ns, _)| net_ns > most_ns) {
             best = Some((net_ns, event));
         }
     }
     let length_ns = gap.end_ns - gap.start_ns;
+    let own_ns: i64 = events.iter().filter(is_own).map(|event| take(&mut taken, part(event))).sum();
+    // Where the loop's own turns on the CPU are traced, what neither it nor anybody else had was idle.
+    let traced = own.polls && events.iter().any(|event| is_own(&event));
+    let idle_ns = if traced { length_ns - covered_ns - own_ns } else { 0 };
     let enough = |net_ns: i64| net_ns > 0 && net_ns >= length_ns / LEAST_SHARE;
-    (best.filter(|(net_ns, _)| enough(*net_ns)).map(|(_, event)| event), covered_ns)
+    match best {
+        Some((net_ns, event)) if enough(net_ns) && net_ns >= idle_ns => {
+            (Verdict::Event(event), covered_ns)
+        }
+        _ if enough(idle_ns) => (Verdict::Idle, covered_ns + idle_ns),
+        _ => (Verdict::Unknown, covered_ns),
+    }
 }
 
 /// Takes a part of the time, and says how much of it nobody had taken.
@@ -169,6 +205,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const OWN: Own<'_> = Own { comm: "own", polls: true };
+
     fn event(kind: Kind, name: &str, start_ns: i64, end_ns: i64) -> Event {
         Event { cpu: 1, start_ns, end_ns, kind, name: name.into(), detail: None, sender: None }
     }
@@ -178,7 +216,7 @@ mod tests {
     }
 
     fn rows(gaps: &[Gap], events: &[Event]) -> Vec<(String, u64, i64, i64)> {
-        let causes = blame(gaps, events, "own", 0);
+        let causes = blame(gaps, events, OWN, 0);
         causes.into_iter().map(|c| (c.name, c.gaps, c.total_ns, c.covered_ns)).collect()
     }
 
@@ -191,7 +229,7 @@ mod tests {
             event(Kind::Softirq, "TIMER", 1_250, 1_900),
         ];
         assert_eq!(rows(&[gap(990, 2_010)], &events), [("TIMER".into(), 1, 1_020, 1_000)]);
-        assert_eq!(rows(&[gap(1_000, 1_200)], &events), [("hog".into(), 1, 200, 200)]);
+        assert_eq!(rows(&[gap(1_000, 1_150)], &events), [("hog".into(), 1, 150, 150)]);
     }
 
     #[test]
@@ -204,6 +242,23 @@ mod tests {
     }
 
     #[test]
+    fn idle_although_the_loop_wants_to_run() {
+        let events = [
+            event(Kind::Thread, "own", 0, 1_000),
+            event(Kind::Irq, "local_timer", 1_500, 1_600),
+            event(Kind::Thread, "own", 2_000, 3_000),
+        ];
+        let seen = [gap(995, 2_005), gap(2_100, 2_200)];
+        assert_eq!(
+            rows(&seen, &events),
+            [(IDLE.into(), 1, 1_010, 1_000), ("unknown".into(), 1, 100, 0)]
+        );
+        // A timer's thread sleeps by itself.
+        let sleeps = Own { polls: false, ..OWN };
+        assert_eq!(blame(&seen[..1], &events, sleeps, 0)[0].name, "unknown");
+    }
+
+    #[test]
     fn causes_are_told_apart_by_function_and_sender_but_not_by_process() {
         let mut events = Vec::new();
         for (start, pid, comm) in [(0, 1, "a"), (100, 2, "a"), (200, 3, "b")] {
@@ -211,7 +266,7 @@ mod tests {
             irq.sender = Some(Sender { pid, comm: comm.into(), function: Some("f".into()) });
             events.push(irq);
         }
-        let causes = blame(&[gap(0, 60), gap(90, 150), gap(200, 250)], &events, "own", 0);
+        let causes = blame(&[gap(0, 60), gap(90, 150), gap(200, 250)], &events, OWN, 0);
         let told: Vec<_> = causes.iter().map(|c| (c.sender.as_deref().unwrap(), c.gaps)).collect();
         assert_eq!(told, [("a (f)", 2), ("b (f)", 1)]);
     }
@@ -223,7 +278,7 @@ mod tests {
             let kinds = [Kind::Irq, Kind::Softirq, Kind::Thread];
             let events: Vec<Event> = parts.iter().map(|(start, length, kind)| event(kinds[*kind], "x", *start, start + length)).collect();
             let covered = (20..50).filter(|tick| events.iter().any(|e| e.start_ns <= *tick && *tick < e.end_ns)).count() as i64;
-            let causes = blame(&[gap(20, 50)], &events, "own", 0);
+            let causes = blame(&[gap(20, 50)], &events, OWN, 0);
             prop_assert_eq!(causes.iter().map(|c| c.covered_ns).sum::<i64>(), covered);
             prop_assert_eq!(causes.iter().map(|c| c.gaps).sum::<u64>(), 1);
         }
