@@ -1,4 +1,5 @@
 //! Periodic causes: what is put into a capture is found in it.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
 use tailtrim_model::explain::periodic::explain;
@@ -99,7 +100,7 @@ fn nothing_is_found_in_nothing() {
     let mut samples = run("poisson", 100_000, 20, &[]);
     for (number, sample) in samples.iter_mut().enumerate() {
         let chance = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        if chance % 300 == 0 {
+        if chance.is_multiple_of(300) {
             sample.1 += (chance % 20_000).cast_signed() + 5_000;
         }
     }
