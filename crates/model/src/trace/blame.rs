@@ -4,7 +4,7 @@ use super::{Event, Kind, Sender};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// An event that covers less of a gap than one part in so many is not its cause: the CPU was away for
+/// Events that together cover less of a gap than one part in so many are not its cause: the CPU was away for
 /// something that nobody traces, and took the interrupts that waited when it came back.
 const LEAST_SHARE: i64 = 10;
 
@@ -171,7 +171,7 @@ fn of_gap<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> (Verdict<'a>, i6
     let idle_ns = if traced { length_ns - covered_ns - own_ns } else { 0 };
     let enough = |net_ns: i64| net_ns > 0 && net_ns >= length_ns / LEAST_SHARE;
     match best {
-        Some((net_ns, event)) if enough(net_ns) && net_ns >= idle_ns => {
+        Some((net_ns, event)) if net_ns > 0 && enough(covered_ns) && covered_ns >= idle_ns => {
             (Verdict::Event(event), covered_ns)
         }
         _ if enough(idle_ns) => (Verdict::Idle, covered_ns + idle_ns),
