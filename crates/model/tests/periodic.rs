@@ -25,7 +25,7 @@ impl Interrupts {
 
 fn run(pattern: &str, interval_ns: u64, run_s: i64, interrupts: &[Interrupts]) -> Vec<(i64, i64)> {
     let interval = Fraction { numerator: u128::from(interval_ns), denominator: 1 };
-    let pattern: Pattern = pattern.parse().unwrap();
+    let pattern: Pattern = pattern.parse().expect("a pattern");
     let mut free_ns = 0;
     Schedule::new(&pattern, interval, 11)
         .map(|at_ns| at_ns.cast_signed())
@@ -99,7 +99,7 @@ fn nothing_is_found_in_nothing() {
     let mut samples = run("poisson", 100_000, 20, &[]);
     for (number, sample) in samples.iter_mut().enumerate() {
         let chance = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        if chance % 300 == 0 {
+        if chance.is_multiple_of(300) {
             sample.1 += (chance % 20_000).cast_signed() + 5_000;
         }
     }
