@@ -26,7 +26,7 @@ impl Interrupts {
 
 fn run(pattern: &str, interval_ns: u64, run_s: i64, interrupts: &[Interrupts]) -> Vec<(i64, i64)> {
     let interval = Fraction { numerator: u128::from(interval_ns), denominator: 1 };
-    let pattern: Pattern = pattern.parse().unwrap();
+    let pattern: Pattern = pattern.parse().expect("a pattern");
     let mut free_ns = 0;
     Schedule::new(&pattern, interval, 11)
         .map(|at_ns| at_ns.cast_signed())
