@@ -54,12 +54,6 @@ struct Report<'a> {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Trace) -> Exit {
     let interrupts = request.out.with_file_name("interrupts.csv");
-    // Not found out after an hour of recording.
-    for path in [&request.out, &interrupts] {
-        if let Err(error) = File::create(path) {
-            return failed(&unwritable(path, &error), Exit::Usage);
-        }
-    }
     let stopped = match request.ending.watch() {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
@@ -68,13 +62,14 @@ pub(crate) fn run(request: &Trace) -> Exit {
     let wanted = recording::Request { cpus: request.cpus.clone(), buffer_mb: request.buffer };
     let mut recorder = match Recorder::prepare(&wanted) {
         Ok(recorder) => recorder,
-        Err(error) => {
-            for path in [&request.out, &interrupts] {
-                let _ = fs::remove_file(path);
-            }
-            return failed(&error.to_string(), exit_of(&error));
-        }
+        Err(error) => return failed(&error.to_string(), exit_of(&error)),
     };
+    // Not found out after an hour of recording. What lies there is kept where nothing can be recorded.
+    for path in [&request.out, &interrupts] {
+        if let Err(error) = File::create(path) {
+            return failed(&unwritable(path, &error), Exit::Usage);
+        }
+    }
     if let Err(error) = recorder.arm() {
         return failed(&error.to_string(), exit_of(&error));
     }
