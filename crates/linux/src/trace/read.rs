@@ -24,8 +24,8 @@ enum Step {
 struct Buffer {
     steps: Vec<Step>,
     unknown: u64,
-    /// Records that the kernel dropped and told nowhere else.
-    dropped: u64,
+    /// Records that the kernel overwrote or dropped, by its own count.
+    lost: u64,
 }
 
 impl Buffer {
@@ -34,15 +34,6 @@ impl Buffer {
             Step::Record(record) => Some(record),
             Step::Lost(..) => None,
         })
-    }
-
-    fn lost(&self) -> u64 {
-        let holes = self.steps.iter().map(|step| match step {
-            Step::Lost(Missed::Count(count), _) => *count,
-            Step::Lost(Missed::Some, _) => 1,
-            Step::Record(_) => 0,
-        });
-        holes.sum::<u64>() + self.dropped
     }
 }
 
@@ -66,7 +57,7 @@ pub(super) fn events(
     let mut sent: Vec<Record> = Vec::new();
     for (_, buffer) in &sending {
         sent.extend(buffer.records().cloned());
-        counts.senders_lost += buffer.lost();
+        counts.senders_lost += buffer.lost;
         counts.unknown += buffer.unknown;
     }
     counts.records += sent.len() as u64;
@@ -76,7 +67,7 @@ pub(super) fn events(
     let mut events = Vec::new();
     for (cpu, buffer) in measured {
         counts.unknown += buffer.unknown;
-        counts.lost += buffer.dropped;
+        counts.lost += buffer.lost;
         let mut pairing = Pairing::new(context, cpu, armed);
         for step in &buffer.steps {
             match step {
@@ -87,11 +78,10 @@ pub(super) fn events(
                 Step::Lost(missed, next) => pairing.lost(*missed, *next),
             }
         }
-        let Paired { events: paired, unpaired, flushes, functions_without_interrupt, lost } =
+        let Paired { events: paired, unpaired, flushes, functions_without_interrupt } =
             pairing.finish(disarmed);
         counts.unpaired += unpaired;
         counts.functions_without_interrupt += functions_without_interrupt;
-        counts.lost += lost;
         for (reason, count) in flushes {
             *counts.flushes.entry(reason).or_default() += count;
         }
@@ -131,9 +121,9 @@ fn buffers(
         let pages = instance.drain(cpu, size)?;
         let mut buffer = decode(&pages, recorder.layout, &recorder.decoder)
             .map_err(|problem| TraceError::Damaged { cpu, problem })?;
-        // Those that were overwritten are told by the pages.
-        buffer.dropped =
-            instance.statistic(cpu, "commit overrun") + instance.statistic(cpu, "dropped events");
+        // A page before which some were overwritten says so, but not always how many.
+        let counts = ["overrun", "commit overrun", "dropped events"];
+        buffer.lost = counts.map(|name| instance.statistic(cpu, name)).iter().sum();
         Ok((cpu, buffer))
     })
     .collect()

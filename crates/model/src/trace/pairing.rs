@@ -40,8 +40,6 @@ pub struct Paired {
     pub flushes: BTreeMap<String, u64>,
     /// Functions that this CPU called for itself or found without an interrupt.
     pub functions_without_interrupt: u64,
-    /// Events that were lost, where the kernel counted them.
-    pub lost: u64,
 }
 
 /// An interrupt or softirq that has not ended.
@@ -140,10 +138,7 @@ impl<'a> Pairing<'a> {
         self.occupant = Occupant::Unknown(next);
         self.last = next;
         let detail = match missed {
-            Missed::Count(count) => {
-                self.paired.lost += count;
-                format!("{count} events")
-            }
+            Missed::Count(count) => format!("{count} events"),
             Missed::Some => "an unknown number of events".to_owned(),
         };
         let axis = self.context.axis;
