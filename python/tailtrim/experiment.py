@@ -26,25 +26,20 @@ import platform
 import shutil
 import sys
 import tempfile
-import time
 import weakref
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
-from tailtrim.agent import Agent
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.explain import explain
+from tailtrim.measurement import EVENTS, INTERRUPTS, measure
 from tailtrim.rundir import RunDirectory
-from tailtrim.testbed import Testbed
-from tailtrim.testbed.local import SEND, TAP_IN, TAP_OUT
-from tailtrim.testbed.presets import Device, destination_mac
-from tailtrim.testbed.ready import DESTINATION_IP, SOURCE_IP
 from tailtrim.testbed.unprivileged import unprivileged
-from tailtrim.validity import clock_doubts, clocks, load_doubts, tap_doubts
+from tailtrim.validity import load_doubts, tap_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,13 +47,6 @@ if TYPE_CHECKING:
     from tailtrim.plan import Plan, Run
 
 SCHEMA = "tailtrim.experiment/1"
-
-#: After the last departure the device may hold packets for so long without one leaving.
-_SETTLE_S = 0.3
-#: What a generator that cannot keep its schedule may take beyond its time.
-_GRACE = 3.0
-#: How often the device is looked at: on few cores every look takes time from it.
-_LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,30 +212,36 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
     draft = _draft(place)
     try:
         told("setting up")
-        generator, taps, device, stepped = _measure(plan, run, draft, told)
+        measured = measure(plan, run, draft, told)
+        generator, taps = measured.generator, measured.capture
         told("analysing")
         captures = [Path(taps["taps"][name]["file"]) for name in ("ingress", "egress")]
         analyze(*captures, trim_s=plan.trim_s, out=draft / "run")
         result = draft / "run"
         doubts = load_doubts(plan.limits, generator)
         doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
-        outcome = Outcome(run.folder, run.label, run.floor, (*doubts, *stepped))
+        outcome = Outcome(run.folder, run.label, run.floor, (*doubts, *measured.doubts))
         for tap in taps["taps"].values():
             tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
         records = {
             "loop": run.model_dump(mode="json"),
             "generator": generator,
             "capture": taps,
-            "device": device,
+            "device": measured.device,
+            "trace": measured.trace,
             "outcome": asdict(outcome),
         }
         for name, value in records.items():
             if value is not None:
                 _write_json(result / f"{name}.json", value)
         kept = [*captures] if plan.keep_captures else []
-        for path in (draft / "dut.log", draft / "truth.bin", *kept):
+        beside = ("dut.log", "truth.bin", EVENTS, INTERRUPTS)
+        for path in (*(draft / name for name in beside), *kept):
             if path.exists():
                 shutil.move(path, result / path.name)
+        if measured.trace is not None:
+            told("explaining")
+            _write_json(result / "explanation.json", explain(result).as_json())
         if place.exists():
             shutil.rmtree(place)
         result.rename(place)
@@ -263,73 +257,6 @@ def _draft(place: Path) -> Path:
         return Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-
-
-def _measure(
-    plan: Plan, run: Run, draft: Path, told: Callable[[str], None]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None, list[str]]:
-    """Generate and capture; return what the generator, the taps and the forwarder counted."""
-    generating, others = _cpus()
-    with ExitStack() as stack:
-        testbed = stack.enter_context(Testbed(run.traffic.largest_frame))
-        device = stack.enter_context(
-            Device(testbed, run.dut, draft, others, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
-        )
-        capture = stack.enter_context(
-            Agent(
-                *("capture", "--tap", f"ingress={TAP_IN}", "--tap", f"egress={TAP_OUT}"),
-                *("--out", str(draft), "--snap", str(plan.snap_bytes), "--zstd"),
-                prefix=testbed.timestamper.prefix,
-            )
-        )
-        capture.ready()
-        told("measuring")
-        before = clocks()
-        generator = stack.enter_context(
-            Agent(
-                "generate",
-                *_load(run, generating),
-                prefix=testbed.loadgen.prefix,
-            )
-        )
-        generator.ready()
-        # The device and the taps are looked at while the generator runs: who dies is told at once.
-        until_s = time.monotonic() + run.traffic.duration_s * _GRACE + 10
-        while generator.poll() and time.monotonic() < until_s:
-            device.check()
-            if not capture.poll():
-                capture.result(1)
-                raise RunError("the capture ended before the run did")
-            told(f"measuring, {capture.packets:,} packets")
-            time.sleep(_LOOK_S)
-        sent = generator.result(5)
-        device.check()
-        time.sleep(_SETTLE_S)
-        stepped = clock_doubts(before, clocks())
-        taps = capture.stop()
-        return sent, taps, device.stop(), stepped
-
-
-def _cpus() -> tuple[int, list[int]]:
-    """Choose a CPU for the generator, and those for the device: all others, if there are any."""
-    cpus = sorted(os.sched_getaffinity(0))
-    generating = cpus[-2] if len(cpus) > 1 else cpus[0]
-    return generating, [cpu for cpu in cpus if cpu != generating] or cpus
-
-
-def _load(run: Run, cpu: int) -> list[str]:
-    traffic = run.traffic
-    arguments = ["--port", SEND, "--dst-mac", destination_mac(run.dut)]
-    arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", traffic.pattern]
-    rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
-    arguments += ["--rate", str(rate)] if rate is not None else []
-    arguments += ["--src-ip", SOURCE_IP[traffic.ip], "--dst-ip", DESTINATION_IP[traffic.ip]]
-    arguments += ["--flows", str(traffic.flows), "--dscp", str(traffic.dscp)]
-    # Repetitions are not the same again: each has a seed of its own, which the result tells.
-    arguments += ["--seed", str(traffic.seed + run.repetition)]
-    arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
-    arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
-    return [*arguments, "--cpu", str(cpu)]
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -24,6 +24,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // The verb is the first argument, since there are no options before it.
+    if let Some(verb) = std::env::args().nth(1) {
+        tailtrim_linux::host::name_threads(&format!("tt-{verb}"));
+    }
     match args.verb {
         Verb::Analyze(request) => analyze::run(&request).into(),
         Verb::Audit(request) => audit::run(&request).into(),

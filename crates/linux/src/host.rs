@@ -69,6 +69,13 @@ pub struct PlacementError {
     source: io::Error,
 }
 
+/// Names the calling thread, and those that it starts without names of their own, for `top` and for traces: of
+/// several parts of the meter at work, who took the CPU? The kernel keeps 15 bytes.
+pub fn name_threads(name: &str) {
+    // Without /proc nobody asks for names either.
+    let _ = std::fs::write("/proc/thread-self/comm", name);
+}
+
 /// Has the kernel end this process when its parent dies, so that a killed experiment leaves nothing.
 pub fn end_with_parent() {
     // It works on every Linux; without it the parent's end of standard input tells as well.

@@ -279,6 +279,11 @@ class Plan(_Strict):
         default=96, ge=64, le=9_018, description="Bytes of each frame that are captured."
     )
     keep_captures: bool = Field(default=False, description="Keep the captures of each run.")
+    trace: bool = Field(
+        default=False,
+        description="Record what takes the device's CPU, and name the causes of late packets. Needs"
+        " root.",
+    )
     floor: bool = Field(
         default=True, description="Run all traffic with the wire, too: the floor of this testbed."
     )

@@ -140,6 +140,21 @@ def _alone(dut: Dut, folder: Path) -> list[str]:
             return shlex.split(text)
 
 
+def serving(dut: Dut, generating: int, cpus: Sequence[int]) -> list[int]:
+    """Return the CPUs on which packets pass the device.
+
+    A pair of virtual interfaces hands frames on in the sender's context, so that what is all kernel
+    serves them on the generator's CPU.
+    """
+    match dut.preset:
+        case "wire" | "bridge" | "router" | "nftables" | "xdp":
+            return [generating]
+        case "forward" | "testpmd":
+            return [cpus[-1]]
+        case _:
+            return list(cpus)
+
+
 def destination_mac(dut: Dut) -> str:
     """Return where frames have to be sent: to a router itself, through all others to the sink."""
     return MACS[DUT_IN if dut.preset in {"router", "nftables"} else SINK]
