@@ -10,6 +10,9 @@
         capture.json     what the taps saw and dropped
         device.json      what the reference forwarder counted
         dut.log          what any other device printed
+        disturbed.csv    when the reference forwarder disturbed itself
+        events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
+        explanation.json    and what that says of the late packets
         outcome.json     why the run is not to be trusted, if it is not
         ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures
 
@@ -235,7 +238,7 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
             if value is not None:
                 _write_json(result / f"{name}.json", value)
         kept = [*captures] if plan.keep_captures else []
-        beside = ("dut.log", "truth.bin", EVENTS, INTERRUPTS)
+        beside = ("dut.log", "truth.bin", "disturbed.csv", EVENTS, INTERRUPTS)
         for path in (*(draft / name for name in beside), *kept):
             if path.exists():
                 shutil.move(path, result / path.name)

@@ -11,10 +11,11 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use tailtrim_linux::disturb::Disturber;
 use tailtrim_linux::forward::{ForwardError, Forwarded, Forwarding, forward, forward_both};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
-use tailtrim_model::traffic::Delay;
+use tailtrim_model::traffic::{Delay, Disturbance};
 
 /// Memory for frames that wait for this process: 8,192 of them at the usual MTU, 1,024 large ones.
 const BUFFER_BYTES: usize = 16 << 20;
@@ -29,7 +30,8 @@ const LONGEST: usize = 9_022;
     tailtrim-agent forward --from eth1 --to eth2\n  \
     tailtrim-agent forward --from eth1 --to eth2 --mode wait --batch 1\n  \
     tailtrim-agent forward --from xdp:eth1 --to xdp:eth2 --both-ways\n  \
-    tailtrim-agent forward --from eth1 --to eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin")]
+    tailtrim-agent forward --from eth1 --to eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin\n  \
+    tailtrim-agent forward --from eth1 --to eth2 --disturb munmap:20ms --disturb-log disturbed.csv")]
 pub(crate) struct Forward {
     /// Where frames come in: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
     #[arg(long, value_name = "PORT")]
@@ -58,12 +60,18 @@ pub(crate) struct Forward {
     /// Keep each packet: constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD
     #[arg(long, value_name = "MODEL")]
     pub(crate) delay: Option<Delay>,
-    /// Seed of the delay
-    #[arg(long, default_value = "1", requires = "delay")]
+    /// Seed of the delay and of the times of disturbances
+    #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
     /// Write sequence number and delay in ns of each probe (little-endian i64)
     #[arg(long, value_name = "FILE", requires = "delay")]
     pub(crate) delay_log: Option<PathBuf>,
+    /// Disturb itself, at random times: munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY
+    #[arg(long, value_name = "WHAT", conflicts_with = "both_ways")]
+    pub(crate) disturb: Option<Disturbance>,
+    /// Write when it did: a line for each time, from,to in ns of CLOCK_REALTIME
+    #[arg(long, value_name = "FILE", requires = "disturb")]
+    pub(crate) disturb_log: Option<PathBuf>,
     /// CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
@@ -92,6 +100,9 @@ struct Report<'a> {
     back: Option<&'a Forwarded>,
     delay: Option<String>,
     seed: u64,
+    /// How often it disturbed itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disturbed: Option<usize>,
     ports: [Capabilities; 2],
     host: &'a Placement,
 }
@@ -116,6 +127,14 @@ pub(crate) fn run(request: &Forward) -> Exit {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
     };
+    let seen = Arc::new(AtomicU64::new(0));
+    // Before this thread is placed: what is started by one that is pinned takes the same CPU.
+    let progress = Progress::start(Arc::clone(&seen));
+    let disturber = request.disturb.map(|what| Disturber::start(what, request.seed, request.cpu));
+    let disturber = match disturber.transpose() {
+        Ok(disturber) => disturber,
+        Err(error) => return failed(&format!("--disturb: {error}"), Exit::Impossible),
+    };
     let host = match Placement::take(request.cpu, request.fifo) {
         Ok(host) => host,
         Err(error) => return failed(&error.to_string(), Exit::Usage),
@@ -127,10 +146,9 @@ pub(crate) fn run(request: &Forward) -> Exit {
         source_mac: request.rewrite_src_mac,
         destination_mac: request.rewrite_dst_mac,
         delay: request.delay.map(|delay| (delay, request.seed)),
+        pause: disturber.as_ref().map(Disturber::pause),
     };
-    let seen = Arc::new(AtomicU64::new(0));
     events::ready();
-    let progress = Progress::start(Arc::clone(&seen));
     let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
     let (from, to) = (from.as_mut(), to.as_mut());
     let forwarded = if request.both_ways {
@@ -139,6 +157,10 @@ pub(crate) fn run(request: &Forward) -> Exit {
         forward(from, to, &how, log, &stopped, &seen).map(|there| (there, None))
     };
     drop(progress);
+    let disturbed = match disturber.map(|disturber| finish(disturber, request)).transpose() {
+        Ok(disturbed) => disturbed,
+        Err(message) => return failed(&message, Exit::Disturbed),
+    };
     match forwarded {
         Ok((forwarded, back)) => {
             let report = Report {
@@ -146,6 +168,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
                 back: back.as_ref(),
                 delay: request.delay.map(|delay| delay.to_string()),
                 seed: request.seed,
+                disturbed,
                 ports: [from.capabilities(), to.capabilities()],
                 host: &host,
             };
@@ -154,6 +177,17 @@ pub(crate) fn run(request: &Forward) -> Exit {
         Err(ForwardError::Port(error)) => failed(&error.to_string(), exit_of(&error)),
         Err(error) => failed(&error.to_string(), Exit::Disturbed),
     }
+}
+
+/// Writes when it disturbed itself, and returns how often.
+fn finish(disturber: Disturber, request: &Forward) -> Result<usize, String> {
+    let times = disturber.finish().map_err(|error| format!("--disturb: {error}"))?;
+    if let Some(path) = &request.disturb_log {
+        let lines: String = times.iter().map(|(from, to)| format!("{from},{to}\n")).collect();
+        std::fs::write(path, lines)
+            .map_err(|error| format!("{}: cannot be written: {error}", path.display()))?;
+    }
+    Ok(times.len())
 }
 
 type Ports = (Box<dyn Port>, Box<dyn Port>);

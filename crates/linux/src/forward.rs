@@ -1,5 +1,6 @@
 //! The reference forwarder, and with a delay model the device of known truth.
 
+use crate::disturb::Pause;
 use crate::port::{Capabilities, Counters, Port, PortError, wait_either};
 use crate::sys::clock;
 use serde::Serialize;
@@ -32,6 +33,8 @@ pub struct Forwarding {
     pub destination_mac: Option<[u8; 6]>,
     /// How long to keep each packet, and the seed of it.
     pub delay: Option<(Delay, u64)>,
+    /// When to sleep although there may be frames.
+    pub pause: Option<Pause>,
 }
 
 /// What became of the frames.
@@ -82,6 +85,9 @@ pub fn forward(
     let mut idle = Idle::default();
     loop {
         let ending = stopped.load(Ordering::Acquire);
+        if let Some(pause) = &how.pause {
+            pause.take();
+        }
         if way.pass(from, to, how, &mut log)? > 0 {
             seen.store(way.forwarded.received, Ordering::Relaxed);
             continue;

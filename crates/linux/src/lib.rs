@@ -2,6 +2,7 @@
 
 pub mod capture;
 pub mod clock;
+pub mod disturb;
 pub mod forward;
 pub mod generate;
 pub mod host;

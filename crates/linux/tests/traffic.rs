@@ -124,6 +124,7 @@ fn the_forwarder_passes_everything_on_with_new_addresses() {
         source_mac: Some([6; 6]),
         destination_mac: Some([7; 6]),
         delay: None,
+        pause: None,
     };
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let forwarded = forward(&mut from, &mut to, &how, None, &stopped, &seen).unwrap();
@@ -140,7 +141,15 @@ fn the_forwarder_passes_everything_on_with_new_addresses() {
 }
 
 fn plain(wait: bool) -> Forwarding {
-    Forwarding { wait, batch: 32, work_ns: 0, source_mac: None, destination_mac: None, delay: None }
+    Forwarding {
+        wait,
+        batch: 32,
+        work_ns: 0,
+        source_mac: None,
+        destination_mac: None,
+        delay: None,
+        pause: None,
+    }
 }
 
 #[test]
@@ -252,6 +261,7 @@ fn a_known_delay_is_kept_and_logged() {
         source_mac: None,
         destination_mac: None,
         delay: Some((delay, seed)),
+        pause: None,
     };
     let mut log = Vec::new();
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));

@@ -20,6 +20,7 @@ fn event(kind: Kind, name: &str, start_ns: i64, long_ns: i64) -> Event {
         name: name.to_owned(),
         detail: None,
         sender: (name == "call_function").then_some(sender),
+        left: None,
     }
 }
 

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
 
 use std::collections::HashMap;
-use tailtrim_model::trace::Kind;
 use tailtrim_model::trace::axis::{Axis, Reading};
 use tailtrim_model::trace::format::Format;
 use tailtrim_model::trace::page::{Layout, Missed, Page};
@@ -10,6 +9,7 @@ use tailtrim_model::trace::pairing::{Context, Pairing};
 use tailtrim_model::trace::record::{Decoder, Record, What};
 use tailtrim_model::trace::senders::Senders;
 use tailtrim_model::trace::symbols::Symbols;
+use tailtrim_model::trace::{Kind, Left};
 
 const FORMATS: &str = include_str!("trace/formats.txt");
 const HEADER_PAGE: &str = include_str!("trace/header_page.txt");
@@ -64,7 +64,7 @@ fn records_say_what_the_kernel_prints() {
     for (page, printed) in [MISSED, SWITCHES] {
         for (record, line) in records(page).iter().zip(printed.lines()) {
             match &record.what {
-                What::Switch { previous, next } => {
+                What::Switch { previous, left, next } => {
                     assert!(
                         line.contains(&format!(
                             "prev_comm={} prev_pid={} ",
@@ -72,6 +72,14 @@ fn records_say_what_the_kernel_prints() {
                         )),
                         "{line}"
                     );
+                    let state = line.split_once("prev_state=").unwrap().1;
+                    let letter = match left {
+                        Left::Runnable => "R",
+                        Left::Sleeping => "SDIP",
+                        Left::Stopped => "Tt",
+                        Left::Ended => "XZ",
+                    };
+                    assert!(letter.contains(&state[..1]), "{line}");
                     assert!(
                         line.contains(&format!("next_comm={} next_pid={} ", next.1, next.0)),
                         "{line}"

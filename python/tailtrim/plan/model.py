@@ -20,7 +20,7 @@ from pydantic import (
 #: Devices under test that are ready to use, and the options that each has.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "wire": (),
-    "forward": ("mode", "batch", "work_ns", "delay"),
+    "forward": ("mode", "batch", "work_ns", "delay", "disturb"),
     "testpmd": ("driver", "forward_mode"),
     "bridge": (),
     "router": (),
@@ -86,6 +86,12 @@ class Dut(_Strict):
     delay: str | None = Field(
         default=None, description="forward: a known delay, such as bimodal:20us,100us,0.01."
     )
+    disturb: str | None = Field(
+        default=None,
+        description="forward: what it does to itself at random times, such as munmap:20ms,"
+        " mprotect:20ms, membarrier:20ms or pause:2ms,100ms (for 2 ms); the run's disturbed.csv"
+        " says when.",
+    )
     driver: Literal["af_packet", "af_xdp"] = Field(
         default="af_packet", description="testpmd: how it gets at its ports; af_xdp needs root."
     )
@@ -114,6 +120,17 @@ class Dut(_Strict):
             raise ValueError(
                 "expected constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD,"
                 " each T such as 20us"
+            )
+        return value
+
+    @field_validator("disturb")
+    @classmethod
+    def _known_disturbance(cls, value: str | None) -> str | None:
+        known = rf"(munmap|mprotect|membarrier):{_TIME}|pause:{_TIME},{_TIME}"
+        if value is not None and not re.fullmatch(known, value):
+            raise ValueError(
+                "expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY, each"
+                " time such as 20ms"
             )
         return value
 
@@ -152,7 +169,8 @@ class Dut(_Strict):
     @property
     def label(self) -> str:
         """A short name for tables."""
-        return self.preset if self.delay is None else f"{self.preset} ({self.delay})"
+        known = ", ".join(filter(None, (self.delay, self.disturb)))
+        return f"{self.preset} ({known})" if known else self.preset
 
 
 class Traffic(_Strict):
@@ -321,7 +339,7 @@ class Run(_Strict):
     @property
     def label(self) -> str:
         """A name for tables: the device and the loop variables."""
-        told = {self.dut.preset, self.dut.delay}
+        told = {self.dut.preset, self.dut.delay, self.dut.disturb}
         values = ", ".join(
             f"{name}={value}" for name, value in self.loop.items() if value not in told
         )

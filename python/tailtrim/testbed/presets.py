@@ -121,14 +121,14 @@ class Device:
 
 def _command(dut: Dut, folder: Path, cpus: Sequence[int]) -> list[str]:
     """Return how to start a device that is a program."""
-    if dut.preset == "testpmd":
-        return testpmd.command(dut, cpus[-1])
     allowed = ("taskset", "--cpu-list", ",".join(map(str, cpus)))
-    return [*allowed, *_alone(dut, folder)]
+    return [*allowed, *_alone(dut, folder, cpus[-1])]
 
 
-def _alone(dut: Dut, folder: Path) -> list[str]:
+def _alone(dut: Dut, folder: Path, cpu: int) -> list[str]:
     match dut.preset:
+        case "testpmd":
+            return testpmd.command(dut, cpu)
         case "ovs":
             return openvswitch.command(folder)
         case "suricata":
@@ -165,4 +165,6 @@ def _forward(dut: Dut, folder: Path, cpu: int) -> list[str]:
     arguments += ["--work", str(dut.work_ns)]
     if dut.delay is not None:
         arguments += ["--delay", dut.delay, "--delay-log", str(folder / "truth.bin")]
+    if dut.disturb is not None:
+        arguments += ["--disturb", dut.disturb, "--disturb-log", str(folder / "disturbed.csv")]
     return [*arguments, "--cpu", str(cpu)]

@@ -49,6 +49,14 @@ impl Mapping {
         }
     }
 
+    /// Changes what this process may do with it, for as long as nothing else refers to it.
+    pub(super) fn allow(&self, protection: i32) -> io::Result<()> {
+        // SAFETY: the mapping was made with this length; who reads or writes it then does so by `self`'s owner,
+        // in the same module.
+        let result = unsafe { libc::mprotect(self.start.as_ptr().cast(), self.bytes, protection) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// How many bytes it has.
     pub(super) fn len(&self) -> usize {
         self.bytes

@@ -13,5 +13,6 @@ pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod terminal;
+pub(crate) mod translation;
 pub(crate) mod tsc;
 pub(crate) mod xdp;

@@ -164,7 +164,7 @@ fn comms(measured: &[(u32, Buffer)], sent: &[Record]) -> HashMap<u32, String> {
     let mut pids: HashSet<u32> = sent.iter().map(|record| record.pid).collect();
     for record in measured.iter().flat_map(|(_, buffer)| buffer.records()) {
         pids.insert(record.pid);
-        if let What::Switch { previous, next } = &record.what {
+        if let What::Switch { previous, next, .. } = &record.what {
             for (pid, comm) in [previous, next] {
                 comms.insert(*pid, comm.clone());
             }

@@ -16,6 +16,7 @@
 //! host any window has one by chance. Hence the replay, and in the verdict the same computation with the
 //! trace shifted in time. Between stamps and results all is integers.
 
+mod absence;
 pub mod periodic;
 pub mod queue;
 pub mod replay;

@@ -52,6 +52,7 @@ mod tests {
             name: name.to_owned(),
             detail: None,
             sender: None,
+            left: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a cause is, told by its name and its rhythm, and which checks of the audit concern it.
 
+use super::absence;
 use crate::trace::{Event, Kind};
 use serde::Serialize;
 
@@ -172,6 +173,21 @@ const STOLEN: Signature = signature(
     "nothing in this system ran: the hypervisor, the firmware (SMI) or a slow memory access",
     &["VM-001", "FW-001", "FW-003"],
 );
+const STOPPED: Signature = signature(
+    "device stopped",
+    "a signal or a debugger stopped the device's thread (SIGSTOP, ptrace)",
+    &[],
+);
+const ASLEEP: Signature = signature(
+    "device asleep",
+    "the device's thread gave the CPU up by itself: it waits for packets, or paused",
+    &["PWR-003", "PWR-004", "NET-018"],
+);
+const THROTTLED: Signature = signature(
+    "device throttled",
+    "the device's thread could have run and did not: its control group had used its CPU quota up",
+    &["SVC-005"],
+);
 const IDLE_EXIT: Signature = signature(
     "idle exit",
     "the CPU slept when the packet came: it had to leave a C-state",
@@ -198,6 +214,12 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<Signature> {
     let ticks = TICKS_HZ.iter().any(|hz| every(gap_ns, S / hz));
     let text = format!("{} {}", first.name, first.detail.as_deref().unwrap_or(""));
     let text = text.to_lowercase();
+    match first.detail.as_deref() {
+        Some(absence::STOPPED) => return Some(STOPPED),
+        Some(absence::ASLEEP) => return Some(ASLEEP),
+        Some(absence::THROTTLED) => return Some(THROTTLED),
+        _ => {}
+    }
     if (40_000_000..60_000_000).contains(&length_ns) && first.kind == Kind::Thread {
         return Some(THROTTLING);
     }
@@ -249,6 +271,7 @@ mod tests {
                 name: name.to_owned(),
                 detail: None,
                 sender: None,
+                left: None,
             })
             .collect()
     }
@@ -298,6 +321,9 @@ mod tests {
             STOLEN,
             IDLE_EXIT,
             START_UP,
+            STOPPED,
+            ASLEEP,
+            THROTTLED,
         ];
         let all = BY_WORD.iter().map(|(_, signature)| signature).chain(&by_rhythm);
         for id in all.flat_map(|signature| signature.checks) {

@@ -69,7 +69,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn event(kind: Kind, start_ns: i64, end_ns: i64) -> Event {
-        Event { cpu: 1, start_ns, end_ns, kind, name: String::new(), detail: None, sender: None }
+        Event {
+            cpu: 1,
+            start_ns,
+            end_ns,
+            kind,
+            name: String::new(),
+            detail: None,
+            sender: None,
+            left: None,
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The causes of each late packet, and the tail without each cause.
 
+use super::absence;
 use super::queue::{Passage, Service, passages};
 use super::replay::{Taken, replay, taken};
 use super::serving;
@@ -118,12 +119,10 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     let (service, passages) = passages(samples);
     let egress_ns = samples.iter().map(|(_, egress_ns)| *egress_ns);
     let serving = serving::serving(trace.events, trace.cpu, egress_ns, trace.error_ns);
-    let events: Vec<Event> = trace
-        .events
-        .iter()
-        .filter(|event| !serving.as_ref().is_some_and(|thread| serving::is(event, thread)))
-        .cloned()
-        .collect();
+    let events = match &serving {
+        Some(thread) => absence::others(trace.events, trace.cpu, thread),
+        None => trace.events.to_vec(),
+    };
     let trace = Trace { events: &events, ..trace };
     let slices = timeline(trace.events, trace.cpu);
     let mut keys: BTreeMap<Key, usize> = BTreeMap::new();

@@ -208,7 +208,16 @@ mod tests {
     const OWN: Own<'_> = Own { comm: "own", polls: true };
 
     fn event(kind: Kind, name: &str, start_ns: i64, end_ns: i64) -> Event {
-        Event { cpu: 1, start_ns, end_ns, kind, name: name.into(), detail: None, sender: None }
+        Event {
+            cpu: 1,
+            start_ns,
+            end_ns,
+            kind,
+            name: name.into(),
+            detail: None,
+            sender: None,
+            left: None,
+        }
     }
 
     fn gap(start_ns: i64, end_ns: i64) -> Gap {

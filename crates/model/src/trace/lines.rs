@@ -129,6 +129,7 @@ mod tests {
             name: "call_function_single".into(),
             detail: Some("flush_tlb_func".into()),
             sender: Some(Sender { pid: 812, comm: "a\"b".into(), function: None }),
+            left: None,
         };
         let mut text = Vec::new();
         append(&mut text, &header()).unwrap();

@@ -41,6 +41,36 @@ pub struct Event {
     /// Who sent the interrupt, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
+    /// How a thread gave the CPU up, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Left>,
+}
+
+/// In which state a thread gave the CPU up (`prev_state` of `sched_switch`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Left {
+    /// It would have gone on: another one was preferred, or its group had used its quota up.
+    Runnable,
+    /// It waits for something.
+    Sleeping,
+    /// By a signal or a debugger.
+    Stopped,
+    /// For good.
+    Ended,
+}
+
+impl Left {
+    /// Reads the kernel's bits, which `sched_switch` has had since 4.14 (`include/trace/events/sched.h`).
+    #[must_use]
+    pub fn of(prev_state: i64) -> Self {
+        match prev_state & 0xff {
+            0 => Self::Runnable,
+            bits if bits & 0x0c != 0 => Self::Stopped,
+            bits if bits & 0x30 != 0 => Self::Ended,
+            _ => Self::Sleeping,
+        }
+    }
 }
 
 /// Who sent an interrupt from another CPU.

@@ -5,7 +5,7 @@ use super::page::Missed;
 use super::record::{Record, What};
 use super::senders::{Senders, Sent};
 use super::symbols::Symbols;
-use super::{Event, Kind, Sender};
+use super::{Event, Kind, Left, Sender};
 use std::collections::{BTreeMap, HashMap};
 
 /// A sending that lies further back is not the one of an interrupt. A virtual CPU that does not run takes its
@@ -96,7 +96,7 @@ impl<'a> Pairing<'a> {
         match what {
             What::Enter { kind, name, line } => self.enter(*stamp, *kind, name, *line),
             What::Leave { kind, name, line } => self.leave(*stamp, *kind, name.as_deref(), *line),
-            What::Switch { previous, next } => self.switch(*stamp, previous, next),
+            What::Switch { previous, left, next } => self.switch(*stamp, previous, *left, next),
             What::Nmi { handler, duration_ns } => {
                 let end_ns = self.context.axis.ns(*stamp);
                 let start_ns = end_ns.saturating_sub((*duration_ns).max(0));
@@ -134,7 +134,7 @@ impl<'a> Pairing<'a> {
         // What was open may have ended and begun again.
         self.paired.unpaired += self.open.len() as u64;
         self.open.clear();
-        self.end_thread(from);
+        self.end_thread(from, None);
         self.occupant = Occupant::Unknown(next);
         self.last = next;
         let detail = match missed {
@@ -153,7 +153,7 @@ impl<'a> Pairing<'a> {
             self.paired.unpaired += 1;
             self.close(open, disarmed);
         }
-        self.end_thread(disarmed);
+        self.end_thread(disarmed, None);
         self.paired.events.sort_by_key(|event| (event.start_ns, event.end_ns));
         self.paired
     }
@@ -207,7 +207,7 @@ impl<'a> Pairing<'a> {
         open.functions.push(function);
     }
 
-    fn switch(&mut self, stamp: u64, previous: &(u32, String), next: &(u32, String)) {
+    fn switch(&mut self, stamp: u64, previous: &(u32, String), left: Left, next: &(u32, String)) {
         match &mut self.occupant {
             Occupant::Unknown(since) => {
                 let since = *since;
@@ -217,7 +217,7 @@ impl<'a> Pairing<'a> {
             Occupant::Thread { comm, .. } => comm.clone_from(&previous.1),
             Occupant::Idle => {}
         }
-        self.end_thread(stamp);
+        self.end_thread(stamp, Some(left));
         self.occupant = self.thread(next.0, Some(&next.1), stamp);
     }
 
@@ -230,12 +230,15 @@ impl<'a> Pairing<'a> {
         Occupant::Thread { pid, comm, start, work: Vec::new() }
     }
 
-    fn end_thread(&mut self, stamp: u64) {
+    fn end_thread(&mut self, stamp: u64, left: Option<Left>) {
         let occupant = std::mem::replace(&mut self.occupant, Occupant::Idle);
         if let Occupant::Thread { pid, comm, start, work } = occupant {
             let detail = self.names(&work).unwrap_or_else(|| format!("pid {pid}"));
             let axis = self.context.axis;
             self.push(Kind::Thread, comm, axis.ns(start), axis.ns(stamp), Some(detail), None);
+            if let Some(event) = self.paired.events.last_mut() {
+                event.left = left;
+            }
         }
     }
 
@@ -281,6 +284,7 @@ impl<'a> Pairing<'a> {
             name,
             detail,
             sender,
+            left: None,
         });
     }
 }

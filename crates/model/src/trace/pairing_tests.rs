@@ -25,7 +25,11 @@ fn leave(name: &str, kind: Kind) -> What {
 }
 
 fn switch(previous: (u32, &str), next: (u32, &str)) -> What {
-    What::Switch { previous: (previous.0, previous.1.into()), next: (next.0, next.1.into()) }
+    What::Switch {
+        previous: (previous.0, previous.1.into()),
+        left: Left::Runnable,
+        next: (next.0, next.1.into()),
+    }
 }
 
 enum Step {

@@ -1,7 +1,7 @@
 //! Records of the ring buffer as what they say.
 
-use super::Kind;
 use super::format::{Field, Format};
+use super::{Kind, Left};
 use std::collections::HashMap;
 
 /// What one record says.
@@ -40,6 +40,8 @@ pub enum What {
     Switch {
         /// Who had it.
         previous: (u32, String),
+        /// How that one gave it up.
+        left: Left,
         /// Who has it now.
         next: (u32, String),
     },
@@ -113,7 +115,7 @@ enum Shape {
     HandlerEntry { line: Field, name: Field },
     HandlerExit { line: Field },
     Softirq { enters: bool, vector: Field, names: Vec<(i64, String)> },
-    Switch { previous: (Field, Field), next: (Field, Field) },
+    Switch { previous: (Field, Field), left: Field, next: (Field, Field) },
     Nmi { handler: Field, duration: Field },
     Fault { name: String, at: Field },
     Flush { reason: Field, names: Vec<(i64, String)> },
@@ -170,6 +172,7 @@ fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
         },
         "sched_switch" => Shape::Switch {
             previous: (field("prev_pid")?, field("prev_comm")?),
+            left: field("prev_state")?,
             next: (field("next_pid")?, field("next_comm")?),
         },
         "nmi_handler" => Shape::Nmi { handler: field("handler")?, duration: field("delta_ns")? },
@@ -248,9 +251,11 @@ impl Shape {
             Self::Softirq { enters, vector, names } => {
                 boundary(*enters, Kind::Softirq, named(names, vector, record)?)
             }
-            Self::Switch { previous, next } => {
-                What::Switch { previous: thread(previous, record)?, next: thread(next, record)? }
-            }
+            Self::Switch { previous, left, next } => What::Switch {
+                previous: thread(previous, record)?,
+                left: Left::of(left.integer(record)?),
+                next: thread(next, record)?,
+            },
             Self::Nmi { handler, duration } => What::Nmi {
                 handler: address(handler, record)?,
                 duration_ns: duration.integer(record)?,

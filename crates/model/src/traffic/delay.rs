@@ -89,7 +89,7 @@ fn scaled(text: &str, scale: f64) -> Option<u64> {
 }
 
 /// A time such as `10us` in ns.
-fn time_ns(text: &str) -> Option<u64> {
+pub(super) fn time_ns(text: &str) -> Option<u64> {
     let at = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(at);
     let scale = match unit {
@@ -143,7 +143,7 @@ impl Delay {
 }
 
 /// A number in [0, 1) that depends on nothing else (SplitMix64, the 53 upper bits).
-fn uniform(seed: u64, sequence: u64) -> f64 {
+pub(super) fn uniform(seed: u64, sequence: u64) -> f64 {
     let mut state = seed.wrapping_add(sequence.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

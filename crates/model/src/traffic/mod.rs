@@ -2,6 +2,7 @@
 //! delay keeps them.
 
 mod delay;
+mod disturbance;
 mod frame;
 mod probe;
 mod rate;
@@ -9,6 +10,7 @@ mod schedule;
 mod sizes;
 
 pub use delay::{Delay, DelayError, LONGEST_NS};
+pub use disturbance::{Disturbance, DisturbanceError, Disturbing};
 pub use frame::{Addressing, Builder, FrameError, Ip};
 pub use probe::{PROBE_LEN, Probe};
 pub use rate::{Fraction, Rate, RateError};

@@ -1,0 +1,116 @@
+//! A thread that disturbs its own process, and writes down when: the known truth that explanations are checked
+//! against.
+
+use crate::sys::clock;
+use crate::sys::translation::{self, Pages};
+use crate::trace::stay_off;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tailtrim_model::host::Cpus;
+use tailtrim_model::traffic::{Disturbance, Disturbing};
+
+/// The name of the thread.
+const THREAD: &str = "tt-disturb";
+/// Memory that comes and goes: as many pages as a flush of single translations takes (`tlb_single_page_flush_ceiling`
+/// is 33).
+const PAGES: usize = 16;
+
+/// Disturbs until it is told to finish.
+#[derive(Debug)]
+pub struct Disturber {
+    stopped: Arc<AtomicBool>,
+    pause: Pause,
+    thread: JoinHandle<io::Result<Vec<(i64, i64)>>>,
+}
+
+/// Until when a loop is to sleep.
+#[derive(Debug, Clone, Default)]
+pub struct Pause(Arc<AtomicI64>);
+
+impl Pause {
+    /// Sleeps, if it is time to.
+    #[inline]
+    pub fn take(&self) {
+        let until_ns = self.0.load(Ordering::Relaxed);
+        if until_ns != 0 {
+            self.0.store(0, Ordering::Relaxed);
+            let left_ns = until_ns - clock::realtime_ns();
+            thread::sleep(Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0)));
+        }
+    }
+}
+
+impl Disturber {
+    /// Begins, on the CPUs of the calling thread but `avoided`, if there are others.
+    ///
+    /// # Errors
+    /// The kernel refuses the thread or what it is to do.
+    pub fn start(disturbance: Disturbance, seed: u64, avoided: Option<usize>) -> io::Result<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let pause = Pause::default();
+        let (ends, pauses) = (Arc::clone(&stopped), pause.clone());
+        let work = move || {
+            if let Some(cpu) = avoided.and_then(|cpu| u32::try_from(cpu).ok()) {
+                // Where there is one CPU, nobody else can disturb it.
+                stay_off(&[cpu].into_iter().collect::<Cpus>())?;
+            }
+            let pages = Pages::new(PAGES)?;
+            if disturbance.kind == Disturbing::Barrier {
+                translation::register_barrier()?;
+            }
+            let mut log = Vec::new();
+            for number in 0.. {
+                thread::sleep(Duration::from_nanos(disturbance.wait_ns(seed, number)));
+                if ends.load(Ordering::Relaxed) {
+                    break;
+                }
+                log.push(once(disturbance.kind, &pages, &pauses)?);
+            }
+            Ok(log)
+        };
+        let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(work)?;
+        Ok(Self { stopped, pause, thread })
+    }
+
+    /// What the loop that is to be paused looks at.
+    #[must_use]
+    pub fn pause(&self) -> Pause {
+        self.pause.clone()
+    }
+
+    /// Ends, and returns from when to when it disturbed, `CLOCK_REALTIME` in ns.
+    ///
+    /// # Errors
+    /// The kernel refused what it did.
+    pub fn finish(self) -> io::Result<Vec<(i64, i64)>> {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
+    }
+}
+
+/// Returns from when to when.
+fn once(kind: Disturbing, pages: &Pages, pause: &Pause) -> io::Result<(i64, i64)> {
+    let start_ns = clock::realtime_ns();
+    match kind {
+        Disturbing::Unmap => {
+            let given_back = Pages::new(PAGES)?;
+            let start_ns = clock::realtime_ns();
+            drop(given_back);
+            return Ok((start_ns, clock::realtime_ns()));
+        }
+        Disturbing::Protect => pages.protect()?,
+        Disturbing::Barrier => translation::barrier()?,
+        Disturbing::Pause { ns } => {
+            let until_ns = start_ns.saturating_add_unsigned(ns);
+            pause.0.store(until_ns, Ordering::Relaxed);
+            return Ok((start_ns, until_ns));
+        }
+    }
+    let end_ns = clock::realtime_ns();
+    // Writable again, for the next time; nobody has to forget a translation for that.
+    pages.release()?;
+    Ok((start_ns, end_ns))
+}

@@ -1,0 +1,45 @@
+//! Memory whose translations have to go from every CPU that runs this process, and barriers on those.
+
+use super::mapping::Mapping;
+use std::io;
+
+/// Pages of 4 KiB that are there and writable.
+#[derive(Debug)]
+pub(crate) struct Pages(Mapping);
+
+impl Pages {
+    /// New ones. Dropping them gives them back.
+    pub(crate) fn new(count: usize) -> io::Result<Self> {
+        Ok(Self(Mapping::anonymous(count * 4096)?))
+    }
+
+    /// Takes the right to write away.
+    pub(crate) fn protect(&self) -> io::Result<()> {
+        self.0.allow(libc::PROT_READ)
+    }
+
+    /// Gives it back, and writes, so that the right is in use again.
+    pub(crate) fn release(&self) -> io::Result<()> {
+        self.0.allow(libc::PROT_READ | libc::PROT_WRITE)?;
+        for page in (0..self.0.len()).step_by(4096) {
+            self.0.word(page).store(1, std::sync::atomic::Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Announces that this process will ask for barriers.
+pub(crate) fn register_barrier() -> io::Result<()> {
+    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// Has every CPU that runs this process pass a memory barrier.
+pub(crate) fn barrier() -> io::Result<()> {
+    membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
+}
+
+fn membarrier(command: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call takes numbers only: command, flags, and a CPU that these commands ignore.
+    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
