@@ -99,6 +99,11 @@ class Agent:
                 stream.close()
         self._stack.close()
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def ready(self) -> None:
         """Wait until the next packet would be handled.
 

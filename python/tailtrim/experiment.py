@@ -39,7 +39,7 @@ from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
-from tailtrim.measurement import EVENTS, INTERRUPTS, measure
+from tailtrim.measurement import DISTURBED, EVENTS, INTERRUPTS, measure
 from tailtrim.rundir import RunDirectory
 from tailtrim.testbed.unprivileged import unprivileged
 from tailtrim.validity import load_doubts, tap_doubts
@@ -238,7 +238,7 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
             if value is not None:
                 _write_json(result / f"{name}.json", value)
         kept = [*captures] if plan.keep_captures else []
-        beside = ("dut.log", "truth.bin", "disturbed.csv", EVENTS, INTERRUPTS)
+        beside = ("dut.log", "truth.bin", DISTURBED, EVENTS, INTERRUPTS)
         for path in (*(draft / name for name in beside), *kept):
             if path.exists():
                 shutil.move(path, result / path.name)

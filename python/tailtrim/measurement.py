@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.agent import Agent
@@ -18,12 +19,13 @@ from tailtrim.validity import clock_doubts, clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tailtrim.plan import Plan, Run
 
 #: What the trace leaves in the run's folder.
 EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
+#: When the device was disturbed on purpose.
+DISTURBED = "disturbed.csv"
 
 #: After the last departure the device may hold packets for so long without one leaving.
 _SETTLE_S = 0.3
@@ -91,6 +93,9 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             Agent("generate", *_load(run, generating), prefix=testbed.loadgen.prefix)
         )
         generator.ready()
+        disturbing = _disturbing(run, testbed, device, folder, others[-1])
+        if disturbing is not None:
+            stack.enter_context(disturbing).ready()
         # The device and the taps are looked at while the generator runs: who dies is told at once.
         until_s = time.monotonic() + run.traffic.duration_s * _GRACE + 10
         while generator.poll() and time.monotonic() < until_s:
@@ -101,6 +106,8 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             told(f"measuring, {capture.packets:,} packets")
             time.sleep(_LOOK_S)
         sent = generator.result(5)
+        if disturbing is not None:
+            disturbing.stop()
         device.check()
         time.sleep(_SETTLE_S)
         doubts = clock_doubts(before, clocks())
@@ -116,6 +123,16 @@ def _cpus() -> tuple[int, list[int]]:
     return generating, [cpu for cpu in cpus if cpu != generating] or cpus
 
 
+def _disturbing(run: Run, testbed: Testbed, device: Device, folder: Path, cpu: int) -> Agent | None:
+    """Start what disturbs the device from outside, if anything is to."""
+    what = run.dut.disturb
+    if what is None or run.dut.disturbed_from_within:
+        return None
+    arguments = ["--cpu", str(cpu), "--pid", str(device.pid), "--log", str(folder / DISTURBED)]
+    arguments += ["--port", testbed.storm(cpu)] if what.startswith("softirqs") else []
+    return Agent("disturb", what, *arguments, prefix=testbed.loadgen.prefix)
+
+
 @contextmanager
 def _keeping_to(cpus: list[int]) -> Iterator[None]:
     """Have this process, which looks at the others meanwhile, do so on these CPUs only.
@@ -123,7 +140,7 @@ def _keeping_to(cpus: list[int]) -> Iterator[None]:
     What it starts inherits that, unless it is told its own CPU.
     """
     before = {}
-    for thread in map(int, os.listdir("/proc/self/task")):
+    for thread in [int(task.name) for task in Path("/proc/self/task").iterdir()]:
         with suppress(OSError):
             before[thread] = os.sched_getaffinity(thread)
             os.sched_setaffinity(thread, cpus)

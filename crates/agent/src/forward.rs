@@ -1,5 +1,6 @@
 //! `tailtrim-agent forward`.
 
+use crate::disturb;
 use crate::events::{self, Progress, exit_of, failed};
 use crate::exit::Exit;
 use crate::generate::parse_mac;
@@ -181,13 +182,11 @@ pub(crate) fn run(request: &Forward) -> Exit {
 
 /// Writes when it disturbed itself, and returns how often.
 fn finish(disturber: Disturber, request: &Forward) -> Result<usize, String> {
-    let times = disturber.finish().map_err(|error| format!("--disturb: {error}"))?;
+    let spans = disturber.finish().map_err(|error| format!("--disturb: {error}"))?;
     if let Some(path) = &request.disturb_log {
-        let lines: String = times.iter().map(|(from, to)| format!("{from},{to}\n")).collect();
-        std::fs::write(path, lines)
-            .map_err(|error| format!("{}: cannot be written: {error}", path.display()))?;
+        disturb::log(path, &spans)?;
     }
-    Ok(times.len())
+    Ok(spans.len())
 }
 
 type Ports = (Box<dyn Port>, Box<dyn Port>);

@@ -7,6 +7,7 @@ mod analyze;
 mod args;
 mod audit;
 mod capture;
+mod disturb;
 mod events;
 mod exit;
 mod forward;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Disturb(request) => disturb::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),

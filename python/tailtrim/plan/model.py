@@ -21,15 +21,15 @@ from pydantic import (
 OPTIONS: dict[str, tuple[str, ...]] = {
     "wire": (),
     "forward": ("mode", "batch", "work_ns", "delay", "disturb"),
-    "testpmd": ("driver", "forward_mode"),
+    "testpmd": ("driver", "forward_mode", "disturb"),
     "bridge": (),
     "router": (),
     "nftables": ("rules", "position"),
-    "ovs": (),
+    "ovs": ("disturb",),
     "xdp": (),
-    "suricata": ("ruleset",),
-    "snort": ("ruleset",),
-    "command": ("command",),
+    "suricata": ("ruleset", "disturb"),
+    "snort": ("ruleset", "disturb"),
+    "command": ("command", "disturb"),
 }
 PRESETS = tuple(OPTIONS)
 #: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
@@ -54,6 +54,12 @@ Number = Annotated[float, BeforeValidator(_number)]
 #: Decimals that have no other reading than the agent's.
 _DECIMAL = r"\d+(\.\d+)?"
 _TIME = rf"{_DECIMAL}(ns|us|ms|s)"
+
+#: Disturbances that take no time of their own, and those that last as long as is asked for; some
+#: only a process can do to itself.
+_MOMENTS = ("munmap", "mprotect", "membarrier", "bpf")
+_LASTING = ("pause", "thread", "fifo", "timers", "softirqs", "quota", "stop")
+_WITHIN = ("munmap", "mprotect", "membarrier", "pause")
 
 
 class _Strict(BaseModel):
@@ -88,9 +94,10 @@ class Dut(_Strict):
     )
     disturb: str | None = Field(
         default=None,
-        description="forward: what it does to itself at random times, such as munmap:20ms,"
-        " mprotect:20ms, membarrier:20ms or pause:2ms,100ms (for 2 ms); the run's disturbed.csv"
-        " says when.",
+        description="programs: what is done to it at random times, which the run's disturbed.csv"
+        " tells: thread, fifo, timers, softirqs, quota or stop, such as stop:2ms,100ms (for 2 ms),"
+        " or bpf:20ms; to forward from within, also munmap:20ms, mprotect:20ms, membarrier:20ms or"
+        " pause:2ms,100ms.",
     )
     driver: Literal["af_packet", "af_xdp"] = Field(
         default="af_packet", description="testpmd: how it gets at its ports; af_xdp needs root."
@@ -126,11 +133,12 @@ class Dut(_Strict):
     @field_validator("disturb")
     @classmethod
     def _known_disturbance(cls, value: str | None) -> str | None:
-        known = rf"(munmap|mprotect|membarrier):{_TIME}|pause:{_TIME},{_TIME}"
+        moments, lasting = "|".join(_MOMENTS), "|".join(_LASTING)
+        known = rf"({moments}):{_TIME}|({lasting}):{_TIME},{_TIME}"
         if value is not None and not re.fullmatch(known, value):
             raise ValueError(
-                "expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY, each"
-                " time such as 20ms"
+                f"expected {', '.join(_MOMENTS)} with :EVERY, or {', '.join(_LASTING)} with"
+                " :TIME,EVERY, each time such as 20ms"
             )
         return value
 
@@ -155,6 +163,8 @@ class Dut(_Strict):
                 raise ValueError(
                     f"{option}: preset {self.preset} has none, it belongs to {presets}"
                 )
+        if self.disturbed_from_within and self.preset != "forward":
+            raise ValueError(f"disturb: only preset forward can do that to itself: {self.disturb}")
         if self.preset == "command" and self.command is None:
             raise ValueError("command: preset command needs one")
         if self.position > self.rules:
@@ -165,6 +175,11 @@ class Dut(_Strict):
     def _own(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         every: dict[str, Any] = handler(self)
         return {key: every[key] for key in ("preset", *OPTIONS[self.preset])}
+
+    @property
+    def disturbed_from_within(self) -> bool:
+        """Whether the device disturbs itself."""
+        return self.disturb is not None and self.disturb.partition(":")[0] in _WITHIN
 
     @property
     def label(self) -> str:

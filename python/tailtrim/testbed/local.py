@@ -12,6 +12,7 @@ SEND, SINK, DUT_IN, DUT_OUT = "l0", "l1", "d0", "d1"
 #: Taps: where frames come in on their way to the device, and on their way back.
 TAP_IN, TAP_OUT = "a0", "b0"
 _TO_DUT, _TO_LOADGEN = "a1", "b1"
+_STORM, _STORMED = "s0", "s1"
 
 #: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
 _OFFLOADS = ("tx", "off", "rx", "off", "sg", "off", "gso", "off", "gro", "off", "tso", "off")
@@ -58,6 +59,27 @@ class Testbed:
     def __exit__(self, *_: object) -> None:
         """Remove everything."""
         self._stack.close()
+
+    def storm(self, cpu: int) -> str:
+        """Lay one more fibre whose packets this CPU receives, and return the port that sends.
+
+        Raises:
+            HostError: this host cannot.
+
+        """
+        macs = ("02:00:00:00:02:01", "02:00:00:00:02:02")
+        link(self.loadgen, _STORM, self.timestamper, _STORMED, macs=macs, mtu=self._mtu)
+        for node, end in ((self.loadgen, _STORM), (self.timestamper, _STORMED)):
+            node.run("ip", "link", "set", end, "up", "arp", "off", "multicast", "off")
+        # Receive packet steering takes a mask in words of 32 bits. /sys shows the interfaces of the
+        # namespace that it was mounted in.
+        words = [
+            f"{(1 << cpu) >> shift & 0xFFFFFFFF:x}" for shift in range(cpu // 32 * 32, -1, -32)
+        ]
+        steer = f"echo {','.join(words)} > /sys/class/net/{_STORMED}/queues/rx-0/rps_cpus"
+        there = f"mount -t sysfs none /sys && {steer}"
+        self.timestamper.run("unshare", "--mount", "sh", "-c", there)
+        return _STORM
 
     def _lay_fibres(self) -> None:
         for node in (self.loadgen, self.timestamper, self.dut):

@@ -72,6 +72,15 @@ class Device:
         """End it."""
         self._stack.close()
 
+    @property
+    def pid(self) -> int:
+        """The process of a device that is a program."""
+        if self.agent is not None:
+            return self.agent.pid
+        if self._program is None:
+            raise RunError(f"the device under test ({self._name}) is no process")
+        return self._program.pid
+
     def check(self) -> None:
         """Make sure that the device runs.
 
@@ -165,6 +174,6 @@ def _forward(dut: Dut, folder: Path, cpu: int) -> list[str]:
     arguments += ["--work", str(dut.work_ns)]
     if dut.delay is not None:
         arguments += ["--delay", dut.delay, "--delay-log", str(folder / "truth.bin")]
-    if dut.disturb is not None:
+    if dut.disturbed_from_within and dut.disturb is not None:
         arguments += ["--disturb", dut.disturb, "--disturb-log", str(folder / "disturbed.csv")]
     return [*arguments, "--cpu", str(cpu)]

@@ -98,6 +98,11 @@ class Program:
             self._process.stdin.close()
 
     @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         """Whether it runs."""
         return self._process.poll() is None

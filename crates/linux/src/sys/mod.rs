@@ -13,6 +13,7 @@ pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod terminal;
+pub(crate) mod timer;
 pub(crate) mod translation;
 pub(crate) mod tsc;
 pub(crate) mod xdp;

@@ -67,9 +67,25 @@ pub(crate) fn leave_session() -> io::Result<()> {
 
 /// Asks a process to end.
 pub(crate) fn terminate(pid: u32) -> io::Result<()> {
-    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    signal(pid, libc::SIGTERM)
+}
+
+/// Stops a process until it is told to go on.
+pub(crate) fn stop(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGSTOP)
+}
+
+/// Has a process go on that was stopped.
+pub(crate) fn go_on(pid: u32) -> io::Result<()> {
+    signal(pid, libc::SIGCONT)
+}
+
+fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
+    // 0 and below are groups of processes.
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0);
+    let pid = pid.ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: the call takes numbers only.
-    checked(unsafe { libc::kill(pid, libc::SIGTERM) })
+    checked(unsafe { libc::kill(pid, signal) })
 }
 
 fn checked(result: libc::c_int) -> io::Result<()> {

@@ -16,7 +16,7 @@ const VECTORS: [&str; 11] = [
 ];
 
 /// The others on measured CPUs.
-const MEASURED: [&str; 12] = [
+const MEASURED: [&str; 13] = [
     "irq/irq_handler_entry",
     "irq/irq_handler_exit",
     "irq/softirq_entry",
@@ -28,6 +28,7 @@ const MEASURED: [&str; 12] = [
     "tlb/tlb_flush",
     "csd/csd_function_entry",
     "csd/csd_function_exit",
+    "timer/hrtimer_expire_entry",
     "workqueue/workqueue_execute_start",
 ];
 

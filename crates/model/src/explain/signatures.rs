@@ -229,7 +229,11 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<Signature> {
     match first.kind {
         Kind::Gap if ticks => return Some(HOST_TICK),
         Kind::Gap => return Some(STOLEN),
-        Kind::Irq if text.contains("local_timer") => {
+        // Since the function is recorded; its rhythm tells on kernels without that event.
+        Kind::Irq if text.contains("tick_") => {
+            return Some(if every(gap_ns, S) { RESIDUAL_TICK } else { TICK });
+        }
+        Kind::Irq if text.contains("local_timer") && first.detail.is_none() => {
             let rhythm = [
                 (ticks, TICK),
                 (every(gap_ns, S), RESIDUAL_TICK),

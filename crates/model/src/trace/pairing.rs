@@ -117,6 +117,12 @@ impl<'a> Pairing<'a> {
                 }
             }
             What::Function { function, request } => self.function(*stamp, *function, *request),
+            What::Timer { function } => {
+                // Others expire in the softirq.
+                if let Some(open) = self.open.last_mut().filter(|open| open.kind == Kind::Irq) {
+                    open.functions.push(*function);
+                }
+            }
             What::Work { function } => {
                 if let Occupant::Thread { work, .. } = &mut self.occupant {
                     work.push(*function);

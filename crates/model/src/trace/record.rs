@@ -73,6 +73,11 @@ pub enum What {
     },
     /// It has ended.
     FunctionEnd,
+    /// A timer has expired, and its function begins.
+    Timer {
+        /// The function's address.
+        function: u64,
+    },
     /// Work of a workqueue begins.
     Work {
         /// The function's address.
@@ -121,6 +126,7 @@ enum Shape {
     Flush { reason: Field, names: Vec<(i64, String)> },
     Function { function: Field, request: Field },
     FunctionEnd,
+    Timer { function: Field },
     Work { function: Field },
     Queued { cpu: Field, request: Field, callsite: Field },
     SentOne { cpu: Field, callsite: Field, callback: Field },
@@ -184,6 +190,7 @@ fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
             Shape::Function { function: field("func")?, request: field("csd")? }
         }
         "csd_function_exit" => Shape::FunctionEnd,
+        "hrtimer_expire_entry" => Shape::Timer { function: field("function")? },
         "workqueue_execute_start" => Shape::Work { function: field("function")? },
         "csd_queue_cpu" => Shape::Queued {
             cpu: field("cpu")?,
@@ -269,6 +276,7 @@ impl Shape {
                 request: address(request, record)?,
             },
             Self::FunctionEnd => What::FunctionEnd,
+            Self::Timer { function } => What::Timer { function: address(function, record)? },
             Self::Work { function } => What::Work { function: address(function, record)? },
             Self::Queued { cpu, request, callsite } => What::Queued {
                 cpu: u32::try_from(cpu.integer(record)?).ok()?,

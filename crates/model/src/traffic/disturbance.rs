@@ -1,4 +1,4 @@
-//! What a device of known truth does to itself, so that an explanation can be checked against it.
+//! What is done to a device of known truth, so that an explanation of its late packets can be checked.
 
 use super::delay::{time_ns, uniform};
 use std::fmt;
@@ -11,29 +11,57 @@ pub struct Disturbance {
     pub kind: Disturbing,
     /// How far apart on average.
     pub every_ns: u64,
+    /// How long each lasts, where that is up to who disturbs; 0 elsewhere.
+    pub for_ns: u64,
 }
 
-/// What a thread of the device's process does.
+/// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disturbing {
-    /// Gives memory back: its translations have to go from every CPU that runs the process.
+    /// From within the process: memory is given back, whose translations have to go from every CPU that runs it.
     Unmap,
-    /// Takes the right to write to memory away: the same.
+    /// From within: the right to write to memory is taken away, which is the same.
     Protect,
-    /// Asks all CPUs that run the process for a memory barrier.
+    /// From within: all CPUs that run the process have to pass a memory barrier.
     Barrier,
-    /// Has the device sleep for so long.
-    Pause {
-        /// For how long.
-        ns: u64,
-    },
+    /// The process itself sleeps.
+    Pause,
+    /// From outside: a thread of the same priority wants the CPU.
+    Thread,
+    /// A thread of real-time priority takes it.
+    Fifo,
+    /// Timers expire on the CPU, one every 20 µs.
+    Timers,
+    /// Packets that are none of the device's are received on the CPU.
+    Softirqs,
+    /// The control group of the process gets next to no CPU time.
+    Quota,
+    /// The process is stopped by a signal.
+    Stop,
+    /// A BPF program is loaded and unloaded, for which the kernel changes its code.
+    Program,
 }
+
+/// Their names, whether they last as long as is asked for, and whether they come from within the process.
+const KINDS: [(&str, Disturbing, bool, bool); 11] = [
+    ("munmap", Disturbing::Unmap, false, true),
+    ("mprotect", Disturbing::Protect, false, true),
+    ("membarrier", Disturbing::Barrier, false, true),
+    ("pause", Disturbing::Pause, true, true),
+    ("thread", Disturbing::Thread, true, false),
+    ("fifo", Disturbing::Fifo, true, false),
+    ("timers", Disturbing::Timers, true, false),
+    ("softirqs", Disturbing::Softirqs, true, false),
+    ("quota", Disturbing::Quota, true, false),
+    ("stop", Disturbing::Stop, true, false),
+    ("bpf", Disturbing::Program, false, false),
+];
 
 /// A text that is no disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no disturbance; expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY with \
-     times such as 20ms"
+    "{text:?} is no disturbance; expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, thread, \
+     fifo, timers, softirqs, quota or stop with :TIME,EVERY, each time such as 20ms"
 )]
 pub struct DisturbanceError {
     text: String,
@@ -48,31 +76,39 @@ impl FromStr for Disturbance {
 }
 
 fn parse(text: &str) -> Option<Disturbance> {
-    let (kind, times) = text.split_once(':')?;
+    let (name, times) = text.split_once(':')?;
+    let (_, kind, lasts, _) = KINDS.into_iter().find(|(known, ..)| *known == name)?;
     let times: Vec<u64> = times.split(',').map(time_ns).collect::<Option<_>>()?;
-    let (kind, every_ns) = match (kind, times.as_slice()) {
-        ("munmap", [every_ns]) => (Disturbing::Unmap, *every_ns),
-        ("mprotect", [every_ns]) => (Disturbing::Protect, *every_ns),
-        ("membarrier", [every_ns]) => (Disturbing::Barrier, *every_ns),
-        ("pause", [ns, every_ns]) => (Disturbing::Pause { ns: *ns }, *every_ns),
+    let (for_ns, every_ns) = match (lasts, times.as_slice()) {
+        (false, [every_ns]) => (0, *every_ns),
+        (true, [for_ns, every_ns]) => (*for_ns, *every_ns),
         _ => return None,
     };
-    (every_ns > 0).then_some(Disturbance { kind, every_ns })
+    (every_ns > 0).then_some(Disturbance { kind, every_ns, for_ns })
 }
 
 impl fmt::Display for Disturbance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let every_ns = self.every_ns;
-        match self.kind {
-            Disturbing::Unmap => write!(f, "munmap:{every_ns}ns"),
-            Disturbing::Protect => write!(f, "mprotect:{every_ns}ns"),
-            Disturbing::Barrier => write!(f, "membarrier:{every_ns}ns"),
-            Disturbing::Pause { ns } => write!(f, "pause:{ns}ns,{every_ns}ns"),
+        let (name, _, lasts, _) = self.row();
+        if lasts {
+            write!(f, "{name}:{}ns,{}ns", self.for_ns, self.every_ns)
+        } else {
+            write!(f, "{name}:{}ns", self.every_ns)
         }
     }
 }
 
 impl Disturbance {
+    fn row(&self) -> (&'static str, Disturbing, bool, bool) {
+        KINDS.into_iter().find(|(_, kind, ..)| *kind == self.kind).unwrap_or(KINDS[0])
+    }
+
+    /// Whether only the process itself can do it.
+    #[must_use]
+    pub fn from_within(&self) -> bool {
+        self.row().3
+    }
+
     /// How long to wait before the `number`-th time: half to one and a half of the mean, so that it has no rhythm
     /// of its own.
     #[must_use]
@@ -88,8 +124,10 @@ mod tests {
 
     #[test]
     fn texts_and_back() {
-        for text in ["munmap:20ms", "mprotect:1500us", "membarrier:5ms", "pause:2ms,100ms"] {
+        for (name, _, lasts, _) in KINDS {
+            let text = if lasts { format!("{name}:1500us,20ms") } else { format!("{name}:20ms") };
             let disturbance: Disturbance = text.parse().unwrap();
+            assert_eq!(disturbance.every_ns, 20_000_000);
             assert_eq!(disturbance.to_string().parse(), Ok(disturbance), "{text}");
         }
         for text in ["munmap", "munmap:0ms", "pause:2ms", "munmap:1ms,2ms", "nap:1ms", "munmap:x"] {

@@ -1,6 +1,6 @@
-//! A thread that disturbs its own process, and writes down when: the known truth that explanations are checked
-//! against.
+//! A thread that disturbs its own process.
 
+use super::{Span, repeat};
 use crate::sys::clock;
 use crate::sys::translation::{self, Pages};
 use crate::trace::stay_off;
@@ -14,8 +14,8 @@ use tailtrim_model::traffic::{Disturbance, Disturbing};
 
 /// The name of the thread.
 const THREAD: &str = "tt-disturb";
-/// Memory that comes and goes: as many pages as a flush of single translations takes (`tlb_single_page_flush_ceiling`
-/// is 33).
+/// Memory that comes and goes: fewer pages than those beyond which everything is flushed
+/// (`tlb_single_page_flush_ceiling` is 33).
 const PAGES: usize = 16;
 
 /// Disturbs until it is told to finish.
@@ -23,7 +23,7 @@ const PAGES: usize = 16;
 pub struct Disturber {
     stopped: Arc<AtomicBool>,
     pause: Pause,
-    thread: JoinHandle<io::Result<Vec<(i64, i64)>>>,
+    thread: JoinHandle<io::Result<Vec<Span>>>,
 }
 
 /// Until when a loop is to sleep.
@@ -44,32 +44,26 @@ impl Pause {
 }
 
 impl Disturber {
-    /// Begins, on the CPUs of the calling thread but `avoided`, if there are others.
+    /// Begins, beside the CPU `avoided`: where there is no other one, nobody can disturb it from within.
     ///
     /// # Errors
-    /// The kernel refuses the thread or what it is to do.
+    /// The kernel refuses the thread, or this comes from outside.
     pub fn start(disturbance: Disturbance, seed: u64, avoided: Option<usize>) -> io::Result<Self> {
+        if !disturbance.from_within() {
+            return Err(io::Error::other("comes from outside: tailtrim-agent disturb"));
+        }
         let stopped = Arc::new(AtomicBool::new(false));
         let pause = Pause::default();
         let (ends, pauses) = (Arc::clone(&stopped), pause.clone());
         let work = move || {
             if let Some(cpu) = avoided.and_then(|cpu| u32::try_from(cpu).ok()) {
-                // Where there is one CPU, nobody else can disturb it.
                 stay_off(&[cpu].into_iter().collect::<Cpus>())?;
             }
-            let pages = Pages::new(PAGES)?;
             if disturbance.kind == Disturbing::Barrier {
                 translation::register_barrier()?;
             }
-            let mut log = Vec::new();
-            for number in 0.. {
-                thread::sleep(Duration::from_nanos(disturbance.wait_ns(seed, number)));
-                if ends.load(Ordering::Relaxed) {
-                    break;
-                }
-                log.push(once(disturbance.kind, &pages, &pauses)?);
-            }
-            Ok(log)
+            let pages = Pages::new(PAGES)?;
+            repeat(&disturbance, seed, &ends, || once(&disturbance, &pages, &pauses))
         };
         let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(work)?;
         Ok(Self { stopped, pause, thread })
@@ -81,36 +75,39 @@ impl Disturber {
         self.pause.clone()
     }
 
-    /// Ends, and returns from when to when it disturbed, `CLOCK_REALTIME` in ns.
+    /// Ends, and returns when it disturbed.
     ///
     /// # Errors
     /// The kernel refused what it did.
-    pub fn finish(self) -> io::Result<Vec<(i64, i64)>> {
+    pub fn finish(self) -> io::Result<Vec<Span>> {
         self.stopped.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread ended early")))
     }
 }
 
-/// Returns from when to when.
-fn once(kind: Disturbing, pages: &Pages, pause: &Pause) -> io::Result<(i64, i64)> {
+fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<Span> {
     let start_ns = clock::realtime_ns();
-    match kind {
+    match disturbance.kind {
         Disturbing::Unmap => {
             let given_back = Pages::new(PAGES)?;
             let start_ns = clock::realtime_ns();
             drop(given_back);
             return Ok((start_ns, clock::realtime_ns()));
         }
-        Disturbing::Protect => pages.protect()?,
-        Disturbing::Barrier => translation::barrier()?,
-        Disturbing::Pause { ns } => {
-            let until_ns = start_ns.saturating_add_unsigned(ns);
+        Disturbing::Protect => {
+            pages.protect()?;
+            let end_ns = clock::realtime_ns();
+            // Writable again, for the next time; nobody has to forget a translation for that.
+            pages.release()?;
+            return Ok((start_ns, end_ns));
+        }
+        Disturbing::Pause => {
+            let until_ns = start_ns.saturating_add_unsigned(disturbance.for_ns);
             pause.0.store(until_ns, Ordering::Relaxed);
             return Ok((start_ns, until_ns));
         }
+        // The others come from outside.
+        _ => translation::barrier()?,
     }
-    let end_ns = clock::realtime_ns();
-    // Writable again, for the next time; nobody has to forget a translation for that.
-    pages.release()?;
-    Ok((start_ns, end_ns))
+    Ok((start_ns, clock::realtime_ns()))
 }

@@ -1,0 +1,123 @@
+//! A control group of our own around a process, with a quota of CPU time.
+
+use super::Span;
+use crate::sys::clock;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// Where the hierarchies with the CPU controller are: version 1, then version 2.
+const ROOTS: [(&str, Version); 2] =
+    [("/sys/fs/cgroup/cpu", Version::One), ("/sys/fs/cgroup", Version::Two)];
+const PREFIX: &str = "tailtrim-";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Removed, and the process where it was, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    path: PathBuf,
+    version: Version,
+    pid: u32,
+    /// Where the process was.
+    home: PathBuf,
+}
+
+impl Group {
+    /// Makes a group and moves the process there. Groups of processes that are gone are removed.
+    pub(super) fn around(pid: u32) -> io::Result<Self> {
+        let root = ROOTS.into_iter().map(|(root, version)| (Path::new(root), version));
+        let mut usable = root.filter(|(root, version)| match version {
+            Version::One => root.join("cpu.cfs_quota_us").exists(),
+            Version::Two => fs::read_to_string(root.join("cgroup.controllers"))
+                .is_ok_and(|list| list.split_whitespace().any(|name| name == "cpu")),
+        });
+        let none = "no control group with the CPU controller at /sys/fs/cgroup";
+        let (root, version) = usable.next().ok_or_else(|| io::Error::other(none))?;
+        sweep(root);
+        let home = home(root, version, pid)?;
+        // Beside the process's own group: version 2 has processes in leaves only.
+        let beside = home.parent().filter(|parent| parent.starts_with(root)).unwrap_or(root);
+        let path = beside.join(format!("{PREFIX}{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| at(&path, &error))?;
+        let group = Self { path, version, pid, home };
+        group.put(&group.path)?;
+        Ok(group)
+    }
+
+    fn put(&self, place: &Path) -> io::Result<()> {
+        write(&place.join("cgroup.procs"), &self.pid.to_string())
+    }
+
+    fn quota(&self, starved: bool) -> io::Result<()> {
+        // The least that kernels take: 1 ms of a second.
+        let (file, quota) = match (self.version, starved) {
+            (Version::One, true) => ("cpu.cfs_quota_us", "1000"),
+            (Version::One, false) => ("cpu.cfs_quota_us", "-1"),
+            (Version::Two, true) => ("cpu.max", "1000 1000000"),
+            (Version::Two, false) => ("cpu.max", "max 1000000"),
+        };
+        if self.version == Version::One {
+            write(&self.path.join("cpu.cfs_period_us"), "1000000")?;
+        }
+        write(&self.path.join(file), quota)
+    }
+
+    /// Gives it next to nothing for so long.
+    pub(super) fn starve(&self, for_ns: u64) -> io::Result<Span> {
+        let start_ns = clock::realtime_ns();
+        self.quota(true)?;
+        thread::sleep(Duration::from_nanos(for_ns));
+        self.quota(false)?;
+        Ok((start_ns, clock::realtime_ns()))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = self.quota(false);
+        let _ = self.put(&self.home);
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// The group of a process.
+fn home(root: &Path, version: Version, pid: u32) -> io::Result<PathBuf> {
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    let place = text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, place) = (parts.next()?, parts.next()?);
+        let fits = match version {
+            Version::One => controllers.split(',').any(|name| name == "cpu"),
+            Version::Two => controllers.is_empty(),
+        };
+        fits.then_some(place)
+    });
+    let place = place.ok_or_else(|| io::Error::other("the process is in no control group"))?;
+    Ok(root.join(place.trim_start_matches('/')))
+}
+
+/// Removes what killed processes left; a group with processes in it stays.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    fs::write(path, value).map_err(|error| at(path, &error))
+}
+
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}

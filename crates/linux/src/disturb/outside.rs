@@ -1,0 +1,146 @@
+//! What another process does to a device, or to the CPU that it runs on.
+
+use super::group::Group;
+use super::{Span, repeat, work};
+use crate::host::Placement;
+use crate::port::{Port, PortName, open};
+use crate::sys::bpf::{Instruction, Program};
+use crate::sys::{clock, process, timer};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+use tailtrim_model::traffic::{Disturbance, Disturbing};
+
+/// Time between two timers.
+const TIMERS_APART_NS: u64 = 20_000;
+/// Between arming the timers and the first of them: who arms them takes the CPU, too.
+const ARMED_BEFORE_NS: u64 = 10_000_000;
+/// A frame of the smallest size for nobody: of a local experimental EtherType (IEEE 802).
+const NOBODYS: [u8; 60] = {
+    let mut frame = [0; 60];
+    (frame[0], frame[6], frame[12], frame[13]) = (0x02, 0x02, 0x88, 0xb5);
+    frame
+};
+
+/// Who is disturbed.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The CPU that the device runs on.
+    pub cpu: usize,
+    /// The device's process.
+    pub pid: u32,
+    /// Where packets can be sent that this CPU receives; needed for softirqs only.
+    pub port: Option<PortName>,
+}
+
+/// Disturbs until `stopped`; calls `ready` before the first time.
+///
+/// # Errors
+/// The kernel refuses it, or this comes from within the process.
+pub fn disturb(
+    disturbance: &Disturbance,
+    seed: u64,
+    target: &Target,
+    stopped: &AtomicBool,
+    ready: impl FnOnce(),
+) -> io::Result<Vec<Span>> {
+    let for_ns = disturbance.for_ns;
+    let mut means = Means::prepare(disturbance.kind, target)?;
+    ready();
+    repeat(disturbance, seed, stopped, || means.once(for_ns))
+}
+
+/// What it takes.
+enum Means {
+    /// To be on the CPU.
+    Presence,
+    Timers,
+    Port(Box<dyn Port>),
+    Quota(Group),
+    Stop(u32),
+    Program,
+}
+
+impl Means {
+    fn prepare(kind: Disturbing, target: &Target) -> io::Result<Self> {
+        let place = |cpu, fifo| {
+            let placement = Placement::take(cpu, fifo).map_err(io::Error::other)?;
+            let missing = if fifo { !placement.fifo } else { !placement.preferred };
+            match placement.refused.first() {
+                Some(refused) if missing => Err(io::Error::other(refused.clone())),
+                _ => Ok(()),
+            }
+        };
+        let cpu = Some(target.cpu);
+        Ok(match kind {
+            // As the forwarder itself: of the same weight.
+            Disturbing::Thread => place(cpu, false).map(|()| Self::Presence)?,
+            Disturbing::Fifo => place(cpu, true).map(|()| Self::Presence)?,
+            Disturbing::Timers => place(cpu, true).map(|()| Self::Timers)?,
+            Disturbing::Softirqs => {
+                let missing = "no port that the CPU receives from; expected --port";
+                let name = target.port.as_ref().ok_or_else(|| io::Error::other(missing))?;
+                Self::Port(open(name, None).map_err(io::Error::other)?)
+            }
+            Disturbing::Quota => Self::Quota(Group::around(target.pid)?),
+            Disturbing::Stop => Self::Stop(target.pid),
+            Disturbing::Program => Self::Program,
+            _ => {
+                return Err(io::Error::other(
+                    "comes from within: tailtrim-agent forward --disturb",
+                ));
+            }
+        })
+    }
+
+    fn once(&mut self, for_ns: u64) -> io::Result<Span> {
+        match self {
+            Self::Presence => work(for_ns, || Ok(())),
+            Self::Timers => {
+                let armed_ns = clock::monotonic_ns();
+                let first_ns = armed_ns.saturating_add_unsigned(ARMED_BEFORE_NS);
+                let shift_ns = clock::realtime_ns() - clock::monotonic_ns();
+                let count = (for_ns / TIMERS_APART_NS).clamp(1, 500);
+                let due = |number: u64| first_ns.saturating_add_unsigned(number * TIMERS_APART_NS);
+                let timers: Vec<timer::Timer> = (0..count)
+                    .map(|number| timer::Timer::at(due(number)))
+                    .collect::<Result<_, _>>()?;
+                thread::sleep(Duration::from_nanos(ARMED_BEFORE_NS + for_ns + 1_000_000));
+                drop(timers);
+                Ok((first_ns + shift_ns, due(count) + shift_ns))
+            }
+            Self::Port(port) => work(for_ns, || {
+                // What the other side has no room for is of no use to anybody.
+                port.send(&[NOBODYS.as_slice(); 32]).map(drop).map_err(io::Error::other)
+            }),
+            Self::Quota(group) => group.starve(for_ns),
+            Self::Stop(pid) => {
+                let start_ns = clock::realtime_ns();
+                process::stop(*pid)?;
+                thread::sleep(Duration::from_nanos(for_ns));
+                process::go_on(*pid)?;
+                Ok((start_ns, clock::realtime_ns()))
+            }
+            Self::Program => {
+                let start_ns = clock::realtime_ns();
+                drop(Program::xdp(&PASS, false)?);
+                Ok((start_ns, clock::realtime_ns()))
+            }
+        }
+    }
+}
+
+impl Drop for Means {
+    fn drop(&mut self) {
+        if let Self::Stop(pid) = self {
+            let _ = process::go_on(*pid);
+        }
+    }
+}
+
+/// Return `XDP_PASS`.
+const PASS: [Instruction; 2] = [
+    Instruction { code: 0xb7, registers: 0, offset: 0, value: 2 },
+    Instruction { code: 0x95, registers: 0, offset: 0, value: 0 },
+];

@@ -1,0 +1,145 @@
+"""How well explanations name causes: against disturbances whose times are known.
+
+A late packet was disturbed if the device was busy with it, or with others ahead of it, at a time at
+which it was disturbed on purpose. What the explanation gives the largest part of its excess to is
+compared with what was done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.explain import explain
+from tailtrim.measurement import DISTURBED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.rundir import RunDirectory
+
+#: What each disturbance looks like in an explanation.
+EXPECTED = {
+    "munmap": "TLB shootdown",
+    "mprotect": "TLB shootdown",
+    "membarrier": "membarrier",
+    "bpf": "code patching",
+    "pause": "device asleep",
+    "stop": "device stopped",
+    "quota": "device throttled",
+    "thread": "thread",
+    "fifo": "thread",
+    "timers": "timer interrupt",
+    "softirqs": "softirq",
+}
+#: Names of threads that disturb on purpose, and softirqs that packets cause.
+_THREAD, _SOFTIRQS = "tt-disturb", ("NET_RX", "ksoftirqd")
+#: Neither of these is a cause that the trace has seen.
+QUEUE, UNKNOWN, OTHER = "queueing", "unknown", "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the explanation said of late packets, counted by what was done to them."""
+
+    what: str
+    disturbed: dict[str, int]
+    undisturbed: dict[str, int]
+
+    @property
+    def expected(self) -> str:
+        """What the explanation should say of those that were disturbed."""
+        return EXPECTED[self.what.partition(":")[0]]
+
+    @property
+    def recall(self) -> float | None:
+        """The share of disturbed late packets whose cause was named."""
+        return _share(self.disturbed.get(self.expected, 0), sum(self.disturbed.values()))
+
+    @property
+    def precision(self) -> float | None:
+        """The share of the late packets given this cause that were disturbed."""
+        right = self.disturbed.get(self.expected, 0)
+        return _share(right, right + self.undisturbed.get(self.expected, 0))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def score(run: RunDirectory, what: str, *, late_from: str = "0.99") -> Row:
+    """Compare an explanation with what was done.
+
+    Args:
+        run: a run with a trace, and a record of disturbances unless ``what`` is empty.
+        what: the disturbance as the plan has it.
+        late_from: packets from this quantile on are late.
+
+    Raises:
+        RunDirectoryError: the run has no trace, or no record of disturbances.
+
+    """
+    host = explain(run, late_from=late_from).host
+    if host is None:
+        raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
+    spans = list(_spans(run)) if what else []
+    counts: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    busy = _busy_periods(run)
+    for late in host.verdict["late"]:
+        named = _dominant(late, host.verdict["causes"])
+        # The device was busy from here on without a break until the packet left.
+        since = busy[late["arrival_ns"]]
+        until = late["arrival_ns"] + late["latency_ns"]
+        hit = any(start <= until and end >= since for start, end in spans)
+        counted = counts[0 if hit else 1]
+        counted[named] = counted.get(named, 0) + 1
+    return Row(what, *counts)
+
+
+def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:
+    path = run.path / DISTURBED
+    try:
+        lines = path.read_text("ascii").splitlines()
+        for line in lines:
+            start, end = line.split(",")
+            yield int(start), int(end)
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{path}: no record of disturbances: {error}") from error
+
+
+def _busy_periods(run: RunDirectory) -> dict[int, int]:
+    """Return of each arrival since when the device was busy without a break."""
+    samples = run.table("sample")
+    arrivals = samples["ingress_ns"].to_pylist()
+    latencies = samples["latency_ns"].to_pylist()
+    since: dict[int, int] = {}
+    start = until = -1
+    for arrival, latency in sorted(zip(arrivals, latencies, strict=True)):
+        if arrival > until:
+            start = arrival
+        until = max(until, arrival + latency)
+        since[arrival] = start
+    return since
+
+
+def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:
+    parts: dict[str, int] = {QUEUE: late["queue_ns"], UNKNOWN: late["unknown_ns"]}
+    for index, ns in late["causes"]:
+        name = _class(causes[index])
+        parts[name] = parts.get(name, 0) + ns
+    return max(parts, key=lambda name: parts[name])
+
+
+def _class(cause: dict[str, Any]) -> str:
+    if cause["name"] == _THREAD:
+        return "thread"
+    if cause["name"].startswith(_SOFTIRQS):
+        return "softirq"
+    signature = cause["signature"]
+    name = signature["name"] if signature else OTHER
+    name = name.removeprefix("start-up ").removesuffix("s") if "shootdown" in name else name
+    return name if name in EXPECTED.values() else OTHER
+
+
+__all__ = ["EXPECTED", "Row", "score"]
