@@ -1,12 +1,15 @@
 """How well explanations name causes: against disturbances whose times are known.
 
-A late packet was disturbed if the device was busy with it, or with others ahead of it, at a time at
-which it was disturbed on purpose. What the explanation gives the largest part of its excess to is
-compared with what was done.
+A late packet was disturbed if disturbances on purpose cover at least half of what it took longer,
+while the device was busy with it and those ahead of it. What the explanation gives the largest part
+of that to is compared with what was done. One that disturbances cover less of has several causes,
+and is counted but says nothing.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +49,7 @@ class Row:
     what: str
     disturbed: dict[str, int]
     undisturbed: dict[str, int]
+    mixed: int
 
     @property
     def expected(self) -> str:
@@ -84,17 +88,29 @@ def score(run: RunDirectory, what: str, *, late_from: str = "0.99") -> Row:
     if host is None:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     spans = list(_spans(run)) if what else []
-    counts: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    disturbed: Counter[str] = Counter()
+    undisturbed: Counter[str] = Counter()
+    mixed = 0
     busy = _busy_periods(run)
     for late in host.verdict["late"]:
+        since, until = busy[late["arrival_ns"]], late["arrival_ns"] + late["latency_ns"]
+        covered = _covered(spans, since, until)
+        if 0 < 2 * covered < late["excess_ns"]:
+            mixed += 1
+            continue
         named = _dominant(late, host.verdict["causes"])
-        # The device was busy from here on without a break until the packet left.
-        since = busy[late["arrival_ns"]]
-        until = late["arrival_ns"] + late["latency_ns"]
-        hit = any(start <= until and end >= since for start, end in spans)
-        counted = counts[0 if hit else 1]
-        counted[named] = counted.get(named, 0) + 1
-    return Row(what, *counts)
+        (disturbed if covered else undisturbed)[named] += 1
+    return Row(what, dict(disturbed), dict(undisturbed), mixed)
+
+
+def _covered(spans: Sequence[tuple[int, int]], since: int, until: int) -> int:
+    """Return how much of a time spans cover; they are in order and do not overlap."""
+    covered = 0
+    for start, end in spans[bisect_left(spans, since, key=lambda span: span[1]) :]:
+        if start >= until:
+            break
+        covered += min(end, until) - max(start, since)
+    return covered
 
 
 def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:

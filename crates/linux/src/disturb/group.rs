@@ -47,6 +47,12 @@ impl Group {
         let path = beside.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| at(&path, &error))?;
         let group = Self { path, version, pid, home };
+        // Outside of its session's group the process is not preferred any more; here, the group is instead.
+        let (file, most) = match version {
+            Version::One => ("cpu.shares", "262144"),
+            Version::Two => ("cpu.weight", "10000"),
+        };
+        write(&group.path.join(file), most)?;
         group.put(&group.path)?;
         Ok(group)
     }

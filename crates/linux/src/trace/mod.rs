@@ -121,6 +121,8 @@ pub struct Counts {
     pub senders_lost: u64,
     /// Entries without exits, and the other way round.
     pub unpaired: u64,
+    /// Times when another thread had the CPU than the one that the scheduler's records say.
+    pub hidden_switches: u64,
     /// Records of a kind that nobody asked for.
     pub unknown: u64,
     /// Functions that ran for another CPU without an interrupt, or for the CPU itself.

@@ -78,9 +78,15 @@ pub(super) fn events(
                 Step::Lost(missed, next) => pairing.lost(*missed, *next),
             }
         }
-        let Paired { events: paired, unpaired, flushes, functions_without_interrupt } =
-            pairing.finish(disarmed);
+        let Paired {
+            events: paired,
+            unpaired,
+            flushes,
+            hidden_switches,
+            functions_without_interrupt,
+        } = pairing.finish(disarmed);
         counts.unpaired += unpaired;
+        counts.hidden_switches += hidden_switches;
         counts.functions_without_interrupt += functions_without_interrupt;
         for (reason, count) in flushes {
             *counts.flushes.entry(reason).or_default() += count;

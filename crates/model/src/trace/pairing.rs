@@ -38,6 +38,9 @@ pub struct Paired {
     pub unpaired: u64,
     /// Flushes of translations, by the kernel's reason.
     pub flushes: BTreeMap<String, u64>,
+    /// Times when another thread had the CPU than the one that it was given to: some kernels hide switches from
+    /// certain threads (seen of those of a hypervisor's agent in a guest).
+    pub hidden_switches: u64,
     /// Functions that this CPU called for itself or found without an interrupt.
     pub functions_without_interrupt: u64,
 }
@@ -88,10 +91,8 @@ impl<'a> Pairing<'a> {
     pub fn take(&mut self, record: &Record) {
         let Record { stamp, pid, what } = record;
         self.last = self.last.max(*stamp);
-        if let Occupant::Unknown(since) = self.occupant
-            && !matches!(what, What::Switch { .. })
-        {
-            self.occupant = self.thread(*pid, None, since);
+        if !matches!(what, What::Switch { .. }) {
+            self.seen(*stamp, *pid);
         }
         match what {
             What::Enter { kind, name, line } => self.enter(*stamp, *kind, name, *line),
@@ -213,15 +214,41 @@ impl<'a> Pairing<'a> {
         open.functions.push(function);
     }
 
+    /// Something happened while this thread had the CPU.
+    fn seen(&mut self, stamp: u64, pid: u32) {
+        match self.occupant {
+            Occupant::Unknown(since) => self.occupant = self.thread(pid, None, since),
+            Occupant::Thread { pid: known, .. } if known != pid => {
+                // Who was given the CPU may have lost it earlier; nobody else was seen.
+                self.paired.hidden_switches += 1;
+                self.end_thread(stamp, None);
+                self.occupant = self.thread(pid, None, stamp);
+            }
+            Occupant::Idle if pid != 0 => {
+                self.paired.hidden_switches += 1;
+                self.occupant = self.thread(pid, None, stamp);
+            }
+            Occupant::Thread { .. } | Occupant::Idle => {}
+        }
+    }
+
     fn switch(&mut self, stamp: u64, previous: &(u32, String), left: Left, next: &(u32, String)) {
         match &mut self.occupant {
             Occupant::Unknown(since) => {
                 let since = *since;
                 self.occupant = self.thread(previous.0, Some(&previous.1), since);
             }
+            Occupant::Thread { pid, comm, start, .. } if *pid != previous.0 => {
+                // One of the two had the CPU; nothing says until when.
+                let (start, detail) = (*start, format!("{comm} or {}", previous.1));
+                self.paired.hidden_switches += 1;
+                self.occupant = Occupant::Idle;
+                let (start_ns, end_ns) = (self.context.axis.ns(start), self.context.axis.ns(stamp));
+                self.push(Kind::Hole, "switch".into(), start_ns, end_ns, Some(detail), None);
+            }
             // Its name may have been taken from what was known later, or be new.
             Occupant::Thread { comm, .. } => comm.clone_from(&previous.1),
-            Occupant::Idle => {}
+            Occupant::Idle => self.paired.hidden_switches += u64::from(previous.0 != 0),
         }
         self.end_thread(stamp, Some(left));
         self.occupant = self.thread(next.0, Some(&next.1), stamp);

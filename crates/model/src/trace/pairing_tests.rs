@@ -144,6 +144,31 @@ fn a_hole_ends_what_was_open() {
 }
 
 #[test]
+fn a_switch_that_was_hidden_is_found_by_who_runs_afterwards() {
+    let steps = [
+        at(10, 7, switch((7, "dut"), (75, "supervisor"))),
+        // Nothing says when it gave the CPU back.
+        at(40, 7, enter("NET_RX", Kind::Softirq)),
+        at(45, 7, leave("NET_RX", Kind::Softirq)),
+        at(60, 7, switch((7, "dut"), (75, "supervisor"))),
+        at(90, 8, switch((8, "other"), (7, "dut"))),
+    ];
+    let paired = paired(&[], &steps.map(Step::Take), 0, 100);
+    assert_eq!(
+        told(&paired),
+        [
+            "0..10 Thread dut pid 7",
+            "10..40 Thread supervisor pid 75",
+            "40..45 Softirq NET_RX -",
+            "40..60 Thread dut pid 7",
+            "60..90 Hole switch supervisor or other",
+            "90..100 Thread dut pid 7",
+        ]
+    );
+    assert_eq!((paired.hidden_switches, paired.unpaired), (2, 0));
+}
+
+#[test]
 fn what_has_no_partner_is_counted() {
     let steps = [
         at(60, 7, leave("local_timer", Kind::Irq)),
