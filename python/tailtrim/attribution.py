@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
@@ -20,7 +20,13 @@ from tailtrim.measurement import DISTURBED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.experiment import Experiment
     from tailtrim.rundir import RunDirectory
+
+SCHEMA = "tailtrim.attribution/1"
+
+#: Packets from this quantile on are late: many, since short disturbances make little difference.
+_LATE_FROM = "0.95"
 
 #: What each disturbance looks like in an explanation.
 EXPECTED = {
@@ -52,27 +58,48 @@ class Row:
     mixed: int
 
     @property
-    def expected(self) -> str:
-        """What the explanation should say of those that were disturbed."""
-        return EXPECTED[self.what.partition(":")[0]]
+    def expected(self) -> str | None:
+        """What the explanation should say of those that were disturbed; none of the control."""
+        return EXPECTED.get(self.what.partition(":")[0])
 
     @property
     def recall(self) -> float | None:
         """The share of disturbed late packets whose cause was named."""
-        return _share(self.disturbed.get(self.expected, 0), sum(self.disturbed.values()))
+        return _share(self._right, sum(self.disturbed.values()))
 
     @property
     def precision(self) -> float | None:
         """The share of the late packets given this cause that were disturbed."""
-        right = self.disturbed.get(self.expected, 0)
-        return _share(right, right + self.undisturbed.get(self.expected, 0))
+        return _share(self._right, self._right + self.undisturbed.get(self.expected or "", 0))
+
+    @property
+    def _right(self) -> int:
+        return self.disturbed.get(self.expected or "", 0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as it is printed by ``--json``."""
+        shares = {"recall": self.recall, "precision": self.precision}
+        return {**asdict(self), "expected": self.expected, **shares}
+
+
+def evaluate(experiment: Experiment) -> list[Row]:
+    """Compare the explanations of an experiment's runs with what was done in them.
+
+    Raises:
+        RunDirectoryError: a run is missing, or has no trace.
+
+    """
+    complete = experiment.complete()
+    if len(complete) < len(experiment.runs):
+        raise RunDirectoryError(f"{experiment.path}: not all runs are complete")
+    return [score(result, run.dut.disturb or "") for run, _, result in complete]
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def score(run: RunDirectory, what: str, *, late_from: str = "0.99") -> Row:
+def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     """Compare an explanation with what was done.
 
     Args:
@@ -156,6 +183,3 @@ def _class(cause: dict[str, Any]) -> str:
     name = signature["name"] if signature else OTHER
     name = name.removeprefix("start-up ").removesuffix("s") if "shootdown" in name else name
     return name if name in EXPECTED.values() else OTHER
-
-
-__all__ = ["EXPECTED", "Row", "score"]

@@ -81,7 +81,7 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
         capture.ready()
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
-        if plan.trace:
+        if run.traced:
             watched = ",".join(map(str, serving(run.dut, generating, others)))
             trace = stack.enter_context(
                 Agent("trace", "--cpus", watched, "--out", str(folder / EVENTS))

@@ -11,11 +11,14 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.attribution import SCHEMA, Row
+from tailtrim.attribution import evaluate as evaluate_rows
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.plan import load
+from tailtrim.report.units import NONE
 from tailtrim.selftest import Selftest, evaluate
 from tailtrim.testbed import enter
 
@@ -24,11 +27,20 @@ Examples:
   tailtrim selftest
   tailtrim selftest --json | jq '.truth[] | .error_ns'
   tailtrim selftest --out results/selftest       # keep the runs
+  tailtrim selftest --attribution                # are causes named rightly? (root)
 """
 
 
 def command(
     *,
+    attribution: Annotated[
+        bool,
+        typer.Option(
+            "--attribution",
+            help="Instead, disturb a device at known times and check the causes that explain names "
+            "(as root, two minutes).",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep the runs here. Default: they are removed."),
@@ -36,21 +48,14 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Measure the meter: its floor on the wire, and its error on delays that are known."""
+    plan = "attribution.yml" if attribution else "selftest.yml"
     try:
         enter()
         with ExitStack() as stack:
-            if out is None:
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
-                out = Path(folder) / "selftest"
-            plan = stack.enter_context(as_file(files("tailtrim.plans") / "selftest.yml"))
-            experiment = Experiment(out, *load(plan), resume=False)
-            with progress(experiment, quiet=json) as lines:
-                conduct(experiment, lines.told, lines.ended)
-            failed = [o for o in experiment.outcomes.values() if o.failed]
-            for outcome in failed:
-                typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
-            if failed:
-                raise typer.Exit(BROKEN)
+            experiment = _conducted(plan, out, stack, quiet=json)
+            if attribution:
+                shown_rows(evaluate_rows(experiment), json=json)
+                return
             result = evaluate(experiment)
     except TailtrimError as error:
         complain(error)
@@ -61,6 +66,54 @@ def command(
         _print(result)
     if not result.recovered:
         raise typer.Exit(NEGATIVE)
+
+
+def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
+    if out is None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
+        out = Path(folder) / "selftest"
+    plan = stack.enter_context(as_file(files("tailtrim.plans") / name))
+    experiment = Experiment(out, *load(plan), resume=False)
+    with progress(experiment, quiet=quiet) as lines:
+        conduct(experiment, lines.told, lines.ended)
+    failed = [o for o in experiment.outcomes.values() if o.failed]
+    for outcome in failed:
+        typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
+    if failed:
+        raise typer.Exit(BROKEN)
+    return experiment
+
+
+def shown_rows(rows: list[Row], *, json: bool) -> None:
+    """Print how well causes were named."""
+    if json:
+        typer.echo(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
+        return
+    from rich.console import Console  # noqa: PLC0415 - not for --json
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, header_style="")
+    table.add_column("done")
+    table.add_column("to be named")
+    for name in ("late", "so named", "recall", "not late by it", "so named", "precision", "mixed"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        named = row.expected or ""
+        disturbed, undisturbed = row.disturbed, row.undisturbed
+        table.add_row(
+            row.what or "nothing",
+            named,
+            *(f"{n:,}" for n in (sum(disturbed.values()), disturbed.get(named, 0))),
+            _share(row.recall),
+            *(f"{n:,}" for n in (sum(undisturbed.values()), undisturbed.get(named, 0))),
+            _share(row.precision),
+            f"{row.mixed:,}",
+        )
+    Console(highlight=False).print(table)
+
+
+def _share(share: float | None) -> str:
+    return NONE if share is None else f"{100 * share:.1f} %"
 
 
 def _print(result: Selftest) -> None:

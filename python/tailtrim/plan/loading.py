@@ -89,7 +89,9 @@ def _runs(plans: list[Plan], combinations: list[dict[str, Scalar]], source: Sour
             # Variables of other devices make no difference to this one.
             continue
         done.add(same)
-        runs.append(_run(concrete.dut, concrete.traffic, values, 0, floor=False))
+        run = _run(concrete.dut, concrete.traffic, values, 0, floor=False)
+        traced = run.model_copy(update={"traced": True})
+        runs += [run, traced] if plan.trace == "both" else [traced if plan.trace else run]
     measured = [run for run in runs if not run.floor]
     for repetition in range(1, plan.repeat):
         runs += [run.model_copy(update={"repetition": repetition}) for run in measured]

@@ -133,11 +133,13 @@ class Dut(_Strict):
     @field_validator("disturb")
     @classmethod
     def _known_disturbance(cls, value: str | None) -> str | None:
+        # For a loop over several.
+        value = None if value == "none" else value
         moments, lasting = "|".join(_MOMENTS), "|".join(_LASTING)
         known = rf"({moments}):{_TIME}|({lasting}):{_TIME},{_TIME}"
         if value is not None and not re.fullmatch(known, value):
             raise ValueError(
-                f"expected {', '.join(_MOMENTS)} with :EVERY, or {', '.join(_LASTING)} with"
+                f"expected none, {', '.join(_MOMENTS)} with :EVERY, or {', '.join(_LASTING)} with"
                 " :TIME,EVERY, each time such as 20ms"
             )
         return value
@@ -312,10 +314,10 @@ class Plan(_Strict):
         default=96, ge=64, le=9_018, description="Bytes of each frame that are captured."
     )
     keep_captures: bool = Field(default=False, description="Keep the captures of each run.")
-    trace: bool = Field(
+    trace: bool | Literal["both"] = Field(
         default=False,
-        description="Record what takes the device's CPU, and name the causes of late packets. Needs"
-        " root.",
+        description="Record what takes the device's CPU, and name the causes of late packets; both:"
+        " run everything without and with, which tells what recording costs. Needs root.",
     )
     floor: bool = Field(
         default=True, description="Run all traffic with the wire, too: the floor of this testbed."
@@ -345,6 +347,8 @@ class Run(_Strict):
     repetition: int
     #: The wire instead of the plan's device.
     floor: bool
+    #: With a trace of the device's CPU.
+    traced: bool = False
 
     @property
     def folder(self) -> str:
@@ -358,4 +362,5 @@ class Run(_Strict):
         values = ", ".join(
             f"{name}={value}" for name, value in self.loop.items() if value not in told
         )
-        return f"{self.dut.label} {values}".strip()
+        traced = " (traced)" if self.traced else ""
+        return f"{self.dut.label} {values}".strip() + traced

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -50,7 +51,29 @@ def render(complete: Sequence[Complete]) -> Group:
     legend = "Percentiles of latency in µs." + (
         f" {_MARK}: not supported by so few samples." if unsupported else ""
     )
-    return Group(table, Text(legend, style="dim"))
+    cost = _cost_of_tracing(complete)
+    return Group(table, Text(legend, style="dim"), *([Text(cost)] if cost else []))
+
+
+def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
+    """Say what recording adds, from runs that were done without and with it."""
+    pairs: dict[str, dict[bool, list[Summary]]] = {}
+    for run, _, result in complete:
+        same = run.model_dump_json(include={"dut", "traffic", "loop"})
+        pairs.setdefault(same, {}).setdefault(run.traced, []).append(result.summary)
+    both = [pair for pair in pairs.values() if len(pair) > 1]
+    if not both:
+        return None
+    told = []
+    for p in ("0.5", "0.99"):
+        added = [median(_values(pair[True], p)) - median(_values(pair[False], p)) for pair in both]
+        told.append(f"{median(added) / 1000:+,.2f} µs at p{units.percent(p)}")
+    return f"Tracing adds {', '.join(told)} (median of {len(both)} pairs of runs)."
+
+
+def _values(summaries: Sequence[Summary], p: str) -> list[int]:
+    found = (q.value for one in summaries for q in one.latency_ns.quantiles if q.p == p)
+    return [value for value in found if value is not None] or [0]
 
 
 def _traffic(run: Run) -> str:
@@ -75,13 +98,15 @@ def _variables(group: Sequence[Complete]) -> str:
 
 def _name(run: Run, outcome: Outcome, variables: str) -> str:
     shared = set(variables.split(", "))
-    told = {run.dut.preset, run.dut.delay}
+    told = {run.dut.preset, run.dut.delay, run.dut.disturb}
     own = [
         text
         for name, value in run.loop.items()
         if value not in told and (text := f"{name}={value}") not in shared
     ]
     name = " ".join([run.dut.label, *own])
+    if run.traced:
+        name += " (traced)"
     if run.repetition:
         name += f" #{run.repetition + 1}"
     return units.printable(f"{name} (invalid)" if outcome.invalid else name)
