@@ -1,17 +1,19 @@
 """How well explanations name causes: against disturbances whose times are known.
 
-A late packet was disturbed if disturbances on purpose cover at least half of what it took longer,
-while the device was busy with it and those ahead of it. What the explanation gives the largest part
-of that to is compared with what was done. One that disturbances cover less of has several causes,
-and is counted but says nothing.
+A packet was disturbed if disturbances on purpose cover at least half of what it took longer, while
+the device was busy with it and those ahead of it; one that they cover less of has several causes,
+and is left out. Some of those that were disturbed would have been late anyway: as large a share as
+of those that were not. The others are late because of the disturbance, and what the explanation
+gives the largest part of their excess to should be its name.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import explain
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import Experiment
     from tailtrim.rundir import RunDirectory
+
+    Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 SCHEMA = "tailtrim.attribution/1"
 
@@ -50,11 +54,18 @@ QUEUE, UNKNOWN, OTHER = "queueing", "unknown", "other"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the explanation said of late packets, counted by what was done to them."""
+    """What the explanation said of late packets, counted by what was done to them.
+
+    ``disturbed`` and ``undisturbed`` are packets, ``late`` and ``late_undisturbed`` those of them
+    that are late, by the cause that the explanation names.
+    """
 
     what: str
-    disturbed: dict[str, int]
-    undisturbed: dict[str, int]
+    disturbances: int
+    disturbed: int
+    undisturbed: int
+    late: dict[str, int]
+    late_undisturbed: dict[str, int]
     mixed: int
 
     @property
@@ -63,23 +74,37 @@ class Row:
         return EXPECTED.get(self.what.partition(":")[0])
 
     @property
+    def named(self) -> int:
+        """Late packets that were disturbed, and whose cause was named."""
+        return self.late.get(self.expected or "", 0)
+
+    @property
+    def wrong(self) -> int:
+        """Late packets that were not disturbed, and are said to be."""
+        return self.late_undisturbed.get(self.expected or "", 0)
+
+    @property
+    def due(self) -> float:
+        """Late packets that are late because they were disturbed."""
+        anyway = sum(self.late_undisturbed.values()) / max(self.undisturbed, 1)
+        return sum(self.late.values()) - anyway * self.disturbed
+
+    @property
     def recall(self) -> float | None:
-        """The share of disturbed late packets whose cause was named."""
-        return _share(self._right, sum(self.disturbed.values()))
+        """The share of those late because of the disturbance whose cause was named."""
+        return min(self.named / self.due, 1.0) if self.expected and self.due >= 1 else None
 
     @property
     def precision(self) -> float | None:
         """The share of the late packets given this cause that were disturbed."""
-        return _share(self._right, self._right + self.undisturbed.get(self.expected or "", 0))
-
-    @property
-    def _right(self) -> int:
-        return self.disturbed.get(self.expected or "", 0)
+        given = self.named + self.wrong
+        return self.named / given if given else None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as it is printed by ``--json``."""
-        shares = {"recall": self.recall, "precision": self.precision}
-        return {**asdict(self), "expected": self.expected, **shares}
+        more = {"expected": self.expected, "named": self.named, "wrong": self.wrong}
+        shares = {"due": self.due, "recall": self.recall, "precision": self.precision}
+        return {**asdict(self), **more, **shares}
 
 
 def evaluate(experiment: Experiment) -> list[Row]:
@@ -93,10 +118,6 @@ def evaluate(experiment: Experiment) -> list[Row]:
     if len(complete) < len(experiment.runs):
         raise RunDirectoryError(f"{experiment.path}: not all runs are complete")
     return [score(result, run.dut.disturb or "") for run, _, result in complete]
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
 
 
 def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
@@ -114,30 +135,58 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     host = explain(run, late_from=late_from).host
     if host is None:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
+    verdict = host.verdict
     spans = list(_spans(run)) if what else []
-    disturbed: Counter[str] = Counter()
-    undisturbed: Counter[str] = Counter()
-    mixed = 0
-    busy = _busy_periods(run)
-    for late in host.verdict["late"]:
-        since, until = busy[late["arrival_ns"]], late["arrival_ns"] + late["latency_ns"]
-        covered = _covered(spans, since, until)
-        if 0 < 2 * covered < late["excess_ns"]:
-            mixed += 1
-            continue
-        named = _dominant(late, host.verdict["causes"])
-        (disturbed if covered else undisturbed)[named] += 1
-    return Row(what, dict(disturbed), dict(undisturbed), mixed)
+    arrival, latency, covered = _coverage(run, spans)
+    excess = np.maximum(latency - verdict["service"]["base_ns"], 0)
+    disturbed = (covered > 0) & (2 * covered >= excess)
+    mixed = (covered > 0) & ~disturbed
+    kind = dict(zip(arrival.tolist(), (disturbed + 2 * mixed).tolist(), strict=True))
+    counted: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+    for late in verdict["late"]:
+        counted[kind[late["arrival_ns"]]][_dominant(late, verdict["causes"])] += 1
+    left = int((~disturbed & ~mixed).sum())
+    late_undisturbed, late, late_mixed = map(dict, counted)
+    return Row(
+        what,
+        len(spans),
+        int(disturbed.sum()),
+        left,
+        late,
+        late_undisturbed,
+        sum(late_mixed.values()),
+    )
 
 
-def _covered(spans: Sequence[tuple[int, int]], since: int, until: int) -> int:
-    """Return how much of a time spans cover; they are in order and do not overlap."""
-    covered = 0
-    for start, end in spans[bisect_left(spans, since, key=lambda span: span[1]) :]:
-        if start >= until:
-            break
-        covered += min(end, until) - max(start, since)
-    return covered
+def _coverage(
+    run: RunDirectory, spans: Sequence[tuple[int, int]]
+) -> tuple[Integers, Integers, Integers]:
+    """Return arrivals and latencies, and how much of each packet's time spans cover.
+
+    A packet's time begins when the device became busy without a break until it left.
+    """
+    samples = run.table("sample")
+    arrival = samples["ingress_ns"].to_numpy().astype(np.int64)
+    latency = samples["latency_ns"].to_numpy().astype(np.int64)
+    order = np.lexsort((latency, arrival))
+    arrival, latency = arrival[order], latency[order]
+    until = arrival + latency
+    before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(until)[:-1]))
+    first = np.where(arrival > before, np.arange(arrival.size), 0)
+    since = arrival[np.maximum.accumulate(first)]
+    edges = np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
+    lengths = np.concatenate(([0], np.cumsum(edges[:, 1] - edges[:, 0])))
+
+    def passed(at: Integers) -> Integers:
+        """Return how much of the spans lies before a time."""
+        begun = np.searchsorted(edges[:, 0], at, side="right")
+        last = np.maximum(begun - 1, 0)
+        if not edges.size:
+            return np.zeros_like(at)
+        beyond = np.clip(edges[last, 1] - at, 0, None)
+        return lengths[begun] - np.where(begun > 0, beyond, 0)
+
+    return arrival, latency, passed(until) - passed(since)
 
 
 def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:
@@ -149,21 +198,6 @@ def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:
             yield int(start), int(end)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{path}: no record of disturbances: {error}") from error
-
-
-def _busy_periods(run: RunDirectory) -> dict[int, int]:
-    """Return of each arrival since when the device was busy without a break."""
-    samples = run.table("sample")
-    arrivals = samples["ingress_ns"].to_pylist()
-    latencies = samples["latency_ns"].to_pylist()
-    since: dict[int, int] = {}
-    start = until = -1
-    for arrival, latency in sorted(zip(arrivals, latencies, strict=True)):
-        if arrival > until:
-            start = arrival
-        until = max(until, arrival + latency)
-        since[arrival] = start
-    return since
 
 
 def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:

@@ -93,21 +93,17 @@ def shown_rows(rows: list[Row], *, json: bool) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="")
-    table.add_column("done")
-    table.add_column("to be named")
-    for name in ("late", "so named", "recall", "not late by it", "so named", "precision", "mixed"):
-        table.add_column(name, justify="right")
+    for name in ("done", "to be named"):
+        table.add_column(name, no_wrap=True)
+    for name in ("times", "late by it", "so named", "recall", "wrongly", "precision"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        named = row.expected or ""
-        disturbed, undisturbed = row.disturbed, row.undisturbed
+        counts = (row.disturbances, round(row.due), row.named)
         table.add_row(
             row.what or "nothing",
-            named,
-            *(f"{n:,}" for n in (sum(disturbed.values()), disturbed.get(named, 0))),
-            _share(row.recall),
-            *(f"{n:,}" for n in (sum(undisturbed.values()), undisturbed.get(named, 0))),
-            _share(row.precision),
-            f"{row.mixed:,}",
+            row.expected or "",
+            *(f"{n:,}" if row.expected else "" for n in counts),
+            *(_share(row.recall), f"{row.wrong:,}" if row.expected else "", _share(row.precision)),
         )
     Console(highlight=False).print(table)
 

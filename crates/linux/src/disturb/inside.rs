@@ -1,6 +1,7 @@
 //! A thread that disturbs its own process.
 
 use super::{Span, repeat};
+use crate::host::Placement;
 use crate::sys::clock;
 use crate::sys::translation::{self, Pages};
 use crate::trace::stay_off;
@@ -16,7 +17,7 @@ use tailtrim_model::traffic::{Disturbance, Disturbing};
 const THREAD: &str = "tt-disturb";
 /// Memory that comes and goes: fewer pages than those beyond which everything is flushed
 /// (`tlb_single_page_flush_ceiling` is 33).
-const PAGES: usize = 16;
+const PAGES: usize = 32;
 
 /// Disturbs until it is told to finish.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ impl Disturber {
             if let Some(cpu) = avoided.and_then(|cpu| u32::try_from(cpu).ok()) {
                 stay_off(&[cpu].into_iter().collect::<Cpus>())?;
             }
+            // At once, and without waiting in the middle: the times that are written down are to be short.
+            drop(Placement::take(None, true));
             if disturbance.kind == Disturbing::Barrier {
                 translation::register_barrier()?;
             }

@@ -4,8 +4,9 @@ use super::group::Group;
 use super::{Span, repeat, work};
 use crate::host::Placement;
 use crate::port::{Port, PortName, open};
-use crate::sys::bpf::{Instruction, Program};
+use crate::sys::bpf::{Instruction, Link, Program};
 use crate::sys::{clock, process, timer};
+use std::ffi::CStr;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -73,6 +74,10 @@ impl Means {
             }
         };
         let cpu = Some(target.cpu);
+        if !matches!(kind, Disturbing::Thread | Disturbing::Fifo | Disturbing::Timers) {
+            // Where it can be had: at once, and without waiting in the middle.
+            drop(place(None, true));
+        }
         Ok(match kind {
             // As the forwarder itself: of the same weight.
             Disturbing::Thread => place(cpu, false).map(|()| Self::Presence)?,
@@ -124,7 +129,8 @@ impl Means {
             }
             Self::Program => {
                 let start_ns = clock::realtime_ns();
-                drop(Program::xdp(&PASS, false)?);
+                let program = Program::tracepoint(&RETURN)?;
+                drop(Link::tracepoint(&program, RARE)?);
                 Ok((start_ns, clock::realtime_ns()))
             }
         }
@@ -139,8 +145,12 @@ impl Drop for Means {
     }
 }
 
-/// Return `XDP_PASS`.
-const PASS: [Instruction; 2] = [
-    Instruction { code: 0xb7, registers: 0, offset: 0, value: 2 },
+/// A tracepoint that nobody passes meanwhile. Its code is changed when the first program is attached, and when
+/// the last one goes.
+const RARE: &CStr = c"sched_process_hang";
+
+/// Return 0.
+const RETURN: [Instruction; 2] = [
+    Instruction { code: 0xb7, registers: 0, offset: 0, value: 0 },
     Instruction { code: 0x95, registers: 0, offset: 0, value: 0 },
 ];

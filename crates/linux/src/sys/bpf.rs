@@ -3,6 +3,7 @@
 //! Commands and structures: <linux/bpf.h>. The kernel takes what is missing at the end of a structure as
 //! zeros, so each stops behind the last field that is used.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -10,9 +11,11 @@ const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
 const PROGRAM_LOAD: libc::c_int = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
 const LINK_CREATE: libc::c_int = 28;
 
 const PROGRAM_XDP: u32 = 6;
+const PROGRAM_RAW_TRACEPOINT: u32 = 17;
 const ATTACH_XDP: u32 = 37;
 /// The program copes with frames that lie in several pieces (`BPF_F_XDP_HAS_FRAGS`).
 const HAS_PIECES: u32 = 1 << 5;
@@ -142,6 +145,25 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Loads a program for a tracepoint.
+    pub(crate) fn tracepoint(instructions: &[Instruction]) -> io::Result<Self> {
+        let text = ProgramText {
+            kind: PROGRAM_RAW_TRACEPOINT,
+            count: instructions.len() as u32,
+            instructions: instructions.as_ptr() as u64,
+            licence: c"Dual MIT/GPL".as_ptr() as u64,
+            log_level: 0,
+            log_bytes: 0,
+            log: 0,
+            kernel: 0,
+            flags: 0,
+        };
+        // SAFETY: as of an XDP program.
+        unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
+    }
+}
+
 /// A program at its interface, until this is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Link(#[expect(dead_code, reason = "open is what it is for")] OwnedFd);
@@ -165,6 +187,24 @@ impl Link {
         };
         // SAFETY: the structure is that of the command.
         unsafe { open(LINK_CREATE, &ends) }.map(Self)
+    }
+}
+
+#[repr(C)]
+struct TracepointEnds {
+    name: u64,
+    program: u32,
+    padding: u32,
+}
+
+impl Link {
+    /// Attaches a program to a tracepoint.
+    pub(crate) fn tracepoint(program: &Program, name: &CStr) -> io::Result<Self> {
+        let program = program.0.as_raw_fd().cast_unsigned();
+        let ends = TracepointEnds { name: name.as_ptr() as u64, program, padding: 0 };
+        // SAFETY: the structure is that of the command; it points to a string that ends, which lives until the
+        // call returns.
+        unsafe { open(RAW_TRACEPOINT_OPEN, &ends) }.map(Self)
     }
 }
 

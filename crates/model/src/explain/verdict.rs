@@ -131,6 +131,7 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         keys.entry(key(&trace.events[slice.event])).or_insert(next);
     }
     let cause_of = |event: usize| keys.get(&key(&trace.events[event])).copied().unwrap_or(0);
+    let slices = beyond_usual(slices, keys.len(), cause_of, samples.len());
     let found = taken(&passages, &service, &slices, trace.error_ns);
     let ranked = ranked(passages.iter().map(Passage::latency_ns));
     let late_from_ns = ranked.quantile(asked.late_from).unwrap_or(0);
@@ -171,6 +172,32 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         causes,
         late,
     }
+}
+
+/// What comes with most packets, such as the softirq of their own way out, is part of their service: of such a
+/// cause only what it takes longer than usually remains.
+fn beyond_usual(
+    slices: Vec<Slice>,
+    causes: usize,
+    cause_of: impl Fn(usize) -> usize,
+    packets: usize,
+) -> Vec<Slice> {
+    let mut lengths: Vec<Vec<i64>> = vec![Vec::new(); causes];
+    for slice in &slices {
+        lengths[cause_of(slice.event)].push(slice.end_ns - slice.start_ns);
+    }
+    let usual: Vec<i64> = lengths
+        .into_iter()
+        .map(|mut lengths| {
+            lengths.sort_unstable();
+            if lengths.len() * 2 > packets { lengths[lengths.len() / 2] } else { 0 }
+        })
+        .collect();
+    slices
+        .into_iter()
+        .map(|slice| Slice { start_ns: slice.start_ns + usual[cause_of(slice.event)], ..slice })
+        .filter(|slice| slice.start_ns < slice.end_ns)
+        .collect()
 }
 
 /// The excess of late packets split among causes, queue and unknown.

@@ -91,7 +91,8 @@ impl<'a> Pairing<'a> {
     pub fn take(&mut self, record: &Record) {
         let Record { stamp, pid, what } = record;
         self.last = self.last.max(*stamp);
-        if !matches!(what, What::Switch { .. }) {
+        // Flushes are also recorded amid a switch, when the thread before still counts as the current one.
+        if !matches!(what, What::Switch { .. } | What::Flush { .. }) {
             self.seen(*stamp, *pid);
         }
         match what {

@@ -147,6 +147,8 @@ fn a_hole_ends_what_was_open() {
 fn a_switch_that_was_hidden_is_found_by_who_runs_afterwards() {
     let steps = [
         at(10, 7, switch((7, "dut"), (75, "supervisor"))),
+        // Amid a switch the thread before is still the current one.
+        at(11, 7, What::Flush { reason: "flush on task switch".into() }),
         // Nothing says when it gave the CPU back.
         at(40, 7, enter("NET_RX", Kind::Softirq)),
         at(45, 7, leave("NET_RX", Kind::Softirq)),

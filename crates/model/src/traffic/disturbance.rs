@@ -38,7 +38,7 @@ pub enum Disturbing {
     Quota,
     /// The process is stopped by a signal.
     Stop,
-    /// A BPF program is loaded and unloaded, for which the kernel changes its code.
+    /// A BPF program is attached to a tracepoint and taken off it, for which the kernel changes its code.
     Program,
 }
 
