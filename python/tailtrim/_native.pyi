@@ -60,6 +60,7 @@ def compare_runs(
     quantiles: list[str],
     curve: list[str],
     confidence: str,
+    margin: float,
     seed: int,
 ) -> str: ...
 def compare_losses(

@@ -61,7 +61,8 @@ fn probabilities(texts: &[String]) -> PyResult<Vec<Probability>> {
 
 /// Compares the repetitions of B with those of A; the result as JSON.
 #[pyfunction]
-#[pyo3(signature = (a, b, *, quantiles, curve, confidence, seed))]
+#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
+#[pyo3(signature = (a, b, *, quantiles, curve, confidence, margin, seed))]
 pub(crate) fn compare_runs(
     py: Python<'_>,
     a: Vec<PyRef<'_, NativeRepetition>>,
@@ -69,16 +70,23 @@ pub(crate) fn compare_runs(
     quantiles: Vec<String>,
     curve: Vec<String>,
     confidence: &str,
+    margin: f64,
     seed: u64,
 ) -> PyResult<String> {
     let owned = |side: &[PyRef<'_, NativeRepetition>]| -> Vec<Repetition> {
         side.iter().map(|one| one.repetition.clone()).collect()
     };
     let (a, b) = (owned(&a), owned(&b));
+    if !(0.0..1.0).contains(&margin) {
+        return Err(PyValueError::new_err(format!(
+            "margin {margin} is out of range, expected 0 to 1"
+        )));
+    }
     let options = Options {
         quantiles: probabilities(&quantiles)?,
         curve: probabilities(&curve)?,
         confidence: probability(confidence)?,
+        margin,
         seed,
         ..Options::default()
     };

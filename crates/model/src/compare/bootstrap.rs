@@ -1,6 +1,5 @@
 //! The studentised bootstrap of the difference between two shares, at several quantiles at once.
 
-use super::result::Resampling;
 use super::side::{Excess, Side};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -23,19 +22,22 @@ impl Draws {
     pub(super) fn new(sides: &[Side<'_>; 2], of: &[Statistic], draws: u32, seed: u64) -> Self {
         let mut drawn = vec![Vec::with_capacity(draws as usize); of.len()];
         let units = [0, 1].map(|side| of.first().map_or(0, |one| one.excess[side].of.len()));
-        let by = sides[0].resampling();
+        let few = [sides[0].has_few(), sides[1].has_few()];
         let mut random = Pcg64::seed_from_u64(seed);
-        let each = |count: usize| if by == Resampling::Blocks { count } else { count * count };
-        let mut weights = units.map(|count| vec![0.0; each(count)]);
+        let mut weights = [0, 1].map(|side| {
+            let count: usize = units[side];
+            vec![0.0; if few[side] { count * count } else { count }]
+        });
         for _ in 0..draws {
-            for side in &mut weights {
-                match by {
-                    Resampling::Blocks => resample(side, &mut random),
-                    Resampling::Repetitions => deviates(side, &mut random),
+            for (side, few) in weights.iter_mut().zip(few) {
+                if few {
+                    deviates(side, &mut random);
+                } else {
+                    resample(side, &mut random);
                 }
             }
             for (statistic, drawn) in of.iter().zip(&mut drawn) {
-                drawn.push(statistic.studentised(&weights, by));
+                drawn.push(statistic.studentised(&weights, few));
             }
         }
         let mut sorted = drawn.clone();
@@ -84,13 +86,14 @@ impl Draws {
 
 impl Statistic {
     /// The difference of the shares B − A in standard errors, after resampling.
-    fn studentised(&self, weights: &[Vec<f64>; 2], by: Resampling) -> f64 {
+    fn studentised(&self, weights: &[Vec<f64>; 2], few: [bool; 2]) -> f64 {
         let [a, b] = [0, 1].map(|side| {
             let excess = &self.excess[side];
             let samples = self.samples[side];
-            let (shift, variance) = match by {
-                Resampling::Blocks => reweighted(excess, &weights[side], samples),
-                Resampling::Repetitions => normal(excess, &weights[side]),
+            let (shift, variance) = if few[side] {
+                normal(excess, &weights[side])
+            } else {
+                reweighted(excess, &weights[side], samples)
             };
             (shift / samples, variance / (samples * samples))
         });
@@ -128,7 +131,7 @@ fn reweighted(excess: &Excess, weights: &[f64], samples: f64) -> (f64, f64) {
     (sum, variance.max(0.25) / binomial(share) * own)
 }
 
-/// Repetitions are few: drawing from three with replacement leaves one of them alone every ninth
+/// Repetitions, and blocks of a run that drifts, are few: drawing from three with replacement leaves one of them alone every ninth
 /// time. They are drawn from the normal law with the covariance between quantiles that they show,
 /// so that the statistic follows Student's t with as many degrees of freedom as there are (Welch's
 /// where the sides differ): each drawn one is a sum of all, weighted by normal deviates.

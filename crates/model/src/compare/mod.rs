@@ -14,6 +14,8 @@
 //!    all quantiles, so that verdicts can be corrected for looking at many of them
 //!    (Westfall and Young 1993, step-down with the smallest p).
 //!
+//! A run that drifts is worth little: blocks are merged as long as successive ones are alike.
+//!
 //! Nothing here reads a clock or a file, and the draws are seeded: equal input gives equal output.
 
 mod bootstrap;
@@ -51,6 +53,8 @@ pub struct Options {
     pub curve: Vec<Probability>,
     /// Confidence of each interval, and of all verdicts together.
     pub confidence: Probability,
+    /// A quantile is better or worse when it is so by more than this, relatively: 0.01 for 1 %.
+    pub margin: f64,
     /// Draws of the bootstrap.
     pub draws: u32,
     /// Seed of the draws.
@@ -65,6 +69,7 @@ impl Default for Options {
             quantiles: quantiles.collect(),
             curve: Vec::new(),
             confidence: Probability::P95,
+            margin: 0.0,
             draws: 9_999,
             seed: 1,
         }
@@ -98,6 +103,7 @@ pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Compari
     Comparison {
         schema: "tailtrim.comparison/1",
         confidence: options.confidence,
+        margin: options.margin,
         power: POWER,
         draws: options.draws,
         seed: options.seed,
@@ -143,7 +149,8 @@ fn described(
 fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], options: &Options) {
     let statistics: Vec<Statistic> = tested.iter().map(|(_, region)| region.statistic()).collect();
     let draws = Draws::new(sides, &statistics, options.draws, options.seed);
-    let signed: Vec<f64> = tested.iter().map(|(_, region)| region.distance(sides)).collect();
+    let signed: Vec<f64> =
+        tested.iter().map(|(_, region)| region.distance(sides, options.margin)).collect();
     let found: Vec<f64> = signed.iter().enumerate().map(|(i, t)| draws.p_value(i, *t)).collect();
     let adjusted = multiple::step_down(&found, &draws);
     let alpha = options.confidence.complement_f64();
@@ -162,8 +169,10 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         let (below, above) = draws.critical(index, together);
         let reach = |critical: f64| critical + POWER_DEVIATE;
         let (low, high) = region.interval(sides, reach(below), reach(above));
-        row.better_from = low.zip(row.ratio).map(|(low, ratio)| low / ratio);
-        row.worse_from = high.zip(row.ratio).map(|(high, ratio)| high / ratio);
+        row.better_from =
+            low.zip(row.ratio).map(|(low, ratio)| low / ratio / (1.0 + options.margin));
+        row.worse_from =
+            high.zip(row.ratio).map(|(high, ratio)| high / ratio * (1.0 + options.margin));
     }
 }
 

@@ -1,7 +1,6 @@
 //! Which ratios of a quantile two sides leave possible.
 
 use super::bootstrap::Statistic;
-use super::result::Resampling;
 use super::side::{Excess, Side};
 use crate::stats::{Probability, Ranked};
 
@@ -34,8 +33,7 @@ impl Region {
             // What a handful of clusters says of their size is luck: if the other side has seen
             // more of them and found them larger, that counts.
             let few = clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
-            let blocks = sides[side].resampling() == Resampling::Blocks;
-            let effect = if few && blocks { own[0].max(own[1]) } else { own[side] };
+            let effect = if few && !sides[side].has_few() { own[0].max(own[1]) } else { own[side] };
             (effect * binomial[side]).sqrt()
         });
         Self { p, excess, within, samples, deviations }
@@ -50,21 +48,33 @@ impl Region {
         self.within[side]
     }
 
-    /// How far apart the two quantiles are in standard errors: positive where B's is larger, zero
-    /// where one latency is clearly the quantile of both.
+    /// How many standard errors B / A is above `1 + margin`, or (negative) below its inverse; zero
+    /// in between, and where one latency is clearly the quantile of both.
+    pub(super) fn distance(&self, sides: &[Side<'_>; 2], margin: f64) -> f64 {
+        let above = self.distance_from(sides, 1.0 + margin);
+        if above > 0.0 || margin == 0.0 {
+            return above;
+        }
+        self.distance_from(sides, 1.0 / (1.0 + margin)).min(0.0)
+    }
+
+    /// How many standard errors B's quantile is above `ratio` times that of A.
     ///
-    /// The latency that is nearest to both quantiles stands for the common one of the hypothesis;
-    /// there, the shares beyond it are compared.
-    pub(super) fn distance(&self, sides: &[Side<'_>; 2]) -> f64 {
+    /// The pair of latencies of that ratio which is nearest to both quantiles stands for the
+    /// hypothesis; there, the shares beyond are compared.
+    fn distance_from(&self, sides: &[Side<'_>; 2], ratio: f64) -> f64 {
         let [a, b] = [0, 1].map(|side| sides[side].quantile(self.p));
         let (Some(a), Some(b)) = (a, b) else { return 0.0 };
-        let misses = |value_ns: i64| [0, 1].map(|side| self.misses(sides, side, value_ns));
-        let squares = |value_ns: &i64| {
-            let [a, b] = misses(*value_ns);
+        let (a, b) = (a as f64, b as f64 / ratio);
+        let misses = |value: f64| {
+            [self.misses(sides, 0, value), self.misses(sides, 1, nearly_whole(value * ratio))]
+        };
+        let squares = |value: &f64| {
+            let [a, b] = misses(*value);
             (a / self.deviations[0]).powi(2) + (b / self.deviations[1]).powi(2)
         };
-        let (low, high) = (a.min(b), a.max(b));
-        let candidates = [0, 1].into_iter().flat_map(|side| between(&sides[side], low, high));
+        let of_a = between(&sides[0], a.min(b), a.max(b), 1.0);
+        let candidates = of_a.chain(between(&sides[1], a.min(b), a.max(b), ratio));
         let nearest = candidates.min_by(|x, y| squares(x).total_cmp(&squares(y)));
         let [a, b] = nearest.map_or([0.0, 0.0], misses);
         let error = (self.deviations[0] / self.samples[0]).powi(2)
@@ -73,14 +83,15 @@ impl Region {
         if apart == 0.0 { 0.0 } else { apart / error.sqrt() }
     }
 
-    /// By how many samples `value_ns` misses being a side's quantile, negative where too few are
+    /// By how many samples a latency misses being a side's quantile, negative where too few are
     /// below it. Half of the samples that tie with it count as below. Only where they are so many
     /// that their ranks reach beyond a standard error, any of them may be the quantile.
-    fn misses(&self, sides: &[Side<'_>; 2], side: usize, value_ns: i64) -> f64 {
+    fn misses(&self, sides: &[Side<'_>; 2], side: usize, value: f64) -> f64 {
         let of = sides[side].distribution();
         let rank = self.p.as_f64() * self.samples[side];
-        let up_to = (of.count() - of.count_above(value_ns)) as f64;
-        let below = (of.count() - of.count_above(value_ns.saturating_sub(1))) as f64;
+        let up_to = (of.count() - of.count_above(libm::floor(value) as i64)) as f64;
+        let below =
+            (of.count() - of.count_above((libm::ceil(value) as i64).saturating_sub(1))) as f64;
         if (up_to - below) / 2.0 <= self.deviations[side] {
             below.midpoint(up_to) - rank
         } else if up_to < rank {
@@ -136,8 +147,7 @@ impl Region {
 /// periodic cause, whose phase will be another one next time: it counts as chance.
 fn studentising(excess: &Excess, side: &Side<'_>) -> f64 {
     let regular = 1.0 - 2.0 * (2.0 / excess.of.len().max(1) as f64).sqrt();
-    let blocks = side.resampling() == Resampling::Blocks;
-    if blocks && excess.effect < regular { 1.0 } else { excess.effect }
+    if !side.has_few() && excess.effect < regular { 1.0 } else { excess.effect }
 }
 
 /// The last latency that misses the quantile by no more than `away` samples, upwards or (negative)
@@ -149,12 +159,24 @@ fn reached(of: &Ranked, rank: f64, away: f64) -> Option<i64> {
     if rank < 1.0 { None } else { of.at_rank(rank as u64) }
 }
 
-/// Latencies of a side from `low` to `high`, thinned evenly where there are many.
-fn between<'a>(side: &'a Side<'_>, low: i64, high: i64) -> impl Iterator<Item = i64> + 'a {
+/// Latencies of a side over `ratio`, from `low` to `high`, thinned evenly where there are many.
+fn between<'a>(
+    side: &'a Side<'_>,
+    low: f64,
+    high: f64,
+    ratio: f64,
+) -> impl Iterator<Item = f64> + 'a {
     let entries = side.distribution().entries();
-    let from = entries.partition_point(|entry| entry.0 < low);
-    let to = entries.partition_point(|entry| entry.0 <= high);
+    let scaled = move |entry: &(i64, u64)| entry.0 as f64 / ratio;
+    let from = entries.partition_point(|entry| scaled(entry) < low);
+    let to = entries.partition_point(|entry| scaled(entry) <= high);
     let within = &entries[from..to];
     let step = within.len().div_ceil(TRIED).max(1);
-    within.iter().step_by(step).chain(within.last()).map(|entry| entry.0)
+    within.iter().step_by(step).chain(within.last()).map(scaled)
+}
+
+/// A latency that division and multiplication have brought back, to the nanosecond that it was.
+fn nearly_whole(value: f64) -> f64 {
+    let whole = libm::round(value);
+    if (value - whole).abs() < 1e-6 { whole } else { value }
 }

@@ -10,6 +10,8 @@ pub struct Comparison {
     pub schema: &'static str,
     /// Confidence of each interval, and of all verdicts together.
     pub confidence: Probability,
+    /// By how much, relatively, a quantile must be better or worse to be called so.
+    pub margin: f64,
     /// Chance with which the smallest differences (`better_from`, `worse_from`) are shown.
     pub power: f64,
     /// Draws of the bootstrap.
@@ -79,7 +81,7 @@ pub struct Row {
     pub low: Option<f64>,
     /// The ratio is at most this; `None` as for `low`.
     pub high: Option<f64>,
-    /// How likely so large a difference is without any, for this quantile alone.
+    /// How likely so large a difference beyond the margin is without any, for this quantile alone.
     pub p_value: Option<f64>,
     /// The same, corrected for the number of quantiles looked at.
     pub adjusted_p: Option<f64>,

@@ -4,8 +4,10 @@ use super::repetition::{BLOCKS, Repetition};
 use super::result::{Group, Resampling};
 use crate::stats::{Probability, Ranked};
 
-/// Blocks are merged up to so many at a time where dependence is longer than one.
-const MOST_MERGED: usize = 4;
+/// Blocks are merged until so few are left, where dependence is longer than one.
+const FEWEST: usize = 4;
+/// With fewer units than this, resampling them says too little of how they vary.
+const TELLING: usize = 16;
 /// An edge whose odds are more than so many times the asked ones is not that quantile's.
 const FAR: f64 = 2.0;
 
@@ -67,8 +69,9 @@ impl<'a> Side<'a> {
         &self.pooled
     }
 
-    pub(super) fn resampling(&self) -> Resampling {
-        self.by
+    /// Whether units are too few for resampling them.
+    pub(super) fn has_few(&self) -> bool {
+        self.by == Resampling::Repetitions || self.group().units < TELLING
     }
 
     pub(super) fn group(&self) -> Group {
@@ -98,20 +101,24 @@ impl<'a> Side<'a> {
         self.widest(p, merged)
     }
 
-    /// How many blocks to merge: twice and four times as many are believed where they raise the
-    /// effect by more than twice its standard error, as in the intervals of one run.
+    /// How many blocks to merge: twice as many as long as successive ones are alike by more than
+    /// twice the standard error of their correlation. A drift over the whole run leaves few.
     fn wanted(&self, p: Probability) -> usize {
-        let (mut best, mut wanted) = (self.widest(p, 1).effect, 1);
-        let mut merged = 2;
-        while merged <= MOST_MERGED {
-            let excess = self.widest(p, merged);
-            let error = (2.0 / excess.of.len() as f64).sqrt();
-            if excess.effect > best * (1.0 + 2.0 * error) {
-                (best, wanted) = (excess.effect, merged);
+        let mut merged = 1;
+        while BLOCKS / merged > FEWEST {
+            let of = self.widest(p, merged).of;
+            let units = of.len() as f64;
+            // Runs follow each other at unknown distances: pairs across them do not count.
+            let within = of.chunks(BLOCKS / merged).flat_map(|run| run.windows(2));
+            let alike: f64 = within.map(|pair| pair[0] * pair[1]).sum();
+            let squares: f64 = of.iter().map(|one| one * one).sum();
+            // Deviations from a common mean are correlated by −1 / units when nothing else is.
+            if alike <= squares * (2.0 / units.sqrt() - 1.0 / units) {
+                break;
             }
             merged *= 2;
         }
-        wanted
+        merged
     }
 
     /// The quantile is a latency that several packets may have: of its two edges, packets beyond it
