@@ -67,7 +67,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Lost packets of both sides, of so many whose end is known, in whole seconds behind the trim."""
+    """Lost packets of both sides, of so many sent, in whole seconds behind the trim."""
 
     a_lost: int
     a_known: int
@@ -135,7 +135,7 @@ class Comparison:
         return {"schema": SCHEMA, "verdict": self.verdict, **told}
 
 
-def compare(
+def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     a: Source,
     b: Source,
     *,
@@ -207,7 +207,7 @@ def _half(run: Repetition, late: int) -> Repetition:
     return Repetition(f"{run.name}/{late + 1}", run.run, (late * half, half))
 
 
-def _compared(
+def _compared(  # noqa: PLR0913 - what compare was given
     a: Group, b: Group, *, quantiles: Sequence[str], confidence: str, margin: float, seed: int
 ) -> Comparison:
     asked = dict.fromkeys((*QUANTILES, *quantiles))

@@ -30,7 +30,7 @@ class Difference:
 
 
 def differences(a: Group, b: Group) -> tuple[Difference, ...]:
-    """Return the settings that differ, in the order host, audit, plan, device, traffic, analysis."""
+    """Return the settings that differ, those of the host and the plan first."""
     left, right = _settings(a), _settings(b)
     found = []
     for where in dict.fromkeys((*left, *right)):

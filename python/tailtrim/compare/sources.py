@@ -234,7 +234,7 @@ def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Gr
 
 
 def _alone(groups: Sequence[Group], others: Sequence[Group]) -> Sequence[Group]:
-    """A single run is compared with what an experiment measured, not with its floor."""
+    """Leave the floor out where an experiment's only combination meets a single run."""
     measured = [group for group in groups if not group.floor]
     return measured if len(others) == 1 and len(measured) == 1 else groups
 

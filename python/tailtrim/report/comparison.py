@@ -55,8 +55,8 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     return (
         f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
         f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
-        " percentiles together. A difference beyond the last columns would have been shown in four"
-        " of five such comparisons."
+        " percentiles together. The last two columns: a difference beyond these would have been"
+        " shown in four of five such comparisons."
     )
 
 
@@ -76,10 +76,10 @@ def _parts(comparison: Comparison) -> Iterator[RenderableType]:
 
 def _table(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
+    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for name in ("shown −", "shown +"):  # noqa: RUF001 - a minus
+    for name in ("−", "+"):  # noqa: RUF001 - a minus
         table.add_column(name, justify="right", no_wrap=True)
     for row in comparison.quantiles:
         cells = cells_of(row)
@@ -182,9 +182,13 @@ def length_lines(length: Length, confidence: str) -> Iterator[str]:
         f" ({units.percent(confidence)} % confidence):"
     )
     yield f"  samples   {units.count(length.samples)}{_duration(length, length.samples)}"
-    yield f"  at least  {units.count(length.bounded_from)}{_duration(length, length.bounded_from)}, for any upper bound"
+    bounded = f"{units.count(length.bounded_from)}{_duration(length, length.bounded_from)}"
+    yield f"  at least  {bounded}, for any upper bound"
     if length.design_effect > 1:
-        yield f"  {length.design_effect:.3g} samples are worth one independent one: late packets come together"
+        yield (
+            f"  {length.design_effect:.3g} samples are worth one independent one: late packets come"
+            " together"
+        )
     if not length.of_latency:
         yield "  How steep the tail is, only a run tells: --from RUN."
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
@@ -11,6 +10,7 @@ from tailtrim.report import figures, page, units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tailtrim.compare import Comparison
 

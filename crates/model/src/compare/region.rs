@@ -60,8 +60,8 @@ impl Region {
 
     /// How many standard errors B's quantile is above `ratio` times that of A.
     ///
-    /// The pair of latencies of that ratio which is nearest to both quantiles stands for the
-    /// hypothesis; there, the shares beyond are compared.
+    /// The pair of latencies of that ratio which fits both sides best stands for the hypothesis;
+    /// there, the shares beyond are compared.
     fn distance_from(&self, sides: &[Side<'_>; 2], ratio: f64) -> f64 {
         let [a, b] = [0, 1].map(|side| sides[side].quantile(self.p));
         let (Some(a), Some(b)) = (a, b) else { return 0.0 };
@@ -69,13 +69,16 @@ impl Region {
         let misses = |value: f64| {
             [self.misses(sides, 0, value), self.misses(sides, 1, nearly_whole(value * ratio))]
         };
-        let squares = |value: &f64| {
+        // Where the pull of both sides towards their own quantiles is in balance. Choosing by the
+        // distance itself would look for the pair that differs least.
+        let pull = |value: &f64| {
             let [a, b] = misses(*value);
-            (a / self.deviations[0]).powi(2) + (b / self.deviations[1]).powi(2)
+            let weight = |side: usize| self.samples[side] / self.deviations[side].powi(2);
+            (a * weight(0) + b * weight(1)).abs()
         };
         let of_a = between(&sides[0], a.min(b), a.max(b), 1.0);
         let candidates = of_a.chain(between(&sides[1], a.min(b), a.max(b), ratio));
-        let nearest = candidates.min_by(|x, y| squares(x).total_cmp(&squares(y)));
+        let nearest = candidates.min_by(|x, y| pull(x).total_cmp(&pull(y)));
         let [a, b] = nearest.map_or([0.0, 0.0], misses);
         let error = (self.deviations[0] / self.samples[0]).powi(2)
             + (self.deviations[1] / self.samples[1]).powi(2);
