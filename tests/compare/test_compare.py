@@ -39,17 +39,20 @@ def pair(published: Path, batch: int, burst: str) -> str:
 
 def experiment(place: Path, measured: Path, runs: list[dict[str, Any]], **plan: Any) -> Path:
     """Lay out an experiment whose runs all have the same samples."""
-    outcomes = []
+    outcomes: list[dict[str, Any]] = []
     for number, told in enumerate(runs):
         name = f"run-{number:03d}"
         shutil.copytree(measured, place / name)
-        loop = {"dut": {"preset": told["dut"]}, "traffic": {"rate_pps": told["rate"]}}
+        loop: dict[str, Any] = {
+            "dut": {"preset": told["dut"]},
+            "traffic": {"rate_pps": told["rate"]},
+        }
         loop |= {"loop": {"rate": told["rate"]}, "repetition": told.get("repetition", 0)}
         (place / name / "loop.json").write_text(json.dumps(loop))
-        outcome = {"run": name, "label": f"{told['dut']} rate={told['rate']}"}
+        outcome: dict[str, Any] = {"run": name, "label": f"{told['dut']} rate={told['rate']}"}
         outcome |= {"floor": told["dut"] == "wire", "invalid": told.get("invalid", [])}
         outcomes.append(outcome | {"failed": None})
-    record = {"schema": "tailtrim.experiment/1", "plan": {"trim_s": 1, **plan}}
+    record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"trim_s": 1, **plan}}
     record |= {"outcomes": outcomes, "host": {"kernel": plan.get("kernel", "6.1")}}
     (place / "experiment.json").write_text(json.dumps(record))
     return place
