@@ -68,9 +68,8 @@ def test_a_run_does_not_differ_from_itself(measured: Path) -> None:
     assert again == [found.as_json()]
 
 
-def test_the_halves_of_a_capture_show_no_difference(measured: Path) -> None:
-    (found,) = compare_halves(measured, margin=0.01)
-    assert found.verdict == "no_difference_shown"
+def test_halves_are_those_of_the_samples(measured: Path) -> None:
+    (found,) = compare_halves(measured)
     assert (
         found.a.samples == found.b.samples == tailtrim.RunDirectory(measured).summary.samples // 2
     )
@@ -216,7 +215,7 @@ def test_a_length_is_told(measured: Path) -> None:
     assert eight.samples == pytest.approx(8 * length.samples, rel=0.05)
     learned = plan_length("0.99", precision="20%", pilot=measured)
     assert learned.of_latency
-    assert learned.rate_pps == pytest.approx(10_000, rel=0.01)
+    assert learned.rate_pps == tailtrim.RunDirectory(measured).summary.rate_pps
     result = run("plan-length", "--quantile", "99.99%", "--precision", "10%", "--rate", "10000")
     assert result.exit_code == 0
     assert "min at 10,000 packets/s" in result.stdout

@@ -30,6 +30,8 @@ VERDICTS = {
 }
 _STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
 _HOUR = 3_600
+#: Percentages from here on are told without a decimal.
+_TENTHS_BELOW = 10
 _MINUTES = 120
 #: Points of a line in a decade.
 _FINE = 120
@@ -104,7 +106,8 @@ def cells_of(row: Row) -> list[str]:
 
 
 def _change(ratio: float) -> str:
-    text = f"{100 * (ratio - 1):+.1f} %"
+    percent = 100 * (ratio - 1)
+    text = f"{percent:+,.1f}%" if abs(percent) < _TENTHS_BELOW else f"{percent:+,.0f}%"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
