@@ -108,7 +108,7 @@ fn intervals_agree_with_resampling_samples() {
     let mut resampled = |values: &[i64]| {
         let blocks: Vec<&[i64]> = values.chunks(250).collect();
         let draw = |_| blocks[(random.next_u64() % blocks.len() as u64) as usize];
-        let mut drawn: Vec<i64> = (0..blocks.len()).map(draw).flatten().copied().collect();
+        let mut drawn: Vec<i64> = (0..blocks.len()).flat_map(draw).copied().collect();
         drawn.sort_unstable();
         [drawn[8_000] as f64, drawn[14_400] as f64, drawn[15_840] as f64]
     };
@@ -145,7 +145,6 @@ fn false_positives(
         }
     }
     let share = |count: u32| f64::from(count) / comparisons as f64;
-    println!("{process:?} {runs}: {} {:?}", share(any), alone.map(share));
     (share(any), alone.map(share))
 }
 
