@@ -49,3 +49,31 @@ def explain_late(
     quantiles: list[str],
     shifts_ns: list[int],
 ) -> str: ...
+
+class NativeRepetition:
+    def __init__(self, samples: Any) -> None: ...
+
+def compare_runs(
+    a: list[NativeRepetition],
+    b: list[NativeRepetition],
+    *,
+    quantiles: list[str],
+    curve: list[str],
+    confidence: str,
+    margin: float,
+    seed: int,
+) -> str: ...
+def compare_losses(
+    a: list[list[tuple[int, int]]],
+    b: list[list[tuple[int, int]]],
+    *,
+    confidence: str,
+) -> str: ...
+def plan_length(
+    *,
+    quantile: str,
+    precision: float,
+    confidence: str,
+    design_effect: float,
+    samples: Any | None,
+) -> str: ...

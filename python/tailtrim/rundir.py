@@ -73,8 +73,8 @@ class RunDirectory:
         """The directory's own name, which stands for the run in tables and figures."""
         return self.path.resolve().name
 
-    def table(self, name: str) -> pa.Table:
-        """Read a table, see ``schema/``.
+    def table(self, name: str, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a table, see ``schema/``, or some of its columns.
 
         Raises:
             RunDirectoryError: when the directory lacks the table or its file is damaged.
@@ -84,7 +84,7 @@ class RunDirectory:
 
         path = self.path / f"{name}.parquet"
         try:
-            return pyarrow.parquet.read_table(path)
+            return pyarrow.parquet.read_table(path, columns=columns and list(columns))
         except (OSError, pyarrow.ArrowException) as error:
             raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
 

@@ -6,6 +6,8 @@
 //! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
 //! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
 //!
+//! [`compare`] says whether the tails of two sides differ.
+//!
 //! [`traffic`] is what a generator sends and [`host`] what a host says of itself; [`lint`] tells what a kernel
 //! makes of its boot line, [`audit`] whether a host is fit for low latency, and [`tune`] what to change there.
 //! [`trace`] is what took the CPUs meanwhile.
@@ -18,6 +20,7 @@
 pub mod analysis;
 pub mod audit;
 pub mod capture;
+pub mod compare;
 pub mod explain;
 pub mod frame;
 pub mod host;

@@ -2,6 +2,7 @@
 //! public face of it is `python/tailtrim`.
 
 mod analysis;
+mod compare;
 mod errors;
 mod explain;
 mod rundir;
@@ -13,6 +14,8 @@ use pyo3::pymodule;
 mod _native {
     #[pymodule_export]
     use crate::analysis::{NativeAnalysis, analyze};
+    #[pymodule_export]
+    use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length};
     #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 

@@ -1,6 +1,7 @@
 """The command line: arguments in, calls out, nothing else.
 
-Exit codes, the same as the agent's: 0 done, 1 done but nothing matched, 2 wrong request or input,
+Exit codes, the same as the agent's: 0 done, 1 done but the answer is no (nothing matched; B is
+worse), 2 wrong request or input,
 3 not possible on this host, 4 broke while running, 130 interrupted.
 """
 
@@ -14,6 +15,7 @@ import typer
 from tailtrim import __version__
 from tailtrim.cli import (
     analyze,
+    compare,
     convert,
     explain,
     report,
@@ -26,8 +28,8 @@ from tailtrim.cli.console import INTERRUPTED, USAGE, complain
 from tailtrim.errors import TailtrimError
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 3 not possible on"
-    " this host, 4 broke while running, 130 interrupted."
+    "Exit codes: 0 done, 1 done but the answer is no (nothing matched; B is worse), 2 wrong request"
+    " or input, 3 not possible on this host, 4 broke while running, 130 interrupted."
 )
 
 app = typer.Typer(
@@ -45,6 +47,8 @@ app.command("selftest", epilog=selftest.EXAMPLES)(selftest.command)
 for verb, told in verbs.VERBS.items():
     app.command(verb, help=told, context_settings=verbs.CONTEXT)(verbs.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
+app.command("compare", epilog=compare.EXAMPLES)(compare.command)
+app.command("plan-length", epilog=compare.LENGTH_EXAMPLES)(compare.plan_length)
 app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(simulate_interrupts.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)

@@ -127,7 +127,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes."""
+    """One pair of axes; ``rules`` are values of y at which nothing differs."""
 
     x: Axis
     y: Axis
@@ -135,6 +135,7 @@ class Panel:
     intervals: tuple[Interval, ...] = ()
     bands: tuple[Band, ...] = ()
     title: str = ""
+    rules: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

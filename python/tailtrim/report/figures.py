@@ -103,6 +103,8 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
+        for value in panel.rules:
+            axes.axhline(value, color="black", linewidth=0.8, zorder=1.4)
         for band in panel.bands:
             _band(axes, band, panel.y)
         for line in panel.lines:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _DIGITS = 7
 
 
-def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
-    """Return the page of some runs as UTF-8."""
+def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
+    """Return what every page is made of: templates, scripts and styles."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_plain,
@@ -61,16 +61,22 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
         _asset("templates/report.js"),
     ]
     styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
+    return environment, scripts, styles
+
+
+def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
+    """Return the page of some runs as UTF-8."""
+    environment, scripts, styles = stationery()
     names = [run.name for run in runs]
     page = environment.get_template("report.html.j2").render(
-        policy=_policy(scripts, styles),
+        policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
         runs=[_Shown.of(run) for run in runs],
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         table=Rows.of([run.summary for run in runs], names),
         figures=figures,
-        data=_json({"names": names, "looks": _looks(runs), "figures": list(map(_figure, figures))}),
+        data=embedded(names, [run.index for run in runs], figures),
         wording=wording,
         units=units,
     )
@@ -121,7 +127,8 @@ def _asset(name: str) -> Markup:
     return Markup(resources.files("tailtrim.report").joinpath(name).read_text("utf-8"))  # noqa: S704 - our own
 
 
-def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """Return the content security policy that admits these and nothing else."""
     return (
         f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)};"
         " base-uri 'none'; form-action 'none'"
@@ -138,6 +145,13 @@ def _plain(value: Any) -> Any:
     return units.printable(value) if type(value) is str else value
 
 
+def embedded(names: Sequence[str], indices: Sequence[int], figures: Sequence[Figure]) -> Markup:
+    """Return the data that the scripts draw: figures, and names and looks of their lines."""
+    return _json(
+        {"names": list(names), "looks": _looks(indices), "figures": list(map(_figure, figures))}
+    )
+
+
 def _json(value: Any) -> Markup:
     text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     for sign in "<>&":
@@ -145,15 +159,15 @@ def _json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 - nothing in it can end the script element
 
 
-def _looks(runs: Sequence[Run]) -> list[dict[str, Any]]:
+def _looks(indices: Sequence[int]) -> list[dict[str, Any]]:
     return [
         {
-            "light": LIGHT[run.index % len(LIGHT)],
-            "dark": DARK[run.index % len(DARK)],
-            "marker": MARKERS[run.index % len(MARKERS)],
-            "dash": dash(run.index, ""),
+            "light": LIGHT[index % len(LIGHT)],
+            "dark": DARK[index % len(DARK)],
+            "marker": MARKERS[index % len(MARKERS)],
+            "dash": dash(index, ""),
         }
-        for run in runs
+        for index in indices
     ]
 
 
@@ -179,6 +193,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
             for interval in panel.intervals
         ],
         "bands": [_band(band) for band in panel.bands],
+        "rules": list(panel.rules),
     }
 
 

@@ -92,7 +92,7 @@ def _supported(run: Run, band: Band | None) -> float:
     if band is None:
         quantiles = run.summary.latency_ns.quantiles
         return max(
-            (_nines(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
+            (reciprocal(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
         )
     # Clusters can leave a gap: what lies behind it is bounded, but not all up to there is.
     bounded = np.append(np.isfinite(band.high), False)
@@ -110,7 +110,7 @@ def _band(run: Run, y: Axis) -> Band | None:
     table = run.quantiles()
     if table is None or not table.p:
         return None
-    at = [1.0, *map(_nines, table.p)]
+    at = [1.0, *map(reciprocal, table.p)]
     value = [run.histogram[0][:1], table.value_ns]
     low, high = [np.nan, *table.low_ns], [*table.high_ns]
     if at[-1] < run.summary.samples:
@@ -130,7 +130,7 @@ def _band(run: Run, y: Axis) -> Band | None:
 
 def _intervals(run: Run, y: Axis, *, bars: bool) -> Iterator[Interval]:
     for quantile in run.summary.latency_ns.quantiles:
-        at = _nines(quantile.p)
+        at = reciprocal(quantile.p)
         if quantile.value is not None and at <= run.summary.samples:
             yield Interval(
                 run.index,
@@ -142,6 +142,7 @@ def _intervals(run: Run, y: Axis, *, bars: bool) -> Iterator[Interval]:
             )
 
 
-def _nines(p: str) -> float:
+def reciprocal(p: str) -> float:
+    """Return 1/(1 - p), where the axis of percentiles has p."""
     rest = 1 - Decimal(p)
     return float(1 / rest) if rest else float("inf")

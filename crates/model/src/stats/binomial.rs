@@ -9,6 +9,12 @@
 
 use std::f64::consts::TAU;
 
+/// P(X >= `hits`) for X ~ Bin(`trials`, `x`), where `y` = 1 − `x` and numbers need not be whole; one
+/// for fewer than one hit.
+pub(crate) fn binomial_tail(hits: f64, trials: f64, x: f64, y: f64) -> f64 {
+    if hits < 1.0 { 1.0 } else { beta(hits, (trials - hits + 1.0).max(1.0), x, y) }
+}
+
 /// The regularised incomplete beta function I_x(a, b) for `a, b >= 1`, `x > 0`, `y > 0` and
 /// `x + y = 1`. At integers it is P(X >= a) for X ~ Bin(a + b − 1, x).
 ///

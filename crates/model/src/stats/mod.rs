@@ -22,6 +22,7 @@ mod probability;
 mod ranked;
 mod tail;
 
+pub(crate) use binomial::binomial_tail;
 pub use dependence::{BlockCounts, runs};
 pub use distribution::distribution;
 pub use histogram::Histogram;

@@ -31,6 +31,46 @@ impl Ranked {
         Self::from(histogram)
     }
 
+    /// Counts values in nanoseconds, which are put in order.
+    #[must_use]
+    pub fn from_values(values_ns: &mut [i64]) -> Self {
+        values_ns.sort_unstable();
+        let same = values_ns.chunk_by(|a, b| a == b);
+        let mut counted = 0;
+        let (mut entries, mut cumulative) = (Vec::new(), Vec::new());
+        for run in same {
+            let count = run.len() as u64;
+            counted += count;
+            entries.extend(run.first().map(|&value_ns| (value_ns, count)));
+            cumulative.push(counted);
+        }
+        Self { entries, cumulative }
+    }
+
+    /// All values of several.
+    #[must_use]
+    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all: Vec<(i64, u64)> =
+            parts.into_iter().flat_map(|part| part.entries.iter().copied()).collect();
+        all.sort_unstable();
+        let (mut entries, mut cumulative): (Vec<(i64, u64)>, Vec<u64>) = (Vec::new(), Vec::new());
+        let mut counted = 0_u64;
+        for (value_ns, count) in all {
+            counted = counted.saturating_add(count);
+            match (entries.last_mut(), cumulative.last_mut()) {
+                (Some(last), Some(below)) if last.0 == value_ns => {
+                    last.1 = last.1.saturating_add(count);
+                    *below = counted;
+                }
+                _ => {
+                    entries.push((value_ns, count));
+                    cumulative.push(counted);
+                }
+            }
+        }
+        Self { entries, cumulative }
+    }
+
     /// How many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -117,6 +157,12 @@ mod tests {
             let index = (n * thousandths).div_ceil(1000).max(1) - 1;
             let want = values.get(index as usize).copied();
             prop_assert_eq!(ranked.quantile(p.parse().unwrap()), want);
+
+            // However the values are cut and put together again.
+            let half = values.len() / 2;
+            let parts = [&values[..half], &values[half..]];
+            let parts = parts.map(|part| Ranked::from_values(&mut part.to_vec()));
+            prop_assert_eq!(&Ranked::merged(&parts), &ranked);
         }
     }
 

@@ -56,6 +56,22 @@
     u.ctx.restore();
   }
 
+  // Lines across at which nothing differs.
+  function rules(u, values) {
+    const { left, width } = u.bbox;
+    u.ctx.save();
+    u.ctx.strokeStyle = css("--ink");
+    u.ctx.lineWidth = devicePixelRatio;
+    u.ctx.beginPath();
+    for (const value of values) {
+      const y = u.valToPos(value, "y", true);
+      u.ctx.moveTo(left, y);
+      u.ctx.lineTo(left + width, y);
+    }
+    u.ctx.stroke();
+    u.ctx.restore();
+  }
+
   const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
 
   function axis(model, side) {
@@ -152,7 +168,10 @@
       }))],
       hooks: {
         init: [(self) => Object.assign(self, { lines, zoomed: {} })],
-        drawAxes: [(self) => intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2)],
+        drawAxes: [(self) => {
+          rules(self, panel.rules);
+          intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2);
+        }],
         draw: [(self) => {
           markers(self);
           intervals.bars(self, panel.intervals, hidden, look, css("--paper"));

@@ -1,0 +1,153 @@
+//! Simulates comparisons where the truth is known: how often a difference is shown where there is
+//! none, and where there is one. Prints a table in Markdown.
+//!
+//!     cargo run --release -p tailtrim-model --example compare_errors [COMPARISONS [SCENARIO]]
+
+#[path = "../tests/support/processes.rs"]
+mod processes;
+
+use processes::{Process, repetitions};
+use std::io::Write;
+use tailtrim_model::compare::{Comparison, Options, Repetition, Verdict, compare};
+use tailtrim_model::stats::Probability;
+
+struct Scenario {
+    name: &'static str,
+    process: Process,
+    runs: [usize; 2],
+    samples: [usize; 2],
+    spread: f64,
+}
+
+fn scenarios() -> Vec<Scenario> {
+    let one = |name, process| Scenario {
+        name,
+        process,
+        runs: [1, 1],
+        samples: [100_000, 100_000],
+        spread: 0.0,
+    };
+    vec![
+        one("independent", Process::Independent),
+        one("tied stamps", Process::Tied),
+        one("clusters of 8", Process::Clustered(8.0)),
+        one("clusters of 30", Process::Clustered(30.0)),
+        one("autocorrelation 0.9", Process::Autocorrelated(0.9)),
+        one("autocorrelation 0.99", Process::Autocorrelated(0.99)),
+        Scenario {
+            samples: [100_000, 25_000],
+            ..one("unequal, clusters of 8", Process::Clustered(8.0))
+        },
+        Scenario {
+            runs: [3, 3],
+            samples: [30_000, 30_000],
+            spread: 0.02,
+            ..one("3 repetitions that differ", Process::Clustered(8.0))
+        },
+        Scenario {
+            runs: [5, 5],
+            samples: [20_000, 20_000],
+            spread: 0.02,
+            ..one("5 repetitions that differ", Process::Clustered(8.0))
+        },
+        Scenario {
+            runs: [3, 3],
+            samples: [30_000, 30_000],
+            ..one("3 repetitions alike", Process::Autocorrelated(0.9))
+        },
+    ]
+}
+
+fn simulate(scenario: &Scenario, scale: f64, seed: u64) -> Comparison {
+    let side = |index: usize, scale: f64| {
+        let seed = seed * 2 + index as u64;
+        let runs = repetitions(
+            scenario.process,
+            scenario.runs[index],
+            scenario.samples[index],
+            scale,
+            scenario.spread,
+            seed,
+        );
+        runs.iter().map(|run| Repetition::of(run)).collect::<Vec<_>>()
+    };
+    let quantiles = ["0.5", "0.9", "0.99", "0.999", "0.9999"];
+    let quantiles = quantiles.iter().filter_map(|p| p.parse().ok()).collect::<Vec<Probability>>();
+    let options = Options { quantiles, draws: 1_999, seed, ..Options::default() };
+    compare(&side(0, 1.0), &side(1, scale), &options)
+}
+
+fn main() -> std::io::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let comparisons: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(2_000);
+    let only = arguments.next();
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "| no difference | any verdict | p50 | p90 | p99 | p99.9 | p99.99 | intervals of p99 without 1 \
+         | p90 shown at its `worse_from` |\n|---|---|---|---|---|---|---|---|---|"
+    )?;
+    for scenario in scenarios() {
+        if only.as_ref().is_some_and(|name| !scenario.name.contains(name.as_str())) {
+            continue;
+        }
+        let mut tally = Tally::default();
+        for seed in 0..comparisons {
+            let found = simulate(&scenario, 1.0, seed);
+            tally.add(&found);
+            // What this comparison says that it could have shown, put to the test by the next one.
+            if let Some(ratio) = found.quantiles[1].worse_from.filter(|_| seed % 4 == 0) {
+                let slower = simulate(&scenario, ratio, comparisons + seed);
+                tally.tried += 1;
+                tally.powerful += u64::from(slower.quantiles[1].verdict == Verdict::Worse);
+            }
+        }
+        writeln!(out, "| {} | {} |", scenario.name, tally.cells(comparisons).join(" | "))?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// What comparisons of equal sides said.
+#[derive(Default)]
+struct Tally {
+    any: u64,
+    /// By quantile: p at most 0.05, and comparisons in which it was supported.
+    alone: [(u64, u64); 5],
+    outside: u64,
+    powerful: u64,
+    tried: u64,
+}
+
+impl Tally {
+    fn add(&mut self, found: &Comparison) {
+        let shown = |v: Verdict| matches!(v, Verdict::Better | Verdict::Worse);
+        self.any += u64::from(found.quantiles.iter().any(|row| shown(row.verdict)));
+        for (row, alone) in found.quantiles.iter().zip(&mut self.alone) {
+            if let Some(p) = row.p_value {
+                alone.1 += 1;
+                alone.0 += u64::from(p <= 0.05);
+            }
+        }
+        let p99 = &found.quantiles[2];
+        let misses = p99.low.is_some_and(|low| low > 1.0) || p99.high.is_some_and(|h| h < 1.0);
+        self.outside += u64::from(misses);
+    }
+
+    fn cells(&self, comparisons: u64) -> Vec<String> {
+        let percent = |count: u64, of: u64| {
+            // Too rarely supported to tell.
+            let few = of < comparisons / 20;
+            if few {
+                "–".to_owned()
+            } else {
+                format!("{:.1} %", 100.0 * count as f64 / of as f64)
+            }
+        };
+        let mut cells = vec![percent(self.any, comparisons)];
+        cells.extend(self.alone.iter().map(|(count, of)| percent(*count, *of)));
+        cells.push(percent(self.outside, comparisons));
+        cells.push(percent(self.powerful, self.tried));
+        cells
+    }
+}

@@ -1,0 +1,202 @@
+//! Whether one device, kernel or setting is slower than another: quantile by quantile, the ratio
+//! B / A with an interval, and a verdict that holds for all quantiles together.
+//!
+//! 1. A [`Repetition`] counts a run's latencies per block of consecutive samples: late packets come
+//!    in clusters, and blocks keep a cluster together.
+//! 2. The design effect of each side says how much the number of late packets varies between its
+//!    blocks, or between its repetitions where both sides have several, beyond chance. It scales
+//!    the distance between a quantile and a latency, measured in samples, to standard errors.
+//! 3. A ratio is refuted when no latency x lies near the quantile of A with ratio·x near that of B:
+//!    the test of two quantiles, inverted for the interval. No density is estimated, and latencies
+//!    that tie (stamps have a resolution) are never told apart.
+//! 4. How far "near" reaches is what resampling the blocks, or the repetitions, says: a studentised
+//!    bootstrap (Hall 1992, *The Bootstrap and Edgeworth Expansion*, §3). The draws are common to
+//!    all quantiles, so that verdicts can be corrected for looking at many of them
+//!    (Westfall and Young 1993, step-down with the smallest p).
+//!
+//! A run that drifts is worth little: blocks are merged as long as successive ones are alike.
+//!
+//! Nothing here reads a clock or a file, and the draws are seeded: equal input gives equal output.
+
+mod bootstrap;
+mod length;
+mod multiple;
+mod region;
+mod repetition;
+mod result;
+mod shares;
+mod side;
+
+use crate::stats::{Probability, samples_needed};
+use bootstrap::{Draws, Statistic};
+use region::Region;
+use side::Side;
+
+pub use length::{Length, LengthError, Pilot, length};
+pub use repetition::Repetition;
+pub use result::{Comparison, Curve, Group, Resampling, Row, SideOfRow, Verdict};
+pub use shares::{Counted, Losses, losses};
+
+/// Power of the smallest difference that is told: the chance of showing it if it is there.
+const POWER: f64 = 0.8;
+/// The standard normal deviate that is exceeded with probability 1 − [`POWER`].
+const POWER_DEVIATE: f64 = 0.841_621;
+/// The curve is drawn, not judged: fewer draws suffice.
+const CURVE_DRAWS: u32 = 1_999;
+
+/// How to compare.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Quantiles that get a verdict.
+    pub quantiles: Vec<Probability>,
+    /// Quantiles of the curve, which get none.
+    pub curve: Vec<Probability>,
+    /// Confidence of each interval, and of all verdicts together.
+    pub confidence: Probability,
+    /// A quantile is better or worse when it is so by more than this, relatively: 0.01 for 1 %.
+    pub margin: f64,
+    /// Draws of the bootstrap.
+    pub draws: u32,
+    /// Seed of the draws.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let quantiles =
+            std::iter::once(Probability::P50).chain((1..=6).filter_map(Probability::nines));
+        Self {
+            quantiles: quantiles.collect(),
+            curve: Vec::new(),
+            confidence: Probability::P95,
+            margin: 0.0,
+            draws: 9_999,
+            seed: 1,
+        }
+    }
+}
+
+/// Compares the repetitions of B with those of A.
+///
+/// Where both sides have several repetitions these are resampled, since they differ by more than
+/// the packets within one tell; otherwise blocks of consecutive samples are, and what would differ
+/// from run to run stays unseen. A quantile that the samples of a side do not support gets no
+/// verdict.
+#[must_use]
+pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Comparison {
+    let by = if a.len() > 1 && b.len() > 1 { Resampling::Repetitions } else { Resampling::Blocks };
+    let all = options.quantiles.iter().chain(&options.curve);
+    let judged: Vec<Probability> = all.copied().filter(|p| *p != Probability::ONE).collect();
+    let sides = [Side::new(a, by, &judged), Side::new(b, by, &judged)];
+    let mut rows: Vec<Row> = Vec::new();
+    let mut tested: Vec<(usize, Region)> = Vec::new();
+    for &p in &options.quantiles {
+        let region = Region::new(&sides, p);
+        let row = described(&sides, p, options.confidence, &region);
+        if row.verdict != Verdict::NotSupported {
+            tested.push((rows.len(), region));
+        }
+        rows.push(row);
+    }
+    judge(&mut rows, &tested, &sides, options);
+    let curve = curve(&sides, options);
+    Comparison {
+        schema: "tailtrim.comparison/1",
+        confidence: options.confidence,
+        margin: options.margin,
+        power: POWER,
+        draws: options.draws,
+        seed: options.seed,
+        resampling: by,
+        a: sides[0].group(),
+        b: sides[1].group(),
+        quantiles: rows,
+        curve,
+    }
+}
+
+/// A row without a test: values and what each side is worth.
+fn described(
+    sides: &[Side<'_>; 2],
+    p: Probability,
+    confidence: Probability,
+    region: &Region,
+) -> Row {
+    let needed = samples_needed(p, confidence);
+    let [a, b] = [0, 1].map(|index| {
+        let samples = sides[index].samples();
+        let effective = (samples as f64 / region.within_effect(index)) as u64;
+        SideOfRow { value_ns: sides[index].quantile(p), effective_samples: effective }
+    });
+    let supported = [&a, &b].iter().all(|side| side.effective_samples >= needed);
+    Row {
+        p,
+        ratio: ratio(a.value_ns, b.value_ns),
+        a,
+        b,
+        samples_needed: needed,
+        low: None,
+        high: None,
+        p_value: None,
+        adjusted_p: None,
+        verdict: if supported { Verdict::NoDifferenceShown } else { Verdict::NotSupported },
+        better_from: None,
+        worse_from: None,
+    }
+}
+
+/// Fills in tests, intervals and verdicts of the rows that can have them.
+fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], options: &Options) {
+    let statistics: Vec<Statistic> = tested.iter().map(|(_, region)| region.statistic()).collect();
+    let draws = Draws::new(sides, &statistics, options.draws, options.seed);
+    let signed: Vec<f64> =
+        tested.iter().map(|(_, region)| region.distance(sides, options.margin)).collect();
+    let found: Vec<f64> = signed.iter().enumerate().map(|(i, t)| draws.p_value(i, *t)).collect();
+    let adjusted = multiple::step_down(&found, &draws);
+    let alpha = options.confidence.complement_f64();
+    let together = multiple::smallest_p_at(&draws, alpha);
+    for (index, (row, region)) in tested.iter().enumerate() {
+        let row = &mut rows[*row];
+        let (below, above) = draws.critical(index, alpha);
+        (row.low, row.high) = region.interval(sides, below, above);
+        row.p_value = Some(found[index]);
+        row.adjusted_p = Some(adjusted[index]);
+        row.verdict = match (adjusted[index] <= alpha, signed[index] > 0.0) {
+            (false, _) => Verdict::NoDifferenceShown,
+            (true, true) => Verdict::Worse,
+            (true, false) => Verdict::Better,
+        };
+        let (below, above) = draws.critical(index, together);
+        let reach = |critical: f64| critical + POWER_DEVIATE;
+        let (low, high) = region.interval(sides, reach(below), reach(above));
+        row.better_from =
+            low.zip(row.ratio).map(|(low, ratio)| low / ratio / (1.0 + options.margin));
+        row.worse_from =
+            high.zip(row.ratio).map(|(high, ratio)| high / ratio * (1.0 + options.margin));
+    }
+}
+
+fn curve(sides: &[Side<'_>; 2], options: &Options) -> Vec<Curve> {
+    let regions: Vec<Region> = options.curve.iter().map(|&p| Region::new(sides, p)).collect();
+    let statistics: Vec<Statistic> = regions.iter().map(Region::statistic).collect();
+    let draws = Draws::new(sides, &statistics, options.draws.min(CURVE_DRAWS), options.seed);
+    let alpha = options.confidence.complement_f64();
+    let rows = options.curve.iter().zip(&regions).enumerate();
+    rows.map(|(index, (&p, region))| {
+        let (below, above) = draws.critical(index, alpha);
+        let (low, high) = region.interval(sides, below, above);
+        let needed = samples_needed(p, options.confidence);
+        let worth = |side: usize| sides[side].samples() as f64 / region.within_effect(side);
+        let supported = [0, 1].iter().all(|&side| worth(side) >= needed as f64);
+        Curve { p, ratio: ratio(sides[0].quantile(p), sides[1].quantile(p)), low, high, supported }
+    })
+    .collect()
+}
+
+/// B / A; `None` unless both are positive.
+fn ratio(a_ns: Option<i64>, b_ns: Option<i64>) -> Option<f64> {
+    match (a_ns, b_ns) {
+        (Some(a), Some(b)) if a > 0 && b > 0 => Some(b as f64 / a as f64),
+        _ => None,
+    }
+}

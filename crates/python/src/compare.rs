@@ -1,0 +1,148 @@
+//! `compare`, `compare_losses` and `plan_length`.
+
+use crate::errors::TailtrimError;
+use crate::explain::json;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, Int64Array, RecordBatch};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3_arrow::PyTable;
+use tailtrim_model::compare::{self, Counted, Options, Pilot, Repetition};
+use tailtrim_model::stats::{BlockCounts, Probability, Ranked};
+
+/// So many samples beyond a latency tell how much they cluster.
+const TELLING: u64 = 30;
+
+/// One run of a side: its latencies, counted per block.
+#[pyclass(frozen, name = "NativeRepetition", module = "tailtrim._native")]
+pub(crate) struct NativeRepetition {
+    repetition: Repetition,
+}
+
+#[pymethods]
+impl NativeRepetition {
+    /// Counts the column `latency_ns` of a table, in its order.
+    #[new]
+    fn new(py: Python<'_>, samples: PyTable) -> PyResult<Self> {
+        let (batches, _) = samples.into_inner();
+        let columns = latencies(&batches)?;
+        let samples = columns.iter().map(|column| column.len() as u64).sum();
+        let repetition = py.detach(|| {
+            Repetition::new(samples, columns.iter().map(|column| column.values().as_ref()))
+        });
+        Ok(Self { repetition })
+    }
+}
+
+fn latencies(batches: &[RecordBatch]) -> PyResult<Vec<&Int64Array>> {
+    let column =
+        |batch: &'_ RecordBatch| -> Option<usize> { batch.schema().index_of("latency_ns").ok() };
+    batches
+        .iter()
+        .map(|batch| {
+            column(batch)
+                .and_then(|index| batch.column(index).as_primitive_opt::<Int64Type>())
+                .filter(|column| column.null_count() == 0)
+                .ok_or_else(|| PyValueError::new_err("no column latency_ns of int64"))
+        })
+        .collect()
+}
+
+fn probability(text: &str) -> PyResult<Probability> {
+    text.parse().map_err(|error: tailtrim_model::stats::ProbabilityError| {
+        PyValueError::new_err(error.to_string())
+    })
+}
+
+fn probabilities(texts: &[String]) -> PyResult<Vec<Probability>> {
+    texts.iter().map(|text| probability(text)).collect()
+}
+
+/// Compares the repetitions of B with those of A; the result as JSON.
+#[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
+#[pyo3(signature = (a, b, *, quantiles, curve, confidence, margin, seed))]
+pub(crate) fn compare_runs(
+    py: Python<'_>,
+    a: Vec<PyRef<'_, NativeRepetition>>,
+    b: Vec<PyRef<'_, NativeRepetition>>,
+    quantiles: Vec<String>,
+    curve: Vec<String>,
+    confidence: &str,
+    margin: f64,
+    seed: u64,
+) -> PyResult<String> {
+    let owned = |side: &[PyRef<'_, NativeRepetition>]| -> Vec<Repetition> {
+        side.iter().map(|one| one.repetition.clone()).collect()
+    };
+    let (a, b) = (owned(&a), owned(&b));
+    if !(0.0..1.0).contains(&margin) {
+        return Err(PyValueError::new_err(format!(
+            "margin {margin} is out of range, expected 0 to 1"
+        )));
+    }
+    let options = Options {
+        quantiles: probabilities(&quantiles)?,
+        curve: probabilities(&curve)?,
+        confidence: probability(confidence)?,
+        margin,
+        seed,
+        ..Options::default()
+    };
+    json(&py.detach(|| compare::compare(&a, &b, &options)))
+}
+
+/// Compares losses; each side is a list of repetitions, each a list of (lost, known) per second.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, confidence))]
+pub(crate) fn compare_losses(
+    a: Vec<Vec<(u64, u64)>>,
+    b: Vec<Vec<(u64, u64)>>,
+    confidence: &str,
+) -> PyResult<String> {
+    let counted = |side: Vec<Vec<(u64, u64)>>| -> Vec<Vec<Counted>> {
+        let run = |run: Vec<(u64, u64)>| {
+            run.into_iter().map(|(lost, known)| Counted { lost, known }).collect()
+        };
+        side.into_iter().map(run).collect()
+    };
+    json(&compare::losses(&counted(a), &counted(b), probability(confidence)?))
+}
+
+/// How many samples it takes for a quantile; `samples` is a run to learn from. The result as JSON.
+#[pyfunction]
+#[pyo3(signature = (*, quantile, precision, confidence, design_effect, samples))]
+pub(crate) fn plan_length(
+    py: Python<'_>,
+    quantile: &str,
+    precision: f64,
+    confidence: &str,
+    design_effect: f64,
+    samples: Option<PyTable>,
+) -> PyResult<String> {
+    let (p, confidence) = (probability(quantile)?, probability(confidence)?);
+    let batches = samples.map(PyTable::into_inner).map(|(batches, _)| batches);
+    let columns = batches.as_deref().map(latencies).transpose()?;
+    let planned = py.detach(|| {
+        let Some(columns) = columns else {
+            return compare::length(p, precision, confidence, design_effect, None);
+        };
+        let mut blocks = BlockCounts::new();
+        let mut values = Vec::new();
+        for column in columns {
+            blocks.record_all(column.values());
+            values.extend_from_slice(column.values());
+        }
+        let latencies = Ranked::from_values(&mut values);
+        // Beyond the last latency that enough samples exceed, nobody knows how they cluster.
+        let rank = p.rank(latencies.count()).min(latencies.count().saturating_sub(TELLING).max(1));
+        let seen = latencies.at_rank(rank).map_or(1.0, |value_ns| blocks.design_effect(value_ns));
+        let effect = design_effect.max(seen);
+        compare::length(p, precision, confidence, effect, Some(Pilot { latencies: &latencies }))
+    });
+    match planned {
+        Ok(planned) => json(&planned),
+        Err(error) => Err(TailtrimError::new_err(error.to_string())),
+    }
+}

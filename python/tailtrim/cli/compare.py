@@ -1,0 +1,185 @@
+"""``tailtrim compare`` and ``tailtrim plan-length``."""
+
+from __future__ import annotations
+
+import json as encoding
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tailtrim.cli.console import NEGATIVE, USAGE, complain
+from tailtrim.errors import TailtrimError
+
+if TYPE_CHECKING:
+    from tailtrim.compare import Comparison
+
+EXAMPLES = """\b
+Examples:
+  tailtrim compare results/rt results/nohz
+  tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
+  tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure improvement.svg
+  tailtrim compare results/hw --halves                                 # differences nobody made
+Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 wrong request or input.
+"""
+LENGTH_EXAMPLES = """\b
+Examples:
+  tailtrim plan-length --quantile 0.9999 --precision 10% --rate 10000
+  tailtrim plan-length --quantile 99.999% --precision 5% --from results/hw
+"""
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A B…",
+            help="A is the baseline, each B is compared with it. A side is a run directory, an "
+            "experiment, a folder of run directories (repetitions), or captures as "
+            "INGRESS,EGRESS.",
+        ),
+    ],
+    *,
+    quantile: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P", help="A quantile beside 0.5, 0.9, 0.99 …; several times."),
+    ] = None,
+    margin: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="Call B better or worse where it is so by more than this. Runs of one setup "
+            "differ by a little, and with many packets the smallest difference is shown.",
+        ),
+    ] = "1%",
+    confidence: Annotated[
+        str, typer.Option(metavar="P", help="Confidence of intervals and verdicts.")
+    ] = "0.95",
+    halves: Annotated[
+        bool,
+        typer.Option("--halves", help="Compare the two halves of each run of A with each other."),
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 1,
+    fail_if_worse: Annotated[
+        bool,
+        typer.Option("--fail-if-worse", help="End with code 1 if B is worse anywhere."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with the figure.")
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the relative improvement: .svg or .pdf."),
+    ] = None,
+) -> None:
+    """Say whether B is faster or slower than A, quantile by quantile, and how sure that is."""
+    try:
+        compared = _compare(
+            sides,
+            halves=halves,
+            quantiles=quantile or (),
+            confidence=confidence,
+            margin=_share("margin", margin),
+            seed=seed,
+        )
+        _write(compared, html, figure)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
+        typer.echo(encoding.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        _print(compared)
+    if fail_if_worse and any(one.verdict == "worse" for one in compared):
+        raise typer.Exit(NEGATIVE)
+
+
+def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparison]:
+    from tailtrim.compare import compare, compare_halves  # noqa: PLC0415 - others start without
+
+    if halves:
+        return [one for side in sides for one in compare_halves(side, **options)]
+    if len(sides) == 1:
+        raise ValueError("there is one side, expected A and B (or --halves)")
+    first, *others = sides
+    return [one for other in others for one in compare(first, other, **options)]
+
+
+def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:
+    if html is None and figure is None:
+        return
+    from tailtrim.report import comparison_page  # noqa: PLC0415 - matplotlib
+
+    if html is not None:
+        comparison_page.write(compared, html)
+    if figure is not None:
+        comparison_page.draw(compared, figure)
+
+
+def _print(compared: list[Comparison]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not for --json
+
+    from tailtrim.report.comparison import render  # noqa: PLC0415
+
+    Console(highlight=False).print(render(compared))
+
+
+def _share(name: str, text: str) -> float:
+    digits = text.removesuffix("%")
+    try:
+        share = float(digits) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"{name} {text!r} is no share, expected 1% or 0.01") from error
+    return share
+
+
+def plan_length(  # noqa: PLR0913 - one parameter an option
+    *,
+    quantile: Annotated[str, typer.Option(metavar="P", help="The quantile: 0.9999 or 99.99%.")],
+    precision: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="How far its interval may reach on either side."),
+    ] = "10%",
+    pilot: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="A run that was measured already: how steep its tail is, how much it clusters, "
+            "and its rate. Without one, the precision is that of the share of late packets.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="PPS", min=0.001, help="Packets per second.")
+    ] = None,
+    cluster: Annotated[
+        float, typer.Option(metavar="N", min=1, help="How many late packets come together.")
+    ] = 1,
+    confidence: Annotated[
+        str, typer.Option(metavar="P", help="Confidence of the interval.")
+    ] = "0.95",
+    json: Annotated[bool, typer.Option("--json", help="Print the length as JSON.")] = False,
+) -> None:
+    """Say how long to measure for a quantile of a given precision."""
+    from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
+    from tailtrim.report.comparison import length_lines  # noqa: PLC0415
+
+    try:
+        length = planned(
+            quantile,
+            precision=precision,
+            confidence=confidence,
+            cluster=cluster,
+            rate_pps=rate,
+            pilot=pilot,
+        )
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        typer.echo(encoding.dumps(length.as_json(), indent=2))
+        return
+    for line in length_lines(length, confidence):
+        typer.echo(line)

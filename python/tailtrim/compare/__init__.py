@@ -1,0 +1,48 @@
+"""Whether one side is slower than another: :func:`compare`, and how long to measure for it.
+
+::
+
+    (comparison,) = compare("results/rt-kernel", "results/nohz-kernel")
+    for row in comparison.quantiles:
+        print(row.p, row.ratio, row.low, row.high, row.verdict)
+
+A side is a run directory, an experiment, a folder of run directories that are repetitions of one
+another, or a pair of captures. The statistics are those of the native module; here sides are found
+and paired, and what was set up differently is told.
+"""
+
+from tailtrim.compare.comparison import (
+    BETTER,
+    NO_DIFFERENCE,
+    NOT_SUPPORTED,
+    WORSE,
+    Comparison,
+    CurvePoint,
+    Losses,
+    Pairing,
+    Row,
+    compare,
+    compare_halves,
+)
+from tailtrim.compare.configuration import Difference
+from tailtrim.compare.length import Length, plan_length
+from tailtrim.compare.sources import Group, Repetition
+
+__all__ = [
+    "BETTER",
+    "NOT_SUPPORTED",
+    "NO_DIFFERENCE",
+    "WORSE",
+    "Comparison",
+    "CurvePoint",
+    "Difference",
+    "Group",
+    "Length",
+    "Losses",
+    "Pairing",
+    "Repetition",
+    "Row",
+    "compare",
+    "compare_halves",
+    "plan_length",
+]

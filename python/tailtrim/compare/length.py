@@ -1,0 +1,98 @@
+"""How long to measure: :func:`plan_length`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+from tailtrim.compare.sources import groups_of
+from tailtrim.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    from tailtrim.compare.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many samples it takes for a quantile.
+
+    The interval lies within ``precision`` of it on either side: of the latency where a run told
+    how steep its tail is (``of_latency``), otherwise of the share of packets beyond it.
+    ``bounded_from`` samples are needed for an upper bound at all. ``design_effect`` samples are
+    worth one independent one, since late packets come in clusters.
+    """
+
+    p: str
+    precision: float
+    of_latency: bool
+    bounded_from: int
+    samples: int
+    design_effect: float
+    rate_pps: float | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long that takes at the rate."""
+        return self.samples / self.rate_pps if self.rate_pps else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the length as JSON data."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        return {"schema": "tailtrim.length/1", **told, "seconds": self.seconds}
+
+
+def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
+    quantile: str,
+    *,
+    precision: str | float = "10%",
+    confidence: str = "0.95",
+    cluster: float = 1.0,
+    rate_pps: float | None = None,
+    pilot: Source | None = None,
+) -> Length:
+    """Say how many samples bound a quantile with a precision.
+
+    Args:
+        quantile: as decimal text or percent.
+        precision: relative half-width of its interval, as a number or percent.
+        confidence: of the interval.
+        cluster: how many late packets come together, where that is known.
+        rate_pps: packets per second; by default those of the pilot.
+        pilot: a run that was measured already: it tells how steep the tail is, how much it
+            clusters, and the rate.
+
+    Raises:
+        TailtrimError: no length can be told, with the reason.
+        ValueError: an option makes no sense.
+
+    """
+    samples = None
+    if pilot is not None:
+        groups = groups_of(pilot)
+        runs = [run for group in groups for run in group.repetitions]
+        if len(runs) != 1:
+            raise RunDirectoryError(f"{pilot}: holds {len(runs)} runs, expected one to learn from")
+        samples = runs[0].samples()
+        rate_pps = rate_pps or runs[0].summary.rate_pps
+    found = json.loads(
+        _native.plan_length(
+            quantile=quantile,
+            precision=_relative(precision),
+            confidence=confidence,
+            design_effect=cluster,
+            samples=samples,
+        )
+    )
+    return Length(**found, rate_pps=rate_pps)
+
+
+def _relative(precision: str | float) -> float:
+    text = str(precision).strip()
+    try:
+        share = Decimal(text.removesuffix("%"))
+    except InvalidOperation as error:
+        raise ValueError(f"precision {text!r} is no number, expected 10% or 0.1") from error
+    return float(share / 100 if text.endswith("%") else share)

@@ -1,0 +1,230 @@
+"""Comparisons as users ask for them: runs, experiments, captures, their exit codes and files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import tailtrim
+from tailtrim.cli import app
+from tailtrim.compare import compare, compare_halves, plan_length
+from tailtrim.errors import RunDirectoryError, TailtrimError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="session")
+def measured(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("compared") / "testpmd"
+    tailtrim.analyze(*testpmd, out=place)
+    return place
+
+
+def pair(published: Path, batch: int, burst: str) -> str:
+    folder = published / "low-latency" / f"burst-{batch}batch" / "vm"
+    names = (
+        f"{burst}-burst-latencies-{s}-rate10000-snort-filter.pcap.zst" for s in ("pre", "post")
+    )
+    return ",".join(str(folder / name) for name in names)
+
+
+def experiment(place: Path, measured: Path, runs: list[dict[str, Any]], **plan: Any) -> Path:
+    """Lay out an experiment whose runs all have the same samples."""
+    outcomes: list[dict[str, Any]] = []
+    for number, told in enumerate(runs):
+        name = f"run-{number:03d}"
+        shutil.copytree(measured, place / name)
+        loop: dict[str, Any] = {
+            "dut": {"preset": told["dut"]},
+            "traffic": {"rate_pps": told["rate"]},
+        }
+        loop |= {"loop": {"rate": told["rate"]}, "repetition": told.get("repetition", 0)}
+        (place / name / "loop.json").write_text(json.dumps(loop))
+        outcome: dict[str, Any] = {"run": name, "label": f"{told['dut']} rate={told['rate']}"}
+        outcome |= {"floor": told["dut"] == "wire", "invalid": told.get("invalid", [])}
+        outcomes.append(outcome | {"failed": None})
+    record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"trim_s": 1, **plan}}
+    record |= {"outcomes": outcomes, "host": {"kernel": plan.get("kernel", "6.1")}}
+    (place / "experiment.json").write_text(json.dumps(record))
+    return place
+
+
+def test_a_run_does_not_differ_from_itself(measured: Path) -> None:
+    (found,) = compare(measured, measured)
+    assert found.verdict == "no_difference_shown"
+    assert {row.ratio for row in found.quantiles} == {1.0}
+    assert found.differences == ()
+    assert compare(measured, measured) != []
+    again = [one.as_json() for one in compare(measured, measured)]
+    assert again == [found.as_json()]
+
+
+def test_halves_are_those_of_the_samples(measured: Path) -> None:
+    (found,) = compare_halves(measured)
+    assert (
+        found.a.samples == found.b.samples == tailtrim.RunDirectory(measured).summary.samples // 2
+    )
+
+
+@pytest.mark.published
+@pytest.mark.parametrize(
+    "folder", ["dpdk-l2fwd/hw", "dpdk-l2fwd/vm", "snort-fwd/hw", "burst-32batch/vm"]
+)
+def test_the_halves_of_published_captures_show_no_difference(published: Path, folder: str) -> None:
+    pre = max((published / "low-latency" / folder).glob("*latencies-pre-*"))
+    post = pre.with_name(pre.name.replace("-pre-", "-post-"))
+    (found,) = compare_halves(f"{pre},{post}", margin=0.01)
+    assert found.verdict == "no_difference_shown", found.quantiles
+
+
+@pytest.mark.published
+def test_a_smaller_batch_lowers_the_median_of_long_bursts(published: Path) -> None:
+    # "5G QoS: Impact of Security Functions on Latency", section V-D and Figure 5.
+    (found,) = compare(pair(published, 32, "32"), pair(published, 4, "32"), margin=0.01)
+    median = found.quantiles[0]
+    assert median.verdict == "better"
+    assert median.ratio is not None
+    assert median.low is not None
+    assert median.high is not None
+    assert 0.36 <= 1 - median.ratio <= 0.425
+    assert median.high - median.low < 0.02
+    assert found.a.max_ns is not None
+    assert found.b.max_ns is not None
+    assert abs(found.b.max_ns / found.a.max_ns - 1) < 0.08
+    (short,) = compare(pair(published, 32, "04"), pair(published, 4, "04"), margin=0.01)
+    assert short.quantiles[0].ratio is not None
+    assert 0.9 < short.quantiles[0].ratio < 0.95
+
+
+def test_experiments_are_compared_by_combination(measured: Path, tmp_path: Path) -> None:
+    runs = [
+        {"dut": "wire", "rate": 1},
+        {"dut": "forward", "rate": 1},
+        {"dut": "forward", "rate": 1, "repetition": 1},
+        {"dut": "forward", "rate": 2},
+        {"dut": "forward", "rate": 2, "invalid": ["the generator was late"]},
+    ]
+    a = experiment(tmp_path / "a", measured, runs)
+    b = experiment(tmp_path / "b", measured, [*runs, {"dut": "forward", "rate": 3}], kernel="6.12")
+    found = compare(a, b)
+    assert [one.label for one in found] == [
+        "wire rate=1 (floor)",
+        "forward rate=1",
+        "forward rate=2",
+    ]
+    wire, twice, once = found
+    assert wire.floor
+    assert twice.resampling == "repetitions"
+    assert twice.a.runs == ("run-001", "run-002")
+    assert once.a.left_out == ("run-004: the generator was late",)
+    kernel = next(one for one in once.differences if one.what == "kernel" and one.where == "host")
+    assert (kernel.a, kernel.b) == ("6.1", "6.12")
+
+
+def test_other_devices_meet_by_their_loop_variables(measured: Path, tmp_path: Path) -> None:
+    sides = [
+        experiment(tmp_path / dut, measured, [{"dut": dut, "rate": rate} for rate in (1, 2)])
+        for dut in ("forward", "bridge")
+    ]
+    found = compare(*sides)
+    assert [one.a.name for one in found] == ["forward: forward rate=1", "forward: forward rate=2"]
+    told = {(one.where, one.what, one.a, one.b) for one in found[0].differences}
+    assert ("dut", "preset", "forward", "bridge") in told
+
+
+def test_a_folder_of_runs_is_a_side_with_repetitions(measured: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(measured, tmp_path / "runs" / name)
+    (found,) = compare(tmp_path / "runs", tmp_path / "runs")
+    assert found.resampling == "repetitions"
+
+
+def test_an_audit_beside_a_run_tells_what_differs(measured: Path, tmp_path: Path) -> None:
+    for side, verdict in (("a", "ok"), ("b", "fail")):
+        shutil.copytree(measured, tmp_path / side)
+        check = {"id": "CPU-001", "title": "isolated", "verdict": verdict, "said": "2-3"}
+        audit = {"schema": "tailtrim.audit/1", "checks": [check]}
+        (tmp_path / side / "audit.json").write_text(json.dumps(audit))
+    (found,) = compare(tmp_path / "a", tmp_path / "b")
+    (difference,) = found.differences
+    assert (difference.what, difference.a, difference.b) == (
+        "CPU-001 isolated",
+        "ok: 2-3",
+        "fail: 2-3",
+    )
+
+
+def test_worse_has_an_exit_code(published: Path, measured: Path) -> None:
+    sides = pair(published, 4, "32"), pair(published, 32, "32")
+    assert run("compare", *sides).exit_code == 0
+    result = run("compare", *sides, "--fail-if-worse")
+    assert result.exit_code == 1
+    assert "worse" in result.stdout
+    assert run("compare", measured, measured, "--fail-if-worse").exit_code == 0
+
+
+def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> None:
+    page, figure = tmp_path / "c.html", tmp_path / "c.svg"
+    result = run("compare", measured, measured, "--html", page, "--figure", figure)
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "no difference shown" in result.stdout
+    assert "<canvas" in page.read_text("utf-8")
+    assert figure.read_bytes().startswith(b"<?xml")
+    (told,) = json.loads(run("compare", measured, measured, "--json").stdout)["comparisons"]
+    assert told["schema"] == "tailtrim.comparison/1"
+    assert {"p", "ratio", "low", "high", "verdict", "worse_from"} <= set(told["quantiles"][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "nowhere"], "nowhere: there is nothing to compare"),
+        (["{run}"], "there is one side, expected A and B"),
+        (["{run}", "{run}", "--margin", "much"], "margin 'much' is no share"),
+        (["{run}", "{run}", "--margin", "2"], "margin 2 is out of range"),
+        (["{run}", "{run}", "--quantile", "x"], "quantile 'x' is no number"),
+        (["{run}", "{run}", "--figure", "c.png"], "expected a name that ends in .svg or .pdf"),
+    ],
+)
+def test_wrong_requests_get_one_clear_error(
+    measured: Path, arguments: list[str], message: str
+) -> None:
+    result = run("compare", *(one.format(run=measured) for one in arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_length_is_told(measured: Path) -> None:
+    # The share beyond p99.99 within a tenth: 1.96² / (0.1² · 10⁻⁴) samples, roughly.
+    length = plan_length("0.9999", precision="10%", rate_pps=10_000)
+    assert 3_500_000 < length.samples < 4_200_000
+    assert length.seconds is not None
+    assert 350 < length.seconds < 420
+    eight = plan_length("0.9999", precision="10%", cluster=8)
+    assert eight.samples == pytest.approx(8 * length.samples, rel=0.05)
+    learned = plan_length("0.99", precision="20%", pilot=measured)
+    assert learned.of_latency
+    assert learned.rate_pps == tailtrim.RunDirectory(measured).summary.rate_pps
+    result = run("plan-length", "--quantile", "99.99%", "--precision", "10%", "--rate", "10000")
+    assert result.exit_code == 0
+    assert "min at 10,000 packets/s" in result.stdout
+
+
+def test_a_length_that_cannot_be_told_is_an_error(measured: Path) -> None:
+    with pytest.raises(TailtrimError, match="too few lie beyond"):
+        plan_length("0.999999", pilot=measured)
+    with pytest.raises(ValueError, match="precision 'fine' is no number"):
+        plan_length("0.9", precision="fine")
+    with pytest.raises(RunDirectoryError, match="nothing to compare"):
+        plan_length("0.9", pilot="nowhere")
