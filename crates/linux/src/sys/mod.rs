@@ -9,6 +9,7 @@ pub(crate) mod interface;
 pub(crate) mod map;
 mod mapping;
 pub(crate) mod packet;
+pub(crate) mod perf;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
