@@ -8,18 +8,20 @@ use crate::args::nanoseconds;
 use crate::events::{self, failed};
 use crate::exit::Exit;
 use crate::stop::{self, Ending};
+use crate::trace::By;
 use clap::ValueEnum;
 use report::Report;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tailtrim_linux::clock::{self, Clock};
+use tailtrim_linux::clock::{self, Clock, Counter};
 use tailtrim_linux::noise::{self, Measured, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_model::host::Cpus;
 use tailtrim_model::stats::{Histogram, Ranked, distribution};
 use tailtrim_model::trace::axis::Axis;
+use tailtrim_model::trace::lines::Source;
 
 /// Measure how quiet CPUs are, and name who disturbs them.
 ///
@@ -37,7 +39,7 @@ pub(crate) struct Noise {
     pub(crate) cpus: Option<Cpus>,
     /// Measure nothing, but read what another tool wrote: cyclictest or oslat with --json, rtla osnoise hist or
     /// rtla timerlat hist; several times for several files
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "no_trace", "stop_after"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "no_trace", "source", "stop_after"])]
     pub(crate) read: Vec<PathBuf>,
     /// What to measure
     #[arg(long, value_enum, default_value_t)]
@@ -52,8 +54,11 @@ pub(crate) struct Noise {
     #[arg(long)]
     pub(crate) fifo: bool,
     /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
-    #[arg(long)]
+    #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
+    /// Who traces; otherwise the first of them that can
+    #[arg(long, value_enum)]
+    pub(crate) source: Option<By>,
     /// Print events as JSON lines instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -154,7 +159,11 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         }
         Mode::Timer => noise::Mode::Timer { interval_ns: request.interval },
     };
-    let wanted = recording::Request { cpus: cpus.clone(), buffer_mb: 64 };
+    let wanted = recording::Request {
+        cpus: cpus.clone(),
+        buffer_mb: 64,
+        source: request.source.map(Source::from),
+    };
     let mut recorder = if request.no_trace {
         Err("not asked for".to_owned())
     } else {
@@ -190,7 +199,9 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),
     })?;
     let own = Axis::fit(start, end, &[]).map_err(|error| broke(&error))?;
-    let axis = trace.as_ref().map_or(own, |trace| trace.axis);
+    // Only where events are stamped by the counter that the loop reads.
+    let traced = trace.as_ref().ok().filter(|trace| trace.counter == Counter::Tsc);
+    let axis = traced.map_or(own, |trace| trace.axis);
     Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns })
 }
 

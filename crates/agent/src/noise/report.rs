@@ -7,6 +7,7 @@ use tailtrim_linux::trace::Counts;
 use tailtrim_model::noise::Distribution;
 use tailtrim_model::stats::Histogram;
 use tailtrim_model::trace::blame::{Cause, Gap, Own, blame};
+use tailtrim_model::trace::lines::Source;
 
 /// The result.
 #[derive(Serialize)]
@@ -33,6 +34,8 @@ pub(super) struct Report {
 
 #[derive(Serialize)]
 pub(super) struct Traced {
+    /// Who traced; by counters causes are only likely.
+    pub(super) source: Source,
     pub(super) error_ns: i64,
     pub(super) missing: Vec<String>,
     pub(super) counts: Counts,
@@ -77,6 +80,7 @@ impl Report {
             |measured: &Measured| seen.axis.ns(measured.span.1) - seen.axis.ns(measured.span.0);
         let longest_ns = seen.measured.iter().map(span_ns).max().unwrap_or(0);
         let trace = seen.trace.as_ref().ok().map(|trace| Traced {
+            source: trace.header.source,
             error_ns: trace.header.error_ns,
             missing: trace.header.missing.clone(),
             counts: trace.counts.clone(),
@@ -109,7 +113,9 @@ fn of_cpu(threshold_ns: Option<i64>, seen: &Seen, measured: &Measured) -> (OfCpu
     histogram.record_all(gaps.iter().map(|gap| gap.end_ns - gap.start_ns));
     let length_ns =
         |value: u64| if poll { seen.axis.duration_ns(value) } else { value.cast_signed() };
-    let causes = seen.trace.as_ref().map(|trace| {
+    // Counters alone say nothing of any single gap.
+    let traced = seen.trace.as_ref().ok().filter(|trace| trace.header.source != Source::Counters);
+    let causes = traced.map(|trace| {
         blame(&gaps, &trace.events, Own { comm: THREAD, polls: poll }, trace.header.error_ns)
     });
     let of_cpu = OfCpu {

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use tailtrim_model::noise::Distribution;
 use tailtrim_model::trace::blame::Cause;
+use tailtrim_model::trace::lines::Source;
 
 /// Causes that are shown; the others are summed up.
 const SHOWN: usize = 16;
@@ -32,9 +33,19 @@ fn text(report: &Report) -> String {
         of_cpu(&mut text, report, cpu);
     }
     if let Some(trace) = &report.trace {
+        for why in &trace.counts.sources_refused {
+            let _ = writeln!(text, "not traced by {why}");
+        }
+        if trace.source == Source::Counters {
+            text.push_str(
+                "counters only: which interrupts are likely causes is a matter of their numbers; no gap has a cause\n",
+            );
+            return text;
+        }
         let _ = writeln!(
             text,
-            "trace: times ± {} ns, {} events lost",
+            "trace by {}: times ± {} ns, {} events lost",
+            trace.source.name(),
             trace.error_ns,
             grouped(trace.counts.lost)
         );

@@ -12,6 +12,7 @@ pub(crate) mod packet;
 pub(crate) mod perf;
 pub(crate) mod poll;
 pub(crate) mod process;
+pub(crate) mod ptp;
 pub(crate) mod ring;
 pub(crate) mod terminal;
 pub(crate) mod tsc;
