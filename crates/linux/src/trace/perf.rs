@@ -17,6 +17,10 @@ use tailtrim_model::trace::page::Missed;
 use tailtrim_model::trace::perf::{Item, items};
 use tailtrim_model::trace::record::Decoder;
 
+/// perf wakes its readers by such interrupts, so the kernel does not let it record their end
+/// (`arch/x86/include/asm/trace/irq_vectors.h`); a beginning without an end says nothing.
+const OF_PERF_ITSELF: &str = "irq_vectors/irq_work_";
+
 /// The events of one CPU.
 #[derive(Debug)]
 struct OfCpu {
@@ -100,7 +104,9 @@ fn known(
 ) -> Result<Vec<Tracepoint>, TraceError> {
     let mut known = Vec::new();
     for name in events {
-        if let Some(format) = vocabulary.learn(folder, &name)? {
+        if name.starts_with(OF_PERF_ITSELF) {
+            vocabulary.missing.push(name.replace('/', ":"));
+        } else if let Some(format) = vocabulary.learn(folder, &name)? {
             known.push(Tracepoint { id: format.id, filter: filter(&name), name });
         }
     }

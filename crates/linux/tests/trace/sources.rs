@@ -22,7 +22,7 @@ fn perf_records_the_same_events() {
         };
         let flushes: Vec<_> = trace.events.iter().filter(flush).collect();
         assert!(
-            flushes.len() > calls / 2,
+            flushes.len() > calls / 5,
             "{source:?}: {} of {calls}: {:?}",
             flushes.len(),
             trace.counts
@@ -97,6 +97,8 @@ fn the_next_source_is_taken() {
     drop(first);
     let trace = second.finish().unwrap();
     let told = &trace.counts.sources_refused;
-    assert!(told.len() == 1 && told[0].starts_with("tracefs: "), "{told:?}");
+    assert!(told[0].starts_with("tracefs: "), "{told:?}");
+    let expected = if trace.header.source == Source::Perf { 1 } else { 2 };
+    assert_eq!(told.len(), expected, "{told:?}");
     assert!(told[0].contains("one trace at a time"), "{told:?}");
 }
