@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailtrim_linux::clock::{self, Clock, Counter};
-use tailtrim_linux::noise::{self, Measured, NoiseError, Snapshot, Watch};
+use tailtrim_linux::noise::{self, Awake, Measured, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_model::host::Cpus;
 use tailtrim_model::stats::{Histogram, Ranked, distribution};
@@ -39,7 +39,7 @@ pub(crate) struct Noise {
     pub(crate) cpus: Option<Cpus>,
     /// Measure nothing, but read what another tool wrote: cyclictest or oslat with --json, rtla osnoise hist or
     /// rtla timerlat hist; several times for several files
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "no_trace", "source", "stop_after"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
     pub(crate) read: Vec<PathBuf>,
     /// What to measure
     #[arg(long, value_enum, default_value_t)]
@@ -53,6 +53,10 @@ pub(crate) struct Noise {
     /// Run with real-time priority (SCHED_FIFO 50): other threads are then no noise
     #[arg(long)]
     pub(crate) fifo: bool,
+    /// Leave CPUs their idle states while timers are measured, as cyclictest's option of this name: to wake up is then
+    /// part of the lateness
+    #[arg(long)]
+    pub(crate) default_system: bool,
     /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
     #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
@@ -91,6 +95,8 @@ struct Seen {
     /// From ticks to the packets' clock.
     axis: Axis,
     realtime_offset_ns: i64,
+    /// Whether CPUs could not fall asleep, where that matters; or why they could.
+    awake: Option<Result<(), String>>,
 }
 
 /// What broke while measuring.
@@ -169,6 +175,9 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     } else {
         Recorder::prepare(&wanted).map_err(|error| error.to_string())
     };
+    // Who polls does not sleep.
+    let asleep = request.mode == Mode::Poll || request.default_system;
+    let awake = (!asleep).then(Awake::hold);
     let watch = Watch::open(cpus);
     let before = Snapshot::take(&watch);
     let start = clock::read(Clock::Realtime);
@@ -202,7 +211,8 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     // Only where events are stamped by the counter that the loop reads.
     let traced = trace.as_ref().ok().filter(|trace| trace.counter == Counter::Tsc);
     let axis = traced.map_or(own, |trace| trace.axis);
-    Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns })
+    let awake = awake.map(|held| held.map(drop).map_err(|error| error.to_string()));
+    Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns, awake })
 }
 
 /// `500ns`, `1us`, `2.5ms`, `1s`

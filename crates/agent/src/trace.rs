@@ -33,7 +33,7 @@ pub(crate) struct Trace {
     /// Who records; otherwise the first of them that can
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
-    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full
+    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full, by perf the newest
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
     /// End after so many seconds

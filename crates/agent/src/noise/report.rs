@@ -20,6 +20,12 @@ pub(super) struct Report {
     /// Of timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interval_ns: Option<i64>,
+    /// Of timers: whether the CPUs were kept from falling asleep, as cyclictest does (`/dev/cpu_dma_latency`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_awake: Option<bool>,
+    /// Why they were not, although that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_kept_awake: Option<String>,
     pub(super) counter_hz: u64,
     pub(super) cpus: Vec<OfCpu>,
     /// The trace behind the causes.
@@ -90,6 +96,8 @@ impl Report {
             seconds: longest_ns as f64 / 1e9,
             threshold_ns: poll.then_some(request.threshold),
             interval_ns: (!poll).then_some(request.interval),
+            kept_awake: (!poll).then_some(matches!(seen.awake, Some(Ok(())))),
+            not_kept_awake: seen.awake.as_ref().and_then(|held| held.as_ref().err().cloned()),
             counter_hz: seen.axis.frequency_hz(),
             cpus,
             trace,

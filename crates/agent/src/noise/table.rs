@@ -32,6 +32,19 @@ fn text(report: &Report) -> String {
     for cpu in &report.cpus {
         of_cpu(&mut text, report, cpu);
     }
+    match (report.kept_awake, &report.not_kept_awake) {
+        (_, Some(why)) => {
+            let _ =
+                writeln!(text, "waking up is part of the lateness: /dev/cpu_dma_latency: {why}");
+        }
+        (Some(true), None) => {
+            text.push_str(
+                "CPUs were kept awake, as by cyclictest; --default-system lets them sleep\n",
+            );
+        }
+        (Some(false), None) => text.push_str("waking up is part of the lateness\n"),
+        (None, None) => {}
+    }
     if let Some(trace) = &report.trace {
         for why in &trace.counts.sources_refused {
             let _ = writeln!(text, "not traced by {why}");

@@ -1,10 +1,12 @@
 //! How quiet CPUs are, as a program sees it: gaps of a polling loop, or lateness of timers.
 
+mod awake;
 mod counters;
 mod poll;
 mod smi;
 mod timer;
 
+pub use awake::Awake;
 pub use counters::{Delta, Snapshot, Watch};
 
 use crate::host::{Placement, PlacementError};

@@ -106,7 +106,7 @@ pub struct Column {
 pub struct Bucket {
     /// From here.
     pub from_ns: i64,
-    /// To here; the next bucket begins there or later.
+    /// To here.
     pub to_ns: i64,
     /// How many.
     pub count: u64,
@@ -150,13 +150,47 @@ pub enum ReadError {
 /// It is none of the formats, or damaged.
 pub fn read(text: &str) -> Result<Findings, ReadError> {
     let start = text.trim_start();
-    if start.starts_with('{') {
-        rt_tests::read(text)
+    let findings = if start.starts_with('{') {
+        rt_tests::read(text)?
     } else if start.is_empty() {
-        Err(ReadError::Unknown("the file is empty".into()))
+        return Err(ReadError::Unknown("the file is empty".into()));
     } else {
-        rtla::read(text)
+        rtla::read(text)?
+    };
+    match findings.columns.iter().find(|column| !column.is_sound()) {
+        None => Ok(findings),
+        Some(column) => Err(ReadError::Disagree(format!(
+            "the histogram of CPU {} is not in order or counts more than anybody can; the file is damaged, measure again",
+            column.cpu.map_or_else(|| "?".to_owned(), |cpu| cpu.to_string())
+        ))),
     }
+}
+
+/// So much nobody has counted: three years of a turn each 10 ns.
+const MOST: u64 = 1 << 53;
+
+impl Column {
+    fn is_sound(&self) -> bool {
+        // Ends may overlap where nobody knows how wide buckets are.
+        let in_order = |pair: &[Bucket]| pair[0].from_ns < pair[1].from_ns;
+        self.counted() <= MOST
+            && self.count <= MOST
+            && self
+                .buckets
+                .iter()
+                .all(|bucket| 0 <= bucket.from_ns && bucket.from_ns <= bucket.to_ns)
+            && self.buckets.windows(2).all(in_order)
+    }
+
+    /// What the buckets have.
+    fn counted(&self) -> u64 {
+        total(self.buckets.iter().map(|bucket| bucket.count))
+    }
+}
+
+/// A sum that is too large rather than wrong.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
 }
 
 impl Findings {

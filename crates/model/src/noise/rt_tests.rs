@@ -4,7 +4,7 @@
 //! number of cycles tells of those. oslat keeps whole µs rounded up from the end: what it counts as 2 took at least
 //! 1 µs and less than 2. Its last bucket has all that is longer.
 
-use super::{Bucket, Column, Findings, ReadError, Tool, What};
+use super::{Bucket, Column, Findings, ReadError, Tool, What, total};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ fn cyclictest(thread: &Thread, unit_ns: i64) -> Result<Column, ReadError> {
         count: *count,
     };
     let mut buckets: Vec<Bucket> = thread.histogram.iter().map(bucket).collect();
-    let kept: u64 = thread.histogram.values().sum();
+    let kept = total(thread.histogram.values().copied());
     let count = thread.cycles.unwrap_or(kept);
     let max_ns = thread.max.saturating_add(1).saturating_mul(unit_ns);
     let Some(beyond) = count.checked_sub(kept) else {
@@ -107,14 +107,14 @@ fn oslat(thread: &Thread) -> Column {
     let ns = |us: i64| us.saturating_mul(1_000);
     let last = thread.histogram.keys().next_back().copied();
     let bucket = |(value, count): (&i64, &u64)| Bucket {
-        from_ns: ns(value - 1),
+        from_ns: ns(value.saturating_sub(1)),
         to_ns: ns(if Some(*value) == last { thread.max.max(*value) } else { *value }),
         count: *count,
     };
     Column {
         cpu: u32::try_from(thread.cpu).ok(),
         what: What::Gap,
-        count: thread.histogram.values().sum(),
+        count: total(thread.histogram.values().copied()),
         min_ns: Some(ns(thread.min)),
         max_ns: Some(ns(thread.max)),
         buckets: thread.histogram.iter().map(bucket).collect(),

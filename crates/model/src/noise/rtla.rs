@@ -3,7 +3,7 @@
 //! A row begins with where its bucket begins. How wide buckets are is not said, and rows of zeros are left out: no
 //! wider than what divides all that is there.
 
-use super::{Bucket, Column, Findings, ReadError, Tool, What};
+use super::{Bucket, Column, Findings, ReadError, Tool, What, total};
 
 /// What the columns have below their buckets.
 #[derive(Default)]
@@ -160,7 +160,8 @@ impl Table {
         let width = self.width();
         let of_column = |at: usize, (cpu, what): (u32, What)| {
             let of = |sums: &[Option<i64>]| sums.get(at).copied().flatten();
-            let max_ns = of(&self.sums.max).map(|max| (max + 1).saturating_mul(self.unit_ns));
+            let max_ns =
+                of(&self.sums.max).map(|max| max.saturating_add(1).saturating_mul(self.unit_ns));
             let mut buckets = Vec::new();
             for (index, counts) in &self.rows {
                 let from_ns = index.saturating_mul(self.unit_ns);
@@ -176,7 +177,7 @@ impl Table {
             let over = of(&self.sums.over).unwrap_or(0).cast_unsigned();
             if over > 0 {
                 // Behind the last row that is there, if not further.
-                let last = self.rows.last().map_or(0, |(index, _)| index + 1);
+                let last = self.rows.last().map_or(0, |(index, _)| index.saturating_add(1));
                 let from_ns = last.saturating_mul(self.unit_ns);
                 let Some(max_ns) = max_ns else {
                     return Err(ReadError::Disagree(format!(
@@ -186,13 +187,14 @@ impl Table {
                 };
                 buckets.push(Bucket { from_ns, to_ns: max_ns.max(from_ns), count: over });
             }
-            let counted: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+            let counted = total(buckets.iter().map(|bucket| bucket.count));
             let end = buckets.last().map(|bucket| bucket.to_ns);
             Ok(Column {
                 cpu: Some(cpu),
                 what,
                 count: of(&self.sums.count).map_or(counted, i64::cast_unsigned),
-                min_ns: of(&self.sums.min).map(|min| (min + 1).saturating_mul(self.unit_ns)),
+                min_ns: of(&self.sums.min)
+                    .map(|min| min.saturating_add(1).saturating_mul(self.unit_ns)),
                 max_ns: max_ns.or(end),
                 buckets,
             })
