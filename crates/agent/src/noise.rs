@@ -1,5 +1,6 @@
 //! `tailtrim-agent noise`.
 
+mod others;
 mod report;
 mod table;
 
@@ -7,18 +8,20 @@ use crate::args::nanoseconds;
 use crate::events::{self, failed};
 use crate::exit::Exit;
 use crate::stop::{self, Ending};
+use crate::trace::By;
 use clap::ValueEnum;
 use report::Report;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
-use tailtrim_linux::clock::{self, Clock};
-use tailtrim_linux::noise::{self, Measured, NoiseError, Snapshot};
+use tailtrim_linux::clock::{self, Clock, Counter};
+use tailtrim_linux::noise::{self, Awake, Measured, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_model::host::Cpus;
 use tailtrim_model::stats::{Histogram, Ranked, distribution};
 use tailtrim_model::trace::axis::Axis;
+use tailtrim_model::trace::lines::Source;
 
 /// Measure how quiet CPUs are, and name who disturbs them.
 ///
@@ -27,11 +30,17 @@ use tailtrim_model::trace::axis::Axis;
 #[command(after_help = "Examples:\n  \
     tailtrim-agent noise --cpus 2,3 --stop-after 10\n  \
     tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60 --hgrm timer.hgrm\n  \
-    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10 --json | jq .cpus")]
+    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10 --json | jq .cpus\n  \
+    oslat --cpu-list 1 --duration 10 --json=oslat.json\n  \
+    tailtrim-agent noise --read oslat.json             # the same table, of what oslat measured")]
 pub(crate) struct Noise {
     /// CPUs to measure, each by a thread of its own, such as 1,3-5
-    #[arg(long, value_name = "LIST")]
-    pub(crate) cpus: Cpus,
+    #[arg(long, value_name = "LIST", required_unless_present = "read")]
+    pub(crate) cpus: Option<Cpus>,
+    /// Measure nothing, but read what another tool wrote: cyclictest or oslat with --json, rtla osnoise hist or
+    /// rtla timerlat hist; several times for several files
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
+    pub(crate) read: Vec<PathBuf>,
     /// What to measure
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
@@ -44,9 +53,16 @@ pub(crate) struct Noise {
     /// Run with real-time priority (SCHED_FIFO 50): other threads are then no noise
     #[arg(long)]
     pub(crate) fifo: bool,
-    /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
+    /// Leave CPUs their idle states while timers are measured, as cyclictest's option of this name: to wake up is then
+    /// part of the lateness
     #[arg(long)]
+    pub(crate) default_system: bool,
+    /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
+    #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
+    /// Who traces; otherwise the first of them that can
+    #[arg(long, value_enum)]
+    pub(crate) source: Option<By>,
     /// Print events as JSON lines instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -79,6 +95,8 @@ struct Seen {
     /// From ticks to the packets' clock.
     axis: Axis,
     realtime_offset_ns: i64,
+    /// Whether CPUs could not fall asleep, where that matters; or why they could.
+    awake: Option<Result<(), String>>,
 }
 
 /// What broke while measuring.
@@ -105,6 +123,8 @@ impl std::fmt::Display for Broken {
 
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Noise) -> Exit {
+    // One or the other, as the arguments were checked.
+    let Some(cpus) = &request.cpus else { return others::show(request) };
     if let Err(error) = clock::check_counter() {
         return failed(&error.to_string(), Exit::Impossible);
     }
@@ -112,7 +132,7 @@ pub(crate) fn run(request: &Noise) -> Exit {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
     };
-    let seen = match look(request, &stopped) {
+    let seen = match look(request, cpus, &stopped) {
         Ok(seen) => seen,
         Err((message, exit)) => return failed(&message, exit),
     };
@@ -120,18 +140,24 @@ pub(crate) fn run(request: &Noise) -> Exit {
     if let Some(path) = &request.hgrm {
         let mut all = Histogram::new();
         report.histograms.iter().for_each(|histogram| all.merge(histogram));
-        if let Err(error) = std::fs::write(path, distribution(&Ranked::new(&all))) {
-            let message = format!("{}: cannot be written: {error}", path.display());
+        if let Err(message) = write_hgrm(path, &all) {
             return failed(&message, Exit::Disturbed);
         }
     }
     if request.json { events::result("tailtrim.noise/1", &report) } else { table::print(&report) }
 }
 
-fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exit)> {
+fn write_hgrm(path: &Path, histogram: &Histogram) -> Result<(), String> {
+    let written = std::fs::write(path, distribution(&Ranked::new(histogram)));
+    written.map_err(|error| {
+        format!("{}: cannot be written: {error}; expected a place for a new file", path.display())
+    })
+}
+
+fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exit)> {
     let broke = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Disturbed);
     // Where all CPUs are measured, this thread is on one of them, asleep.
-    let _ = recording::stay_off(&request.cpus);
+    let _ = recording::stay_off(cpus);
     let mode = match request.mode {
         Mode::Poll => {
             let axis = clock::calibrate().map_err(|error| broke(&error))?;
@@ -139,13 +165,21 @@ fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exi
         }
         Mode::Timer => noise::Mode::Timer { interval_ns: request.interval },
     };
-    let wanted = recording::Request { cpus: request.cpus.clone(), buffer_mb: 64 };
+    let wanted = recording::Request {
+        cpus: cpus.clone(),
+        buffer_mb: 64,
+        source: request.source.map(Source::from),
+    };
     let mut recorder = if request.no_trace {
         Err("not asked for".to_owned())
     } else {
         Recorder::prepare(&wanted).map_err(|error| error.to_string())
     };
-    let before = Snapshot::take(&request.cpus);
+    // Who polls does not sleep.
+    let asleep = request.mode == Mode::Poll || request.default_system;
+    let awake = (!asleep).then(Awake::hold);
+    let watch = Watch::open(cpus);
+    let before = Snapshot::take(&watch);
     let start = clock::read(Clock::Realtime);
     let begin = || {
         if let Ok(recorder) = &mut recorder {
@@ -159,7 +193,7 @@ fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exi
         }
         Ok(())
     };
-    let measured = noise::measure(&request.cpus, mode, request.fifo, stopped, begin);
+    let measured = noise::measure(cpus, mode, request.fifo, stopped, begin);
     let end = clock::read(Clock::Realtime);
     let realtime_offset_ns = clock::realtime_offset_ns();
     // Of a recorder that was not armed only the problem of the measurement is worth telling.
@@ -168,14 +202,17 @@ fn look(request: &Noise, stopped: &Arc<AtomicBool>) -> Result<Seen, (String, Exi
         Ok(_) => Err("nothing was measured".to_owned()),
         Err(why) => Err(why),
     };
-    let after = Snapshot::take(&request.cpus);
+    let after = Snapshot::take(&watch);
     let measured = measured.map_err(|error| match error {
         Broken::Noise(NoiseError::Placement(error)) => (error.to_string(), Exit::Impossible),
         Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),
     })?;
     let own = Axis::fit(start, end, &[]).map_err(|error| broke(&error))?;
-    let axis = trace.as_ref().map_or(own, |trace| trace.axis);
-    Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns })
+    // Only where events are stamped by the counter that the loop reads.
+    let traced = trace.as_ref().ok().filter(|trace| trace.counter == Counter::Tsc);
+    let axis = traced.map_or(own, |trace| trace.axis);
+    let awake = awake.map(|held| held.map(drop).map_err(|error| error.to_string()));
+    Ok(Seen { measured, before, after, trace, axis, realtime_offset_ns, awake })
 }
 
 /// `500ns`, `1us`, `2.5ms`, `1s`

@@ -4,6 +4,7 @@ use crate::args::nanoseconds;
 use crate::events::{self, failed};
 use crate::exit::Exit;
 use crate::stop::{self, Ending};
+use clap::ValueEnum;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
 use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::lines::Header;
+use tailtrim_model::trace::lines::{Header, Source};
 
 /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
 ///
@@ -29,7 +30,10 @@ pub(crate) struct Trace {
     /// The file: JSON lines, compressed by zstd
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full
+    /// Who records; otherwise the first of them that can
+    #[arg(long, value_enum)]
+    pub(crate) source: Option<By>,
+    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full, by perf the newest
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
     /// End after so many seconds
@@ -39,12 +43,35 @@ pub(crate) struct Trace {
     pub(crate) ending: Ending,
 }
 
+/// Who records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// An instance of tracefs, stamped by the time-stamp counter
+    Tracefs,
+    /// perf_event_open, the same events; where tracefs can be read but has no instance for us
+    Perf,
+    /// Nobody: only interrupts.csv, from which causes follow statistically
+    Counters,
+}
+
+impl From<By> for Source {
+    fn from(by: By) -> Self {
+        match by {
+            By::Tracefs => Self::Tracefs,
+            By::Perf => Self::Perf,
+            By::Counters => Self::Counters,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     file: &'a Path,
     interrupts: &'a Path,
     /// The first line of the file.
     trace: &'a Header,
+    /// What events were stamped by.
+    counter: &'static str,
     counter_hz: u64,
     drift_ns: i64,
     #[serde(flatten)]
@@ -59,7 +86,11 @@ pub(crate) fn run(request: &Trace) -> Exit {
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
     };
     let away = recording::stay_off(&request.cpus);
-    let wanted = recording::Request { cpus: request.cpus.clone(), buffer_mb: request.buffer };
+    let wanted = recording::Request {
+        cpus: request.cpus.clone(),
+        buffer_mb: request.buffer,
+        source: request.source.map(Source::from),
+    };
     let mut recorder = match Recorder::prepare(&wanted) {
         Ok(recorder) => recorder,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),
@@ -95,6 +126,7 @@ pub(crate) fn run(request: &Trace) -> Exit {
         file: &request.out,
         interrupts: &interrupts,
         trace: &trace.header,
+        counter: trace.counter.name(),
         counter_hz: trace.axis.frequency_hz(),
         drift_ns: trace.axis.drift_ns,
         counts: &trace.counts,

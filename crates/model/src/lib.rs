@@ -10,9 +10,9 @@
 //!
 //! [`traffic`] is what a generator sends and [`host`] what a host says of itself; [`lint`] tells what a kernel
 //! makes of its boot line, [`audit`] whether a host is fit for low latency, and [`tune`] what to change there.
-//! [`trace`] is what took the CPUs meanwhile.
 //!
-//! [`trace`] is what a host's trace delivers, [`explain`] says what made packets late.
+//! [`trace`] is what took the CPUs meanwhile, [`noise`] how quiet they are by other tools, [`explain`] says what made
+//! packets late.
 //!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
@@ -26,6 +26,7 @@ pub mod frame;
 pub mod host;
 pub mod lint;
 pub mod matching;
+pub mod noise;
 pub mod signature;
 pub mod stats;
 pub mod summary;

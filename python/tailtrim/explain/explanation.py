@@ -202,6 +202,9 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
     if not path.exists():
         return None
     header, events = _events(path)
+    # Recorded without events: interrupts.csv beside it is all there is, and it is statistical.
+    if header.get("source") == "counters":
+        return None
     cpus = _cpus(str(header.get("cpus", "")))
     if cpu is None and len(cpus) != 1:
         listed = header.get("cpus")

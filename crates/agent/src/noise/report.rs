@@ -4,8 +4,10 @@ use super::{Mode, Noise, Seen};
 use serde::Serialize;
 use tailtrim_linux::noise::{Delta, Measured, THREAD};
 use tailtrim_linux::trace::Counts;
-use tailtrim_model::stats::{Histogram, Ranked};
+use tailtrim_model::noise::Distribution;
+use tailtrim_model::stats::Histogram;
 use tailtrim_model::trace::blame::{Cause, Gap, Own, blame};
+use tailtrim_model::trace::lines::Source;
 
 /// The result.
 #[derive(Serialize)]
@@ -18,6 +20,12 @@ pub(super) struct Report {
     /// Of timers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) interval_ns: Option<i64>,
+    /// Of timers: whether the CPUs were kept from falling asleep, as cyclictest does (`/dev/cpu_dma_latency`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kept_awake: Option<bool>,
+    /// Why they were not, although that was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) not_kept_awake: Option<String>,
     pub(super) counter_hz: u64,
     pub(super) cpus: Vec<OfCpu>,
     /// The trace behind the causes.
@@ -32,6 +40,8 @@ pub(super) struct Report {
 
 #[derive(Serialize)]
 pub(super) struct Traced {
+    /// Who traced; by counters causes are only likely.
+    pub(super) source: Source,
     pub(super) error_ns: i64,
     pub(super) missing: Vec<String>,
     pub(super) counts: Counts,
@@ -47,19 +57,17 @@ pub(super) struct OfCpu {
     pub(super) shortest_turn_ns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) skipped_timers: Option<u64>,
-    /// Gaps from the threshold up, or timers.
-    pub(super) gaps: u64,
+    #[serde(flatten)]
+    pub(super) distribution: Distribution,
     /// Those that were only counted; the longest is among the numbers all the same.
     pub(super) gaps_not_kept: u64,
     pub(super) total_ns: i64,
-    pub(super) p50_ns: Option<i64>,
-    pub(super) p99_ns: Option<i64>,
-    pub(super) p999_ns: Option<i64>,
-    pub(super) longest_ns: i64,
     pub(super) causes: Vec<Cause>,
     pub(super) counters: Delta,
     pub(super) context_switches_voluntary: u64,
     pub(super) context_switches_involuntary: u64,
+    /// How long the thread waited for the CPU while others had it, as the scheduler says.
+    pub(super) waited_ns: Option<u64>,
     pub(super) fifo: bool,
     pub(super) refused: Vec<String>,
 }
@@ -70,7 +78,7 @@ impl Report {
         let mut histograms = Vec::new();
         let mut cpus = Vec::new();
         for measured in &seen.measured {
-            let (of_cpu, histogram) = of_cpu(poll, seen, measured);
+            let (of_cpu, histogram) = of_cpu(poll.then_some(request.threshold), seen, measured);
             cpus.push(of_cpu);
             histograms.push(histogram);
         }
@@ -78,6 +86,7 @@ impl Report {
             |measured: &Measured| seen.axis.ns(measured.span.1) - seen.axis.ns(measured.span.0);
         let longest_ns = seen.measured.iter().map(span_ns).max().unwrap_or(0);
         let trace = seen.trace.as_ref().ok().map(|trace| Traced {
+            source: trace.header.source,
             error_ns: trace.header.error_ns,
             missing: trace.header.missing.clone(),
             counts: trace.counts.clone(),
@@ -87,6 +96,8 @@ impl Report {
             seconds: longest_ns as f64 / 1e9,
             threshold_ns: poll.then_some(request.threshold),
             interval_ns: (!poll).then_some(request.interval),
+            kept_awake: (!poll).then_some(matches!(seen.awake, Some(Ok(())))),
+            not_kept_awake: seen.awake.as_ref().and_then(|held| held.as_ref().err().cloned()),
             counter_hz: seen.axis.frequency_hz(),
             cpus,
             trace,
@@ -96,7 +107,10 @@ impl Report {
     }
 }
 
-fn of_cpu(poll: bool, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
+/// `threshold_ns` is that of a polling loop.
+fn of_cpu(threshold_ns: Option<i64>, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
+    let poll = threshold_ns.is_some();
+    let threshold_ns = threshold_ns.unwrap_or(0);
     let cpu = measured.cpu;
     let at_ns = |value: u64| {
         if poll { seen.axis.ns(value) } else { value.cast_signed() + seen.realtime_offset_ns }
@@ -105,11 +119,11 @@ fn of_cpu(poll: bool, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
     let gaps: Vec<Gap> = measured.gaps.iter().map(gap).collect();
     let mut histogram = Histogram::new();
     histogram.record_all(gaps.iter().map(|gap| gap.end_ns - gap.start_ns));
-    let ranked = Ranked::new(&histogram);
-    let quantile = |p: &str| p.parse().ok().and_then(|p| ranked.quantile(p));
     let length_ns =
         |value: u64| if poll { seen.axis.duration_ns(value) } else { value.cast_signed() };
-    let causes = seen.trace.as_ref().map(|trace| {
+    // Counters alone say nothing of any single gap.
+    let traced = seen.trace.as_ref().ok().filter(|trace| trace.header.source != Source::Counters);
+    let causes = traced.map(|trace| {
         blame(&gaps, &trace.events, Own { comm: THREAD, polls: poll }, trace.header.error_ns)
     });
     let of_cpu = OfCpu {
@@ -117,17 +131,19 @@ fn of_cpu(poll: bool, seen: &Seen, measured: &Measured) -> (OfCpu, Histogram) {
         turns: measured.turns,
         shortest_turn_ns: poll.then(|| length_ns(measured.shortest_turn)),
         skipped_timers: (!poll).then_some(measured.skipped),
-        gaps: gaps.len() as u64 + measured.not_kept,
+        distribution: Distribution::exact(
+            &histogram,
+            measured.not_kept,
+            length_ns(measured.longest),
+            threshold_ns,
+        ),
         gaps_not_kept: measured.not_kept,
         total_ns: gaps.iter().map(|gap| gap.end_ns - gap.start_ns).sum(),
-        p50_ns: quantile("0.5"),
-        p99_ns: quantile("0.99"),
-        p999_ns: quantile("0.999"),
-        longest_ns: length_ns(measured.longest),
         causes: causes.unwrap_or_default(),
         counters: seen.after.since(&seen.before, cpu),
         context_switches_voluntary: measured.context_switches.0,
         context_switches_involuntary: measured.context_switches.1,
+        waited_ns: measured.waited_ns,
         fifo: measured.placement.fifo,
         refused: measured.placement.refused.clone(),
     };

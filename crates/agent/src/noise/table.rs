@@ -6,14 +6,21 @@ use crate::events::failed;
 use crate::exit::Exit;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use tailtrim_model::noise::Distribution;
 use tailtrim_model::trace::blame::Cause;
+use tailtrim_model::trace::lines::Source;
 
 /// Causes that are shown; the others are summed up.
 const SHOWN: usize = 16;
 
 /// Prints the table.
 pub(super) fn print(report: &Report) -> Exit {
-    match io::stdout().write_all(text(report).as_bytes()) {
+    write(&text(report))
+}
+
+/// Writes to standard output.
+pub(super) fn write(text: &str) -> Exit {
+    match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => Exit::Success,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
         Err(error) => failed(&format!("the table cannot be written: {error}"), Exit::Disturbed),
@@ -25,10 +32,33 @@ fn text(report: &Report) -> String {
     for cpu in &report.cpus {
         of_cpu(&mut text, report, cpu);
     }
+    match (report.kept_awake, &report.not_kept_awake) {
+        (_, Some(why)) => {
+            let _ =
+                writeln!(text, "waking up is part of the lateness: /dev/cpu_dma_latency: {why}");
+        }
+        (Some(true), None) => {
+            text.push_str(
+                "CPUs were kept awake, as by cyclictest; --default-system lets them sleep\n",
+            );
+        }
+        (Some(false), None) => text.push_str("waking up is part of the lateness\n"),
+        (None, None) => {}
+    }
     if let Some(trace) = &report.trace {
+        for why in &trace.counts.sources_refused {
+            let _ = writeln!(text, "not traced by {why}");
+        }
+        if trace.source == Source::Counters {
+            text.push_str(
+                "counters only: which interrupts are likely causes is a matter of their numbers; no gap has a cause\n",
+            );
+            return text;
+        }
         let _ = writeln!(
             text,
-            "trace: times ± {} ns, {} events lost",
+            "trace by {}: times ± {} ns, {} events lost",
+            trace.source.name(),
             trace.error_ns,
             grouped(trace.counts.lost)
         );
@@ -43,7 +73,6 @@ fn text(report: &Report) -> String {
 }
 
 fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
-    let us = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), micros);
     let what = if report.mode == "poll" {
         let threshold = micros(report.threshold_ns.unwrap_or(0));
         format!("gaps from {threshold} µs")
@@ -53,15 +82,11 @@ fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
     let share = 100.0 * cpu.total_ns as f64 / (report.seconds * 1e9).max(1.0);
     let _ = writeln!(
         text,
-        "CPU {}: {what}: {} in {:.1} s; p50 {} µs, p99 {} µs, p99.9 {} µs, longest {} µs; {share:.2} % of the time",
+        "CPU {}: {what}: {}; {share:.2} % of the time",
         cpu.cpu,
-        grouped(cpu.gaps),
-        report.seconds,
-        us(cpu.p50_ns),
-        us(cpu.p99_ns),
-        us(cpu.p999_ns),
-        micros(cpu.longest_ns),
+        numbers(&cpu.distribution, Some(report.seconds), ""),
     );
+    steps(text, &cpu.distribution, Some(report.seconds));
     causes(text, cpu);
     let mut counted: Vec<_> = cpu.counters.interrupts.iter().collect();
     counted.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
@@ -71,16 +96,23 @@ fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
         .map(|(name, count)| format!("{name} {}", grouped(**count)))
         .collect();
     let _ = writeln!(text, "  interrupts: {}", list.join(", "));
+    let waited = cpu.waited_ns.map_or_else(String::new, |ns| {
+        format!(", waited {} ms", micros((ns / 1_000).cast_signed()))
+    });
+    let counted = |number: Option<u64>, unit: &str| {
+        number.map_or_else(|| "unknown".to_owned(), |n| grouped(n) + unit)
+    };
     let _ = writeln!(
         text,
-        "  preempted {} times; steal {}; SMI {}; throttled {}",
+        "  preempted {} times{waited}; steal {}; SMI {}; throttled {}",
         grouped(cpu.context_switches_involuntary),
-        cpu.counters.steal_ms.map_or_else(|| "unknown".into(), |ms| format!("{} ms", grouped(ms))),
-        cpu.counters.smi.map_or_else(|| "unknown".into(), grouped),
-        cpu.counters
-            .throttled
-            .map_or_else(|| "unknown".into(), |n| format!("{} times", grouped(n))),
+        counted(cpu.counters.steal_ms, " ms"),
+        counted(cpu.counters.smi, ""),
+        counted(cpu.counters.throttled, " times"),
     );
+    for (what, why) in &cpu.counters.unread {
+        let _ = writeln!(text, "  {what} unknown: {why}");
+    }
     if cpu.gaps_not_kept > 0 {
         let _ = writeln!(
             text,
@@ -90,6 +122,43 @@ fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
     }
     for refused in &cpu.refused {
         let _ = writeln!(text, "  refused: {refused}");
+    }
+}
+
+/// How many there were and how long; `bound` says that the lengths are not exact.
+pub(super) fn numbers(of: &Distribution, seconds: Option<f64>, bound: &str) -> String {
+    let us = |ns: Option<i64>| {
+        ns.map_or_else(|| "unknown".to_owned(), |ns| format!("{bound}{} µs", micros(ns)))
+    };
+    let time = seconds.map_or_else(String::new, |seconds| format!(" in {seconds:.1} s"));
+    format!(
+        "{}{time}; p50 {}, p99 {}, p99.9 {}, longest {}",
+        grouped(of.gaps),
+        us(of.p50_ns),
+        us(of.p99_ns),
+        us(of.p999_ns),
+        us(of.longest_ns),
+    )
+}
+
+/// How many there were from one length up, a second where the time is known.
+pub(super) fn steps(text: &mut String, of: &Distribution, seconds: Option<f64>) {
+    let seconds = seconds.filter(|seconds| *seconds > 0.0);
+    let mut list = Vec::new();
+    for step in &of.at_least {
+        let Some(gaps) = step.gaps else { continue };
+        let number = match seconds {
+            Some(seconds) => format!("{:.1}", gaps as f64 / seconds),
+            None => grouped(gaps),
+        };
+        list.push(format!("{} µs: {number}", grouped((step.ns / 1_000).cast_unsigned())));
+        if gaps == 0 {
+            break;
+        }
+    }
+    if !list.is_empty() {
+        let unit = if seconds.is_some() { "a second" } else { "in all" };
+        let _ = writeln!(text, "  {unit}, of at least {}", list.join(", "));
     }
 }
 
@@ -147,7 +216,7 @@ fn named(cause: &Cause) -> String {
 }
 
 /// ns as µs with one decimal place.
-fn micros(ns: i64) -> String {
+pub(super) fn micros(ns: i64) -> String {
     let tenths = (ns + 50).max(0).cast_unsigned() / 100;
     format!("{}.{}", grouped(tenths / 10), tenths % 10)
 }

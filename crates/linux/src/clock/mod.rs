@@ -1,5 +1,9 @@
 //! The time-stamp counter beside the clocks: bracketed readings, and whether the counter can be trusted.
 
+mod phc;
+
+pub use phc::Phc;
+
 use crate::sys::{clock, tsc};
 use std::fs;
 use std::time::Duration;
@@ -14,20 +18,55 @@ pub enum Clock {
     MonotonicRaw,
 }
 
+/// What events are stamped by before their times are brought to the packets' clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    /// The time-stamp counter.
+    Tsc,
+    /// `CLOCK_MONOTONIC_RAW`, as a counter of ns.
+    MonotonicRaw,
+}
+
+impl Counter {
+    /// What it says now.
+    #[must_use]
+    pub fn now(self) -> u64 {
+        match self {
+            Self::Tsc => tsc::ticks(),
+            Self::MonotonicRaw => clock::monotonic_raw_ns().cast_unsigned(),
+        }
+    }
+
+    /// As people call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tsc => "x86-tsc",
+            Self::MonotonicRaw => "CLOCK_MONOTONIC_RAW",
+        }
+    }
+}
+
 /// Readings of which the narrowest is taken: an interrupt may come between, and most do not.
 const TRIES: usize = 200;
 
-/// Reads the counter, the clock and the counter again, several times, and keeps the narrowest.
+/// Reads the time-stamp counter, the clock and the counter again, several times, and keeps the narrowest.
 #[must_use]
 pub fn read(clock: Clock) -> Reading {
+    read_by(Counter::Tsc, clock)
+}
+
+/// The same by another counter.
+#[must_use]
+pub fn read_by(counter: Counter, clock: Clock) -> Reading {
     let read = match clock {
         Clock::Realtime => clock::realtime_ns,
         Clock::MonotonicRaw => clock::monotonic_raw_ns,
     };
     let once = || {
-        let before = tsc::ticks();
+        let before = counter.now();
         let ns = read();
-        Reading::between(before, ns, tsc::ticks())
+        Reading::between(before, ns, counter.now())
     };
     let mut best = once();
     for _ in 1..TRIES {

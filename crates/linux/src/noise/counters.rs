@@ -1,24 +1,42 @@
 //! Counters before and after.
 
+use super::smi::Smi;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::FileExt;
 use tailtrim_model::host::Cpus;
 use tailtrim_model::trace::counters::Counters;
 
-/// Intel's count of system management interrupts (SDM volume 4, `MSR_SMI_COUNT`).
-const SMI_COUNT: u64 = 0x34;
+/// Counters of how often a CPU was slowed down for its temperature, below its folder in sysfs.
+const THROTTLES: [&str; 2] =
+    ["thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"];
+
+/// Keeps open what must be open to count.
+#[derive(Debug)]
+pub struct Watch(BTreeMap<u32, Smi>);
+
+impl Watch {
+    /// Opens the counters of these CPUs.
+    #[must_use]
+    pub fn open(cpus: &Cpus) -> Self {
+        Self(cpus.iter().map(|cpu| (cpu, Smi::open(cpu))).collect())
+    }
+}
+
+/// A counter of each CPU, or why it has none.
+type Readings = BTreeMap<u32, Result<u64, String>>;
 
 /// The counters at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Snapshot {
     interrupts: Counters,
     softirqs: Counters,
     /// By CPU, in ticks of 10 ms.
     steal: BTreeMap<u32, u64>,
-    smi: BTreeMap<u32, u64>,
-    throttled: BTreeMap<u32, u64>,
+    /// By CPU; or why not.
+    smi: Readings,
+    throttled: Readings,
+    switches: Readings,
 }
 
 /// What one CPU counted between two of them.
@@ -30,46 +48,65 @@ pub struct Delta {
     pub softirqs: BTreeMap<String, u64>,
     /// Time that a hypervisor gave to others, as it says; steps of 10 ms.
     pub steal_ms: Option<u64>,
-    /// System management interrupts; nothing where the counter cannot be read (`/dev/cpu/N/msr`, Intel only).
+    /// System management interrupts.
     pub smi: Option<u64>,
-    /// How often the CPU was slowed down by its temperature; nothing where nobody counts.
+    /// How often the CPU or its package was slowed down by its temperature.
     pub throttled: Option<u64>,
+    /// How often the CPU's scheduler was called to switch threads, whoever they were.
+    pub switches: Option<u64>,
+    /// What cannot be read here, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unread: BTreeMap<&'static str, String>,
 }
 
 impl Snapshot {
     /// Reads them.
     #[must_use]
-    pub fn take(cpus: &Cpus) -> Self {
+    pub fn take(watch: &Watch) -> Self {
+        let cpus = || watch.0.keys().copied();
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let of_each = |read: &dyn Fn(u32) -> Option<u64>| {
-            cpus.iter().filter_map(|cpu| Some((cpu, read(cpu)?))).collect()
+        let schedstat = fs::read_to_string("/proc/schedstat");
+        let switches = |cpu| match &schedstat {
+            Ok(text) => switches(text, cpu)
+                .ok_or_else(|| format!("/proc/schedstat has no numbers of CPU {cpu}")),
+            Err(error) => Err(format!("/proc/schedstat: {error} (CONFIG_SCHEDSTATS)")),
         };
         Self {
             interrupts: Counters::parse(&read("/proc/interrupts")),
             softirqs: Counters::parse(&read("/proc/softirqs")),
             steal: steal(&read("/proc/stat")),
-            smi: of_each(&smi),
-            throttled: of_each(&|cpu| {
-                let path = format!(
-                    "/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count"
-                );
-                fs::read_to_string(path).ok()?.trim().parse().ok()
-            }),
+            smi: watch.0.iter().map(|(cpu, smi)| (*cpu, smi.count())).collect(),
+            throttled: cpus().map(|cpu| (cpu, throttled(cpu))).collect(),
+            switches: cpus().map(|cpu| (cpu, switches(cpu))).collect(),
         }
     }
 
     /// What a CPU counted since `before`.
     #[must_use]
     pub fn since(&self, before: &Self, cpu: u32) -> Delta {
-        let grown = |now: &BTreeMap<u32, u64>, then: &BTreeMap<u32, u64>| {
-            Some(now.get(&cpu)?.saturating_sub(*then.get(&cpu)?))
-        };
+        let mut unread = BTreeMap::new();
+        let mut grown =
+            |name, now: &Readings, then: &Readings| match (now.get(&cpu)?, then.get(&cpu)?) {
+                (Ok(now), Ok(then)) => Some(now.saturating_sub(*then)),
+                (Err(why), _) | (_, Err(why)) => {
+                    unread.insert(name, why.clone());
+                    None
+                }
+            };
+        let smi = grown("SMI", &self.smi, &before.smi);
+        let throttled = grown("throttling", &self.throttled, &before.throttled);
+        let switches = grown("switches of the CPU", &self.switches, &before.switches);
+        let steal = |snapshot: &Self| snapshot.steal.get(&cpu).copied();
         Delta {
             interrupts: self.interrupts.since(&before.interrupts, cpu),
             softirqs: self.softirqs.since(&before.softirqs, cpu),
-            steal_ms: grown(&self.steal, &before.steal).map(|ticks| ticks * 10),
-            smi: grown(&self.smi, &before.smi),
-            throttled: grown(&self.throttled, &before.throttled),
+            steal_ms: steal(self)
+                .zip(steal(before))
+                .map(|(now, then)| now.saturating_sub(then) * 10),
+            smi,
+            throttled,
+            switches,
+            unread,
         }
     }
 }
@@ -84,11 +121,23 @@ fn steal(stat: &str) -> BTreeMap<u32, u64> {
     stat.lines().filter(|line| !line.starts_with("cpu ")).filter_map(of_line).collect()
 }
 
-fn smi(cpu: u32) -> Option<u64> {
-    let file = fs::File::open(format!("/dev/cpu/{cpu}/msr")).ok()?;
-    let mut bytes = [0; 8];
-    file.read_exact_at(&mut bytes, SMI_COUNT).ok()?;
-    Some(u64::from_le_bytes(bytes))
+/// `cpu1 yields 0 schedules …`: the third number is that of calls to `schedule()`
+/// (Documentation/scheduler/sched-stats.rst).
+fn switches(schedstat: &str, cpu: u32) -> Option<u64> {
+    let label = format!("cpu{cpu} ");
+    let line = schedstat.lines().find_map(|line| line.strip_prefix(&label))?;
+    line.split_ascii_whitespace().nth(2)?.parse().ok()
+}
+
+fn throttled(cpu: u32) -> Result<u64, String> {
+    let mut sum = 0;
+    for file in THROTTLES {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/{file}");
+        let text = fs::read_to_string(&path)
+            .map_err(|error| format!("{path}: {error} (Intel only, not in virtual machines)"))?;
+        sum += text.trim().parse::<u64>().map_err(|error| format!("{path}: {error}"))?;
+    }
+    Ok(sum)
 }
 
 /// How often the calling thread gave up its CPU, and how often it was taken.
@@ -101,6 +150,12 @@ pub(super) fn context_switches() -> (u64, u64) {
     (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
 }
 
+/// How long the calling thread has waited for its CPU so far, in ns; nothing where the kernel does not count it.
+pub(super) fn waited_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +164,21 @@ mod tests {
     fn steal_by_cpu() {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 0\ncpu12 1 2 3 4 5 6 7 88 9 0\nintr 5\n";
         assert_eq!(steal(stat), BTreeMap::from([(0, 8), (12, 88)]));
+    }
+
+    #[test]
+    fn switches_by_cpu() {
+        let schedstat = "version 17\ntimestamp 4\ncpu1 3 0 870 4 5\ndomain0 MC 3\ncpu12 3 0 9 4\n";
+        assert_eq!((switches(schedstat, 1), switches(schedstat, 12)), (Some(870), Some(9)));
+        assert_eq!(switches(schedstat, 2), None);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let of = |smi| Snapshot { smi: BTreeMap::from([(1, smi)]), ..Snapshot::default() };
+        let delta = of(Ok(7)).since(&of(Ok(5)), 1);
+        assert_eq!((delta.smi, delta.unread.len()), (Some(2), 0));
+        let delta = of(Ok(7)).since(&of(Err("no".into())), 1);
+        assert_eq!((delta.smi, delta.unread), (None, BTreeMap::from([("SMI", "no".to_owned())])));
     }
 }

@@ -1,10 +1,13 @@
 //! How quiet CPUs are, as a program sees it: gaps of a polling loop, or lateness of timers.
 
+mod awake;
 mod counters;
 mod poll;
+mod smi;
 mod timer;
 
-pub use counters::{Delta, Snapshot};
+pub use awake::Awake;
+pub use counters::{Delta, Snapshot, Watch};
 
 use crate::host::{Placement, PlacementError};
 use crate::sys::process;
@@ -55,6 +58,8 @@ pub struct Measured {
     pub span: (u64, u64),
     /// How often the thread gave up its CPU, and how often it was taken.
     pub context_switches: (u64, u64),
+    /// How long it waited for the CPU while others had it; nothing where the kernel does not count that.
+    pub waited_ns: Option<u64>,
     /// How the thread ran.
     pub placement: Placement,
 }
@@ -151,12 +156,13 @@ fn on(
     gate.wait();
     gate.wait();
     measured.placement = placed?;
-    let before = counters::context_switches();
+    let (before, waited) = (counters::context_switches(), counters::waited_ns());
     match mode {
         Mode::Poll { threshold_ticks } => poll::run(threshold_ticks, stopped, &mut measured),
         Mode::Timer { interval_ns } => timer::run(interval_ns, stopped, &mut measured),
     }
     let after = counters::context_switches();
+    measured.waited_ns = counters::waited_ns().zip(waited).map(|(now, then)| now - then);
     measured.context_switches = (after.0 - before.0, after.1 - before.1);
     Ok(measured)
 }

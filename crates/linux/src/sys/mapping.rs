@@ -25,8 +25,8 @@ impl Mapping {
         Self::map(bytes, flags, -1, 0)
     }
 
-    /// What the kernel offers of a socket at this offset.
-    pub(super) fn of_socket(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
+    /// What the kernel offers of a socket or another file at this offset.
+    pub(super) fn of_file(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::map(bytes, flags, file.as_raw_fd(), offset)
     }

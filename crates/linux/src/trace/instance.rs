@@ -43,6 +43,27 @@ pub(super) fn tracefs() -> Result<PathBuf, TraceError> {
     })
 }
 
+/// Where the kernel lists its events, without any instance.
+///
+/// # Errors
+/// It cannot be seen.
+pub(super) fn events() -> Result<PathBuf, TraceError> {
+    let places = PLACES.iter().map(|place| Path::new(place).join("events"));
+    let mut tried = Err(io::Error::from(ErrorKind::NotFound));
+    for events in places {
+        tried = fs::read(events.join("sched/sched_switch/id"));
+        if tried.is_ok() {
+            return Ok(events);
+        }
+    }
+    let why = tried.err().map_or_else(String::new, |error| error.to_string());
+    Err(TraceError::Impossible(format!(
+        "{}/events/sched/sched_switch/id: {why}; perf knows events by their numbers there: run as root with tracefs \
+         mounted",
+        PLACES[0]
+    )))
+}
+
 /// Removes instances of processes that are gone. Returns their names.
 pub(super) fn remove_leftovers(tracefs: &Path) -> Vec<String> {
     let entries = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
@@ -93,9 +114,9 @@ impl Instance {
         fs::read_to_string(&path).map_err(|source| TraceError::Read { path, source })
     }
 
-    /// Whether the kernel has an event, `system/name`.
-    pub(super) fn has(&self, event: &str) -> bool {
-        self.at("events").join(event).join("enable").exists()
+    /// Where the kernel lists its events.
+    pub(super) fn events(&self) -> PathBuf {
+        self.at("events")
     }
 
     /// Memory of the CPUs' buffers; those of other CPUs are left as small as they are.

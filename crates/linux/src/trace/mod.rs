@@ -1,4 +1,4 @@
-//! Recording what takes CPUs, by tracefs.
+//! Recording what takes CPUs: by tracefs, else by perf, else only by counters of interrupts.
 //!
 //! Everything is set up before recording begins and taken down after it ended: to enable an event, the kernel
 //! patches code and interrupts every CPU. Between [`Recorder::arm`] and [`Recorder::finish`] one word is
@@ -6,31 +6,33 @@
 
 mod file;
 mod instance;
+mod perf;
 mod read;
 mod sampler;
+mod source;
+mod tracefs;
 mod wanted;
 
 pub use file::{FileError, read, write};
 
-use crate::clock::{self, Clock, CounterError};
-use crate::sys::{affinity, tsc};
-use instance::Instance;
+use crate::clock::{self, Clock, Counter, CounterError, Phc};
+use crate::sys::affinity;
 use sampler::{Sampler, Samples};
 use serde::Serialize;
+use source::{Recording, Vocabulary};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use tailtrim_model::host::Cpus;
 use tailtrim_model::trace::Event;
 use tailtrim_model::trace::axis::{Axis, AxisError, Reading};
-use tailtrim_model::trace::format::Format;
-use tailtrim_model::trace::lines::Header;
-use tailtrim_model::trace::page::Layout;
-use tailtrim_model::trace::record::Decoder;
+use tailtrim_model::trace::lines::{Header, Source};
 
 /// Memory of a CPU that only sends: its records are few and filtered.
 const SENDER_KILOBYTES: u32 = 4_096;
+/// From the one that says most to the one that works everywhere.
+const SOURCES: [Source; 3] = [Source::Tracefs, Source::Perf, Source::Counters];
 
 /// Why there is no trace.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +89,10 @@ impl TraceError {
 pub struct Request {
     /// The CPUs to watch.
     pub cpus: Cpus,
-    /// Kernel memory for the events of each; the oldest are lost when it is full.
+    /// Kernel memory for the events of each. When it is full, tracefs loses the oldest ones and perf the newest.
     pub buffer_mb: u32,
+    /// Who is to record; otherwise the first that can of tracefs, perf and counters.
+    pub source: Option<Source>,
 }
 
 /// What was recorded.
@@ -98,7 +102,9 @@ pub struct Trace {
     pub header: Header,
     /// In order of their starts.
     pub events: Vec<Event>,
-    /// From ticks to the packets' clock.
+    /// What events were stamped by.
+    pub counter: Counter,
+    /// From its ticks to the packets' clock.
     pub axis: Axis,
     /// How much there was.
     pub counts: Counts,
@@ -131,6 +137,8 @@ pub struct Counts {
     pub flushes: BTreeMap<String, u64>,
     /// Instances that processes left which were killed; removed now.
     pub leftovers_removed: Vec<String>,
+    /// Sources that would have said more and cannot be had, with the reason.
+    pub sources_refused: Vec<String>,
     /// Settings that this kernel refused and that only cost time or memory.
     pub refused: Vec<String>,
     /// Interrupts that appeared while recording and have no column in `interrupts.csv`.
@@ -155,18 +163,23 @@ fn online() -> Cpus {
 }
 
 /// Set up, and recording between [`arm`](Self::arm) and [`finish`](Self::finish). When it is dropped, nothing
-/// is left in tracefs.
+/// is left in the kernel.
 #[derive(Debug)]
 pub struct Recorder {
     cpus: Cpus,
-    sending: Cpus,
-    events: Instance,
-    senders: Instance,
-    decoder: Decoder,
-    layout: Layout,
-    missing: Vec<String>,
+    recording: Recording,
+    vocabulary: Vocabulary,
     counts: Counts,
-    begin: Option<(Reading, u64, Sampler)>,
+    begin: Option<Begin>,
+}
+
+/// When and beside what recording began.
+#[derive(Debug)]
+struct Begin {
+    reading: Reading,
+    armed: u64,
+    sampler: Sampler,
+    clocks: Vec<Phc>,
 }
 
 impl Recorder {
@@ -175,7 +188,6 @@ impl Recorder {
     /// # Errors
     /// What is missing on this host.
     pub fn prepare(request: &Request) -> Result<Self, TraceError> {
-        clock::check_counter()?;
         let online = online();
         let cpus = request.cpus.clone();
         if cpus.is_empty() || !cpus.is_subset(&online) {
@@ -183,91 +195,50 @@ impl Recorder {
                 "CPUs {cpus}: not online here; expected some of {online}"
             )));
         }
-        let tracefs = instance::tracefs()?;
-        let leftovers_removed = instance::remove_leftovers(&tracefs);
         // Those of measured CPUs count as senders only where they can send to another one.
         let sending = if cpus.len() > 1 { online.clone() } else { online.minus(&cpus) };
-        let mut recorder = Self {
-            events: Instance::create(&tracefs, "")?,
-            senders: Instance::create(&tracefs, "-senders")?,
-            decoder: Decoder::default(),
-            layout: layout(&tracefs)?,
-            missing: Vec::new(),
-            counts: Counts { leftovers_removed, ..Counts::default() },
-            begin: None,
-            cpus,
-            sending,
+        let kilobytes = request.buffer_mb.saturating_mul(1_024);
+        let mut counts = Counts::default();
+        let sources = match &request.source {
+            Some(source) => std::slice::from_ref(source),
+            None => &SOURCES[..],
         };
-        recorder.set_up(request.buffer_mb.saturating_mul(1_024))?;
-        Ok(recorder)
+        let mut problem = None;
+        for source in sources {
+            let mut vocabulary = Vocabulary::default();
+            let wanted = source::Wanted { cpus: &cpus, sending: &sending, kilobytes };
+            match Recording::open(*source, wanted, &mut vocabulary, &mut counts) {
+                Ok(recording) => {
+                    counts.refused.append(&mut vocabulary.refused);
+                    return Ok(Self { cpus, recording, vocabulary, counts, begin: None });
+                }
+                Err(error) => {
+                    counts.sources_refused.push(format!("{}: {error}", source.name()));
+                    problem = Some(error);
+                }
+            }
+        }
+        Err(problem.unwrap_or_else(|| TraceError::Impossible("no source to record by".into())))
     }
 
-    fn set_up(&mut self, kilobytes: u32) -> Result<(), TraceError> {
-        let clocks = self.events.get("trace_clock")?;
-        if !clocks.contains("x86-tsc") {
-            return Err(TraceError::Impossible(format!(
-                "trace_clock: this kernel has {}; expected x86-tsc among them, which every x86 kernel since 3.8 has",
-                clocks.trim()
-            )));
-        }
-        for (instance, cpus, size) in [
-            (&self.events, &self.cpus, kilobytes),
-            (&self.senders, &self.sending, SENDER_KILOBYTES),
-        ] {
-            instance.set("trace_clock", "x86-tsc")?;
-            instance.set("tracing_cpumask", &cpus.to_mask())?;
-            instance.size(cpus, size)?;
-        }
-        for event in wanted::measured() {
-            self.enable(&event, None)?;
-        }
-        let measured: Vec<u32> = self.cpus.iter().collect();
-        for event in wanted::SENDERS {
-            self.enable(event, Some(wanted::filter(event, &measured)))?;
-        }
-        if self.missing.iter().any(|event| event == "sched:sched_switch") {
-            return Err(TraceError::Impossible(
-                "this kernel has no event sched:sched_switch; expected one with CONFIG_EVENT_TRACING".into(),
-            ));
-        }
-        Ok(())
-    }
-
-    /// Enables an event, of senders where there is a filter, or notes that this kernel lacks it.
-    fn enable(&mut self, event: &str, filter: Option<String>) -> Result<(), TraceError> {
-        let instance = if filter.is_some() { &self.senders } else { &self.events };
-        if !instance.has(event) {
-            self.missing.push(event.replace('/', ":"));
-            return Ok(());
-        }
-        let text = instance.get(&format!("events/{event}/format"))?;
-        let decodes = Format::parse(&text)
-            .map_err(|error| error.to_string())
-            .and_then(|format| self.decoder.add(&format).map_err(|error| error.to_string()));
-        if let Err(problem) = decodes {
-            self.missing.push(event.replace('/', ":"));
-            self.counts.refused.push(problem);
-            return Ok(());
-        }
-        // Without it all that is sent is recorded, and what concerns others passed over.
-        if let Some(filter) = filter
-            && let Err(error) = instance.set(&format!("events/{event}/filter"), &filter)
-        {
-            self.counts.refused.push(error.to_string());
-        }
-        instance.set(&format!("events/{event}/enable"), "1")
+    /// Who records.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        self.recording.source()
     }
 
     /// Begins to record.
     ///
     /// # Errors
-    /// tracefs refuses.
+    /// The kernel refuses.
     pub fn arm(&mut self) -> Result<(), TraceError> {
-        let sampler = Sampler::start(self.cpus.iter().collect());
-        let before = clock::read(Clock::Realtime);
-        self.senders.start()?;
-        self.events.start()?;
-        self.begin = Some((before, tsc::ticks(), sampler));
+        let counter = self.recording.counter();
+        let (clocks, mut refused) = Phc::begin();
+        self.counts.refused.append(&mut refused);
+        let sampler = Sampler::start(counter, self.cpus.iter().collect());
+        let reading = clock::read_by(counter, Clock::Realtime);
+        self.recording.start()?;
+        self.begin = Some(Begin { reading, armed: counter.now(), sampler, clocks });
         Ok(())
     }
 
@@ -279,38 +250,37 @@ impl Recorder {
     /// # Panics
     /// The sampling thread panicked.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
-        let Some((before, armed, sampler)) = self.begin.take() else {
+        let Some(Begin { reading, armed, sampler, clocks }) = self.begin.take() else {
             return Err(TraceError::Impossible("the trace was not begun; arm it first".into()));
         };
-        self.events.stop()?;
-        let disarmed = tsc::ticks();
-        self.senders.stop()?;
-        let after = clock::read(Clock::Realtime);
+        let counter = self.recording.counter();
+        let disarmed = self.recording.stop()?;
+        let after = clock::read_by(counter, Clock::Realtime);
         let Samples { readings, csv, unlisted } = sampler.finish();
         self.counts.interrupts_without_column = unlisted;
-        let axis = Axis::fit(before, after, &readings)?;
-        let events = read::events(&mut self, &axis, armed, disarmed)?;
+        let axis = Axis::fit(reading, after, &readings)?;
+        let recorded = self.recording.recorded(&self.vocabulary.decoder, disarmed)?;
+        let span = read::Span { axis: &axis, armed, disarmed };
+        let events = read::events(recorded, span, self.recording.source(), &mut self.counts);
+        let mut chains = Vec::new();
+        for clock in clocks {
+            match clock.end() {
+                Ok(chain) => chains.push(chain),
+                Err(problem) => self.counts.refused.push(problem),
+            }
+        }
         let header = Header {
             schema: tailtrim_model::trace::lines::SCHEMA.to_owned(),
             error_ns: axis.error_ns,
             holes: self.counts.events.get("hole").copied().unwrap_or(0),
             cpus: self.cpus.to_string(),
-            missing: std::mem::take(&mut self.missing),
+            missing: std::mem::take(&mut self.vocabulary.missing),
+            source: self.recording.source(),
+            clocks: chains,
             armed_ns: Some(axis.ns(armed)),
             disarmed_ns: Some(axis.ns(disarmed)),
         };
         let counts = std::mem::take(&mut self.counts);
-        Ok(Trace { header, events, axis, counts, interrupts_csv: csv })
+        Ok(Trace { header, events, counter, axis, counts, interrupts_csv: csv })
     }
-}
-
-fn layout(tracefs: &Path) -> Result<Layout, TraceError> {
-    let path = tracefs.join("events/header_page");
-    let failed = |source| TraceError::Read { path: path.clone(), source };
-    // In one read: this file ends after the first one, however little that asked for (seen on 6.18).
-    let mut bytes = vec![0; 1 << 14];
-    let length = File::open(&path).and_then(|mut file| file.read(&mut bytes)).map_err(failed)?;
-    let text = String::from_utf8_lossy(&bytes[..length]);
-    Layout::parse(&text)
-        .map_err(|error| TraceError::Impossible(format!("{}: {error}", path.display())))
 }

@@ -1,11 +1,11 @@
 //! From the buffers of all CPUs to events.
 
-use super::instance::Instance;
-use super::{Recorder, TraceError};
+use super::Counts;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use tailtrim_model::trace::axis::Axis;
-use tailtrim_model::trace::page::{Layout, Missed, Page};
+use tailtrim_model::trace::lines::Source;
+use tailtrim_model::trace::page::Missed;
 use tailtrim_model::trace::pairing::{Context, Paired, Pairing};
 use tailtrim_model::trace::record::{Decoder, Record, What};
 use tailtrim_model::trace::senders::Senders;
@@ -13,7 +13,7 @@ use tailtrim_model::trace::symbols::Symbols;
 use tailtrim_model::trace::{Event, Kind};
 
 /// What a CPU's buffer says, in order.
-enum Step {
+pub(super) enum Step {
     Record(Record),
     /// Records before this tick were overwritten.
     Lost(Missed, u64),
@@ -21,14 +21,22 @@ enum Step {
 
 /// One buffer, decoded.
 #[derive(Default)]
-struct Buffer {
-    steps: Vec<Step>,
-    unknown: u64,
+pub(super) struct Buffer {
+    pub(super) steps: Vec<Step>,
+    pub(super) unknown: u64,
     /// Records that the kernel overwrote or dropped, by its own count.
-    lost: u64,
+    pub(super) lost: u64,
 }
 
 impl Buffer {
+    /// Takes a record of the kernel's.
+    pub(super) fn take(&mut self, decoder: &Decoder, stamp: u64, record: &[u8]) {
+        match decoder.decode(stamp, record) {
+            Some(record) => self.steps.push(Step::Record(record)),
+            None => self.unknown += 1,
+        }
+    }
+
     fn records(&self) -> impl Iterator<Item = &Record> {
         self.steps.iter().filter_map(|step| match step {
             Step::Record(record) => Some(record),
@@ -37,18 +45,33 @@ impl Buffer {
     }
 }
 
-/// Reads everything; `counts` of the recorder are filled in.
+/// The buffers of all CPUs.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) measured: Vec<(u32, Buffer)>,
+    /// Of those that send to measured ones.
+    pub(super) sending: Vec<(u32, Buffer)>,
+}
+
+/// From when to when, and on which axis.
+#[derive(Clone, Copy)]
+pub(super) struct Span<'a> {
+    pub(super) axis: &'a Axis,
+    pub(super) armed: u64,
+    pub(super) disarmed: u64,
+}
+
+/// Makes events of all; `counts` are filled in.
 pub(super) fn events(
-    recorder: &mut Recorder,
-    axis: &Axis,
-    armed: u64,
-    disarmed: u64,
-) -> Result<Vec<Event>, TraceError> {
-    let measured = buffers(&recorder.events, recorder.cpus.iter(), recorder)?;
-    let sending = buffers(&recorder.senders, recorder.sending.iter(), recorder)?;
+    recorded: Recorded,
+    span: Span<'_>,
+    source: Source,
+    counts: &mut Counts,
+) -> Vec<Event> {
+    let Recorded { measured, sending } = recorded;
+    let Span { axis, armed, disarmed } = span;
     let symbols = Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
-    let counts = &mut recorder.counts;
-    if symbols.is_empty() {
+    if symbols.is_empty() && source != Source::Counters {
         counts.refused.push(
             "/proc/kallsyms: no addresses; functions are given as addresses: set kernel.kptr_restrict to 1 or 0"
                 .into(),
@@ -98,7 +121,7 @@ pub(super) fn events(
         counts.with_sender += u64::from(event.sender.is_some());
     }
     events.sort_by_key(|event| (event.start_ns, event.cpu, event.end_ns));
-    Ok(events)
+    events
 }
 
 /// As in the file.
@@ -112,45 +135,6 @@ fn label(kind: Kind) -> &'static str {
         Kind::Gap => "gap",
         Kind::Hole => "hole",
     }
-}
-
-fn buffers(
-    instance: &Instance,
-    cpus: impl Iterator<Item = u32>,
-    recorder: &Recorder,
-) -> Result<Vec<(u32, Buffer)>, TraceError> {
-    // Since kernel 6.8 sub-buffers may be larger than a page.
-    let kilobytes = instance.get("buffer_subbuf_size_kb").ok();
-    let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
-    let size = kilobytes.map_or(4_096, |kilobytes| kilobytes << 10);
-    cpus.map(|cpu| {
-        let pages = instance.drain(cpu, size)?;
-        let mut buffer = decode(&pages, recorder.layout, &recorder.decoder)
-            .map_err(|problem| TraceError::Damaged { cpu, problem })?;
-        // A page before which some were overwritten says so, but not always how many.
-        let counts = ["overrun", "commit overrun", "dropped events"];
-        buffer.lost = counts.map(|name| instance.statistic(cpu, name)).iter().sum();
-        Ok((cpu, buffer))
-    })
-    .collect()
-}
-
-fn decode(pages: &[Vec<u8>], layout: Layout, decoder: &Decoder) -> Result<Buffer, String> {
-    let mut buffer = Buffer::default();
-    for bytes in pages {
-        let page = Page::new(layout, bytes).map_err(|error| error.to_string())?;
-        if let Some(missed) = page.missed {
-            buffer.steps.push(Step::Lost(missed, page.start));
-        }
-        for entry in page.entries() {
-            let entry = entry.map_err(|error| error.to_string())?;
-            match decoder.decode(entry.stamp, entry.record) {
-                Some(record) => buffer.steps.push(Step::Record(record)),
-                None => buffer.unknown += 1,
-            }
-        }
-    }
-    Ok(buffer)
 }
 
 /// Names of processes: by the scheduler's records, the kernel's memory of names, and processes that are

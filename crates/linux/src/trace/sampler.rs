@@ -1,6 +1,6 @@
 //! What is looked at ten times a second meanwhile: counters of interrupts, and the clocks.
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Counter};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,10 +31,10 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn start(cpus: Vec<u32>) -> Self {
+    pub(super) fn start(counter: Counter, cpus: Vec<u32>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let thread = Some(thread::spawn(move || sample(&cpus, &ends)));
+        let thread = Some(thread::spawn(move || sample(counter, &cpus, &ends)));
         Self { over, thread }
     }
 
@@ -62,11 +62,11 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(cpus: &[u32], over: &AtomicBool) -> Samples {
+fn sample(counter: Counter, cpus: &[u32], over: &AtomicBool) -> Samples {
     let mut samples = Samples::default();
     let mut table = Table::default();
     loop {
-        let reading = clock::read(Clock::Realtime);
+        let reading = clock::read_by(counter, Clock::Realtime);
         let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
         table.append(&mut samples.csv, reading.ns, &Counters::parse(&text), cpus);
         samples.readings.push(reading);

@@ -1,6 +1,7 @@
 //! `events.jsonl`: a header, then one event a line.
 
 use super::Event;
+use super::phc::Chain;
 use serde::{Deserialize, Serialize};
 
 /// What the first line says it is.
@@ -19,12 +20,44 @@ pub struct Header {
     pub cpus: String,
     /// Events that this kernel does not have.
     pub missing: Vec<String>,
+    /// Who recorded; older files are all of tracefs.
+    #[serde(default)]
+    pub source: Source,
+    /// The clocks of NICs, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<Chain>,
     /// When recording began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub armed_ns: Option<i64>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disarmed_ns: Option<i64>,
+}
+
+/// Who recorded, from the one that says most to the one that says least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// An instance of tracefs, stamped by the time-stamp counter.
+    #[default]
+    Tracefs,
+    /// The same events by `perf_event_open`, stamped by `CLOCK_MONOTONIC_RAW`.
+    Perf,
+    /// Nobody: there are no events, only `interrupts.csv`, ten looks a second at the counters of interrupts. Which
+    /// of them made a packet late can be said of many packets together, never of one.
+    Counters,
+}
+
+impl Source {
+    /// As in the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tracefs => "tracefs",
+            Self::Perf => "perf",
+            Self::Counters => "counters",
+        }
+    }
 }
 
 /// Why a line is no header or no event.
@@ -114,6 +147,8 @@ mod tests {
             holes: 0,
             cpus: "1".into(),
             missing: vec!["csd:csd_function_entry".into()],
+            source: Source::Perf,
+            clocks: Vec::new(),
             armed_ns: Some(1),
             disarmed_ns: Some(9),
         }
@@ -135,12 +170,20 @@ mod tests {
         append(&mut text, &header()).unwrap();
         append(&mut text, &event).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.starts_with(r#"{"schema":"tailtrim.events/1","error_ns":120,"holes":0,"cpus":"1","missing":["csd:csd_function_entry"]"#));
+        assert!(text.starts_with(r#"{"schema":"tailtrim.events/1","error_ns":120,"holes":0,"cpus":"1","missing":["csd:csd_function_entry"],"source":"perf","armed_ns":1"#));
         assert!(text.ends_with(
             "{\"cpu\":1,\"start_ns\":5,\"end_ns\":7,\"kind\":\"irq\",\"name\":\"call_function_single\",\
              \"detail\":\"flush_tlb_func\",\"sender\":{\"pid\":812,\"comm\":\"a\\\"b\"}}\n"
         ));
         assert_eq!(read(&text).unwrap(), (header(), vec![event]));
+    }
+
+    #[test]
+    fn older_files_are_of_tracefs() {
+        let old =
+            r#"{"schema":"tailtrim.events/1","error_ns":0,"holes":0,"cpus":"1","missing":[]}"#;
+        let header = Header::parse(old).unwrap();
+        assert_eq!((header.source, header.clocks), (Source::Tracefs, vec![]));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What took a CPU and when: events of the kernel's tracing, from the pages of its ring buffers to intervals on
 //! the axis of packet stamps.
 //!
-//! [`format`](mod@format) and [`page`] read what tracefs offers, [`record`] gives it meaning, [`pairing`] makes
+//! [`format`](mod@format) and [`page`] read what tracefs offers, [`perf`] what perf does, [`record`] gives it meaning, [`pairing`] makes
 //! intervals of entries and exits, [`senders`] finds who sent an interrupt, [`axis`] brings the time-stamp
-//! counter to the clock of packets, [`lines`] is the file. [`blame`] says which events cover the gaps of a
+//! counter to the clock of packets, [`phc`] the clocks of NICs, [`lines`] is the file. [`blame`] says which events cover the gaps of a
 //! polling loop, and [`counters`] reads `/proc/interrupts` and its kind.
 
 pub mod axis;
@@ -13,6 +13,8 @@ pub mod format;
 pub mod lines;
 pub mod page;
 pub mod pairing;
+pub mod perf;
+pub mod phc;
 pub mod record;
 pub mod senders;
 pub mod symbols;

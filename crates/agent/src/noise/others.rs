@@ -1,0 +1,147 @@
+//! What other tools measured, in the same words and numbers.
+
+use super::table::{self, micros, numbers, steps};
+use super::{Noise, write_hgrm};
+use crate::events::{self, failed};
+use crate::exit::Exit;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use tailtrim_model::noise::{self, Column, Distribution, Findings};
+use tailtrim_model::stats::Histogram;
+
+/// Larger than any of these files.
+const MOST_BYTES: u64 = 1 << 26;
+
+/// The result, as far as another tool's can be the same.
+#[derive(Serialize)]
+struct Report<'a> {
+    mode: &'static str,
+    seconds: Option<f64>,
+    /// Of a polling loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threshold_ns: Option<i64>,
+    read: Source<'a>,
+    cpus: Vec<OfCpu>,
+}
+
+/// Where the numbers are from.
+#[derive(Serialize)]
+struct Source<'a> {
+    file: &'a Path,
+    tool: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
+    /// Quantiles are ends of buckets: the true ones are less than a bucket smaller.
+    bounds: bool,
+}
+
+#[derive(Serialize)]
+struct OfCpu {
+    /// Nothing where the thread was not bound to one.
+    cpu: Option<u32>,
+    what: &'static str,
+    /// From here up, since the tool's next bucket begins here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted_from_ns: Option<i64>,
+    #[serde(flatten)]
+    distribution: Distribution,
+}
+
+/// Reads the files and shows each.
+pub(super) fn show(request: &Noise) -> Exit {
+    if request.hgrm.is_some() && request.read.len() > 1 {
+        let message =
+            "--hgrm: one distribution of several tools' values says nothing; expected one --read";
+        return failed(message, Exit::Usage);
+    }
+    let mut all = Vec::new();
+    for path in &request.read {
+        match findings(path) {
+            Ok(findings) => all.push((path, findings)),
+            Err(message) => {
+                return failed(&format!("{}: {message}", path.display()), Exit::Usage);
+            }
+        }
+    }
+    for (path, findings) in &all {
+        // Timers are late by little, too.
+        let threshold_ns = if findings.tool.polls() { request.threshold } else { 0 };
+        if let Some(hgrm) = &request.hgrm {
+            let mut histogram = Histogram::new();
+            findings.felt().for_each(|column| histogram.merge(&column.bounds(threshold_ns).0));
+            if let Err(message) = write_hgrm(hgrm, &histogram) {
+                return failed(&message, Exit::Disturbed);
+            }
+        }
+        let report = Report::new(path, findings, threshold_ns);
+        let exit = if request.json {
+            events::result("tailtrim.noise/1", &report)
+        } else {
+            table::write(&text(&report))
+        };
+        if exit != Exit::Success {
+            return exit;
+        }
+    }
+    Exit::Success
+}
+
+fn findings(path: &Path) -> Result<Findings, String> {
+    let expected = "expected what cyclictest, oslat or rtla wrote";
+    let size = fs::metadata(path).map_err(|error| format!("{error}; {expected}"))?.len();
+    if size > MOST_BYTES {
+        return Err(format!("{size} bytes are more than any of these tools writes; {expected}"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| format!("{error}; {expected}"))?;
+    noise::read(&text).map_err(|error| error.to_string())
+}
+
+impl<'a> Report<'a> {
+    fn new(path: &'a Path, findings: &'a Findings, threshold_ns: i64) -> Self {
+        let polls = findings.tool.polls();
+        let of_cpu = |column: &Column| OfCpu {
+            cpu: column.cpu,
+            what: column.what.name(),
+            counted_from_ns: polls.then(|| column.bounds(threshold_ns).1),
+            distribution: column.distribution(threshold_ns),
+        };
+        Self {
+            mode: if polls { "poll" } else { "timer" },
+            seconds: findings.seconds,
+            threshold_ns: polls.then_some(threshold_ns),
+            read: Source {
+                file: path,
+                tool: findings.tool.name(),
+                version: findings.version.as_deref(),
+                command: findings.command.as_deref(),
+                bounds: true,
+            },
+            cpus: findings.columns.iter().map(of_cpu).collect(),
+        }
+    }
+}
+
+fn text(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    let tool = report.read.tool;
+    if report.cpus.is_empty() {
+        let _ = writeln!(text, "{tool}: no CPU has anything to tell of");
+    }
+    for of_cpu in &report.cpus {
+        let cpu = of_cpu.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        let what = match (of_cpu.counted_from_ns, of_cpu.what) {
+            (Some(from_ns), _) => format!("gaps from {} µs", micros(from_ns)),
+            (None, "interrupt") => "timers, interrupt late by".to_owned(),
+            (None, "program") => "timers, program late by".to_owned(),
+            (None, _) => "timers, late by".to_owned(),
+        };
+        let numbers = numbers(&of_cpu.distribution, report.seconds, "≤ ");
+        let _ = writeln!(text, "{cpu}: {tool}: {what}: {numbers}");
+        steps(&mut text, &of_cpu.distribution, report.seconds);
+    }
+    text
+}

@@ -1,0 +1,104 @@
+//! The other sources tell the same, or say that they cannot.
+
+use super::*;
+
+/// What tracefs shows, perf shows too: interrupts with their senders, and threads.
+#[test]
+fn perf_records_the_same_events() {
+    let Some((_one, cpu, other)) = prepared("perf_records_the_same_events") else { return };
+    if let Err(error) = Recorder::prepare(&by(cpu, Source::Perf)) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: perf_records_the_same_events: {error}");
+        return;
+    }
+    let calls = 200;
+    let mut ticks = Vec::new();
+    for source in [Source::Tracefs, Source::Perf] {
+        let (trace, gaps) = measured_by(source, cpu, || shoot(other, calls));
+        assert_eq!(trace.header.source, source);
+        assert_eq!((trace.counts.lost, trace.header.holes), (0, 0), "{:?}", trace.counts);
+        let flush = |event: &&Event| {
+            event.kind == Kind::Irq
+                && event.detail.as_deref().is_some_and(|f| f.contains("flush_tlb"))
+        };
+        let flushes: Vec<_> = trace.events.iter().filter(flush).collect();
+        assert!(
+            flushes.len() > calls / 5,
+            "{source:?}: {} of {calls}: {:?}",
+            flushes.len(),
+            trace.counts
+        );
+        let known = flushes.iter().filter(|event| event.sender.is_some()).count();
+        assert!(known * 10 >= flushes.len() * 9, "{source:?}: {known} of {}", flushes.len());
+        let causes = blame(&gaps, &trace.events, OWN, trace.header.error_ns);
+        let of =
+            causes.iter().filter(|c| c.detail.as_deref().is_some_and(|f| f.contains("flush_tlb")));
+        let seen: u64 = of.map(|cause| cause.gaps).sum();
+        assert!(seen as usize > flushes.len() / 2, "{source:?}: {seen}: {causes:#?}");
+        let span_ns = trace.header.disarmed_ns.unwrap() - trace.header.armed_ns.unwrap();
+        let timers = named(&trace.events, Kind::Irq, "local_timer").len() as i64;
+        ticks.push(timers * 1_000_000_000 / span_ns);
+        assert!(trace.events.iter().all(|event| event.end_ns >= event.start_ns));
+    }
+    // The tick is the same one.
+    let apart = (ticks[0] - ticks[1]).abs();
+    assert!(apart * 5 <= ticks[0], "{ticks:?} timer interrupts a second");
+}
+
+/// What found no room is a hole at the end, where the newest would be.
+#[test]
+fn a_full_buffer_of_perf_is_a_hole_at_the_end() {
+    let test = "a_full_buffer_of_perf_is_a_hole_at_the_end";
+    let Some((_one, cpu, _)) = prepared(test) else { return };
+    let small = Request { buffer_mb: 1, ..by(cpu, Source::Perf) };
+    let mut recorder = match Recorder::prepare(&small) {
+        Ok(recorder) => recorder,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {error}");
+            return;
+        }
+    };
+    recorder.arm().unwrap();
+    yield_to_each_other(cpu);
+    let trace = recorder.finish().unwrap();
+    let holes: Vec<_> = trace.events.iter().filter(|event| event.kind == Kind::Hole).collect();
+    assert!(!holes.is_empty() && trace.counts.lost > 0, "{:?}", trace.counts);
+    let last = holes.last().unwrap();
+    assert_eq!(Some(last.end_ns), trace.header.disarmed_ns);
+}
+
+#[test]
+fn counters_alone_have_no_events() {
+    let Some((_one, cpu, _)) = prepared("counters_alone_have_no_events") else { return };
+    let mut recorder = Recorder::prepare(&by(cpu, Source::Counters)).unwrap();
+    recorder.arm().unwrap();
+    thread::sleep(Duration::from_millis(450));
+    let trace = recorder.finish().unwrap();
+    assert_eq!((trace.header.source, trace.events.len()), (Source::Counters, 0));
+    let rows: Vec<&str> = trace.interrupts_csv.lines().collect();
+    assert!(rows.len() >= 5, "{rows:?}");
+    let local = format!("LOC_Local_timer_interrupts_CPU{cpu}");
+    let at = rows[0].split(';').position(|name| name == local).unwrap();
+    let count = |row: &str| row.split(';').nth(at).unwrap().parse::<u64>().unwrap();
+    assert!(count(rows[rows.len() - 1]) > count(rows[1]), "{rows:?}");
+}
+
+/// Where the first source cannot be had, the next one is taken, and the reason told.
+#[test]
+fn the_next_source_is_taken() {
+    let Some((_one, cpu, _)) = prepared("the_next_source_is_taken") else { return };
+    let any = Request { source: None, ..request(cpu) };
+    // This process has its instances already.
+    let mut first = Recorder::prepare(&any).unwrap();
+    assert_eq!(first.source(), Source::Tracefs);
+    let mut second = Recorder::prepare(&any).unwrap();
+    assert_ne!(second.source(), Source::Tracefs);
+    second.arm().unwrap();
+    first.arm().unwrap();
+    drop(first);
+    let trace = second.finish().unwrap();
+    let told = &trace.counts.sources_refused;
+    assert!(told[0].starts_with("tracefs: "), "{told:?}");
+    let expected = if trace.header.source == Source::Perf { 1 } else { 2 };
+    assert_eq!(told.len(), expected, "{told:?}");
+    assert!(told[0].contains("one trace at a time"), "{told:?}");
+}
