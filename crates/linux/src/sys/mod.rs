@@ -12,6 +12,7 @@ pub(crate) mod packet;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
+pub(crate) mod socket;
 pub(crate) mod terminal;
 pub(crate) mod tsc;
 pub(crate) mod xdp;
