@@ -2,7 +2,7 @@
 //!
 //! 1. [`time`] and [`ErrorEstimate`]: stamps as packets carry them,
 //! 2. [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`]: the packets,
-//! 3. the reflector: a request in, its reply in the same bytes, or the reason why there is none.
+//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none.
 //!
 //! Everything that comes from the network is bytes of anybody: nothing in here panics on them, and a reply has
 //! as many bytes as its request, by construction.
@@ -10,6 +10,7 @@
 mod echo;
 pub mod icmp;
 mod key;
+pub mod reflect;
 pub mod stamp;
 pub mod time;
 pub mod tlv;
