@@ -8,6 +8,7 @@ pub mod host;
 pub mod inspect;
 pub mod noise;
 pub mod port;
+pub mod reflect;
 pub mod socket;
 pub mod source;
 mod surroundings;

@@ -21,9 +21,6 @@ use clients::Clients;
 use session::{Session, SessionKey};
 use std::net::{IpAddr, SocketAddr};
 
-/// Clients and sessions that are remembered at once. More make room by the one that was quiet longest of four
-/// that chance put together.
-const REMEMBERED: usize = 1 << 16;
 /// TTL and hop limit of replies (RFC 5357 section 4.2: 255, so that hops can be counted).
 const HOPS: u8 = 255;
 /// Loop guard: who sends from below is a service, and might answer.
@@ -117,8 +114,8 @@ impl Reflector {
     /// A reflector. `seed` keeps others from choosing whom they drive out of its tables: a random number.
     #[must_use]
     pub fn new(policy: Policy, clock: Clock, seed: u64) -> Self {
-        let sessions = if policy.keeps_sessions() { REMEMBERED } else { 0 };
-        let limited = if policy.limit.is_some() { REMEMBERED } else { 0 };
+        let sessions = if policy.keeps_sessions() { policy.remembered } else { 0 };
+        let limited = if policy.limit.is_some() { policy.remembered } else { 0 };
         Self {
             policy,
             clock,

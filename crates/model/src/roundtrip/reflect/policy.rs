@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 /// What a reflector does and does not.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Policy {
     /// The reflector's own ports: who sends from one is another reflector.
     pub ports: Vec<u16>,
@@ -19,6 +19,23 @@ pub struct Policy {
     pub stateful: bool,
     /// The class of replies.
     pub class: Class,
+    /// Clients, and sessions, that are remembered at once. More make room by the one that was quiet longest of
+    /// four that chance put together.
+    pub remembered: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            ports: Vec::new(),
+            allowed: Vec::new(),
+            limit: None,
+            key: None,
+            stateful: false,
+            class: Class::default(),
+            remembered: 1 << 16,
+        }
+    }
 }
 
 impl Policy {

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
+use std::ops::AddAssign;
 
 /// Why a request got no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +106,19 @@ pub struct Counters {
     pub forgotten_clients: u64,
     /// Sessions that were forgotten to make room for others.
     pub forgotten_sessions: u64,
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.reflected += other.reflected;
+        self.unsent += other.unsent;
+        for refusal in Refusal::ALL {
+            self.refused.add(refusal, other.refused.of(refusal));
+        }
+        self.forgotten_clients += other.forgotten_clients;
+        self.forgotten_sessions += other.forgotten_sessions;
+    }
 }
 
 impl Counters {
