@@ -179,19 +179,34 @@ struct ProgramText {
 impl Program {
     /// Loads an XDP program; `pieces` when it copes with frames that lie in several.
     pub(crate) fn xdp(instructions: &[Instruction], pieces: bool) -> io::Result<Self> {
+        Self::logged(instructions, pieces, &mut [])
+    }
+
+    /// What the kernel's verifier says of a program that it does not load, in one line.
+    pub(crate) fn why_not(instructions: &[Instruction], pieces: bool) -> String {
+        let mut log = vec![0; 1 << 20];
+        let _ = Self::logged(instructions, pieces, &mut log);
+        let text = String::from_utf8_lossy(&log);
+        let lines = text.trim_end_matches('\0').lines();
+        // The last one counts how much there was to verify.
+        let said = lines.filter(|line| !line.starts_with("processed ")).last();
+        said.unwrap_or_default().to_owned()
+    }
+
+    fn logged(instructions: &[Instruction], pieces: bool, log: &mut [u8]) -> io::Result<Self> {
         let text = ProgramText {
             kind: PROGRAM_XDP,
             count: instructions.len() as u32,
             instructions: instructions.as_ptr() as u64,
             licence: c"Dual MIT/GPL".as_ptr() as u64,
-            log_level: 0,
-            log_bytes: 0,
-            log: 0,
+            log_level: u32::from(!log.is_empty()),
+            log_bytes: log.len() as u32,
+            log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
             kernel: 0,
             flags: if pieces { HAS_PIECES } else { 0 },
         };
-        // SAFETY: the structure is that of the command; it points to as many instructions as it says and
-        // to a string that ends, both of which live until the call returns.
+        // SAFETY: the structure is that of the command; it points to as many instructions as it says, to
+        // a string that ends, and to as much room for a log, all of which live until the call returns.
         unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
     }
 }

@@ -167,16 +167,57 @@ impl Assembly {
         self.push(0x95, 0, 0, 0, 0);
     }
 
-    /// The program; `None` when a label is nowhere or a jump too far.
-    pub(super) fn finish(mut self) -> Option<Vec<Instruction>> {
-        for (at, label) in &self.jumps {
-            let target = self.labels[label.0]?;
-            // From the instruction behind the jump.
-            let distance = i64::try_from(target).ok()? - i64::try_from(*at).ok()? - 1;
-            self.text[*at].offset = i16::try_from(distance).ok()?;
+    /// The program, without what is never reached, since the kernel refuses programs that have such; `None` when
+    /// a label is nowhere or a jump too far.
+    pub(super) fn finish(self) -> Option<Vec<Instruction>> {
+        let Self { text, labels, jumps } = self;
+        let mut targets = vec![None; text.len()];
+        for (at, label) in jumps {
+            targets[at] = Some(labels[label.0]?);
         }
-        Some(self.text)
+        let reached = reached(&text, &targets);
+        // Where each instruction comes to stand.
+        let mut places = Vec::with_capacity(text.len() + 1);
+        let mut place = 0_i64;
+        for reached in &reached {
+            places.push(place);
+            place += i64::from(*reached);
+        }
+        let mut finished = Vec::new();
+        for (at, mut instruction) in text.into_iter().enumerate().filter(|(at, _)| reached[*at]) {
+            if let Some(target) = targets[at] {
+                // From the instruction behind the jump.
+                instruction.offset = i16::try_from(places[target] - places[at] - 1).ok()?;
+            }
+            finished.push(instruction);
+        }
+        Some(finished)
     }
+}
+
+/// Which instructions are reached from the first.
+fn reached(text: &[Instruction], targets: &[Option<usize>]) -> Vec<bool> {
+    const ALWAYS: u8 = JUMP;
+    const EXIT: u8 = 0x95;
+    const WIDE: u8 = 0x18;
+    let mut reached = vec![false; text.len()];
+    let mut starts = vec![0];
+    while let Some(mut at) = starts.pop() {
+        while at < text.len() && !reached[at] {
+            reached[at] = true;
+            starts.extend(targets[at]);
+            match text[at].code {
+                ALWAYS | EXIT => break,
+                // Its second half belongs to it.
+                WIDE => {
+                    reached[at + 1] = true;
+                    at += 2;
+                }
+                _ => at += 1,
+            }
+        }
+    }
+    reached
 }
 
 #[cfg(test)]
@@ -197,6 +238,19 @@ mod tests {
         let codes: Vec<u8> = text.iter().map(|instruction| instruction.code).collect();
         assert_eq!(codes, [0x69, 0x15, 0x07, 0x3f, 0xb7, 0x95]);
         assert_eq!((text[0].offset, text[1].offset, text[2].value), (12, 2, -1));
+        let mut assembly = Assembly::default();
+        let (end, unused) = (assembly.label(), assembly.label());
+        assembly.jump_if(1, When::Equal, 8, end);
+        assembly.wide(1, 7);
+        assembly.jump(end);
+        assembly.place(unused);
+        assembly.exit(1);
+        assembly.place(end);
+        assembly.exit(2);
+        let text = assembly.finish().unwrap();
+        let codes: Vec<u8> = text.iter().map(|instruction| instruction.code).collect();
+        assert_eq!(codes, [0x15, 0x18, 0, 0x05, 0xb7, 0x95]);
+        assert_eq!((text[0].offset, text[3].offset), (3, 0));
         let mut unfinished = Assembly::default();
         let nowhere = unfinished.label();
         unfinished.jump(nowhere);

@@ -126,7 +126,14 @@ fn load(
     };
     let too_large = || io::Error::other("too many ports, addresses or prefixes for one program");
     let text = program::text(&task).ok_or_else(too_large)?;
-    Program::xdp(&text, false)
+    Program::xdp(&text, false).map_err(|error| match error.raw_os_error() {
+        // The verifier, not a lack of permission.
+        Some(libc::EINVAL | libc::EACCES) => {
+            let said = Program::why_not(&text, false);
+            io::Error::new(error.kind(), format!("{error}: {said}"))
+        }
+        _ => error,
+    })
 }
 
 pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
@@ -138,8 +145,8 @@ pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
         Some(libc::EOPNOTSUPP) if what.contains("attaching") => {
             " (this driver has no XDP of its own: --attach generic)"
         }
-        Some(libc::EINVAL) if what.contains("loading") => {
-            " (Linux 6.1 or later is needed for CLOCK_TAI in programs; use --mode socket)"
+        None if what.contains("loading") => {
+            " (Linux 6.1 or later is needed, for CLOCK_TAI in programs; --mode socket works without)"
         }
         _ => "",
     }
