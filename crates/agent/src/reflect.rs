@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::reflect::{
-    Listening, Nobody, ReflectError, Reflected, SocketReflector, XdpReflector, drop_root,
+    Listening, NatReflector, Nobody, ReflectError, Reflected, SocketReflector, XdpReflector,
+    drop_root,
 };
 use tailtrim_linux::socket::{NicStamps, SocketError};
 use tailtrim_model::roundtrip::Key;
@@ -28,6 +29,7 @@ use tailtrim_model::roundtrip::reflect::{Allowed, Class, Limit, Policy, Service}
     tailtrim-agent reflect --stamp 862 --stateful --allow 192.0.2.0/24 --allow 2001:db8::/32\n  \
     tailtrim-agent reflect --stamp 862 --key-file stamp.key --rate 1000\n  \
     tailtrim-agent reflect --mode xdp --interface eth1 --echo 7 --stamp 862\n  \
+    tailtrim-agent reflect --mode nat --interface eth1 --echo 7\n  \
     tailtrim-agent reflect --echo 7007 --busy-poll --cpu 3")]
 pub(crate) struct Reflect {
     /// UDP echo on this port
@@ -97,11 +99,14 @@ pub(crate) enum Mode {
     /// By an XDP program where it can (echo, STAMP and TWAMP-Light without TLVs, key or sessions), by UDP sockets
     /// otherwise; needs --interface
     Xdp,
+    /// By the kernel's address translation (nftables), echo only; needs --interface. Root is kept to take the rules
+    /// down; those of a reflector that was killed go at the next start
+    Nat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Attach {
-    /// Within the driver; at a veth only where its other end polls (ethtool -K OTHER gro on)
+    /// Within the driver; at a veth only where its other end has an XDP program, too
     Native,
     /// Behind the driver
     Generic,
@@ -114,6 +119,9 @@ struct Report<'a> {
     mode: Mode,
     listening: Vec<Listener>,
     left_out: Vec<String>,
+    /// Tables of killed reflectors that were removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
     root_given_up: bool,
     host: &'a Placement,
 }
@@ -146,7 +154,37 @@ fn reflect(request: &Reflect) -> Result<Exit, Failed> {
         }
         _ => None,
     };
-    by_socket(request, policy, &stopped, &host)
+    match request.mode {
+        Mode::Nat => by_nat(request, &policy, &stopped, &host),
+        _ => by_socket(request, policy, &stopped, &host),
+    }
+}
+
+fn by_nat(
+    request: &Reflect,
+    policy: &Policy,
+    stopped: &AtomicBool,
+    host: &Placement,
+) -> Result<Exit, Failed> {
+    let reflector = NatReflector::set_up(&listening(request), policy).map_err(refused)?;
+    let of = |(ip, port): &(IpAddr, u16)| listener(&(Service::Echo, (*ip, *port).into()));
+    let listening = reflector.bound().iter().map(of).collect();
+    let (left_out, removed) = (reflector.left_out().to_vec(), reflector.removed().to_vec());
+    let seen = Arc::new(AtomicU64::new(0));
+    events::ready();
+    let progress = Progress::start(Arc::clone(&seen));
+    let reflected = reflector.run(stopped, &seen).map_err(refused)?;
+    drop(progress);
+    let report = Report {
+        reflected: &reflected,
+        mode: request.mode,
+        listening,
+        left_out,
+        removed,
+        root_given_up: false,
+        host,
+    };
+    Ok(events::result("tailtrim.reflector/1", &report))
 }
 
 fn by_socket(
@@ -157,7 +195,7 @@ fn by_socket(
 ) -> Result<Exit, Failed> {
     let wanted = listening(request);
     let xdp = match request.mode {
-        Mode::Socket => None,
+        Mode::Socket | Mode::Nat => None,
         Mode::Xdp => Some(attached(request, &wanted, &policy)?),
     };
     let mut reflector = SocketReflector::open(&wanted, policy).map_err(refused)?;
@@ -178,6 +216,7 @@ fn by_socket(
         mode: request.mode,
         listening,
         left_out,
+        removed: Vec::new(),
         root_given_up,
         host,
     };
@@ -212,12 +251,16 @@ fn listening(request: &Reflect) -> Listening {
 }
 
 fn services(request: &Reflect) -> Vec<(Service, u16)> {
-    let Reflect { echo, stamp, twamp, .. } = request;
+    let Reflect { echo, stamp, twamp, mode, .. } = request;
     let chosen: Vec<_> = [(Service::Echo, echo), (Service::Stamp, stamp), (Service::Twamp, twamp)]
         .into_iter()
         .flat_map(|(service, ports)| ports.iter().map(move |port| (service, *port)))
         .collect();
-    if chosen.is_empty() { vec![(Service::Echo, 7), (Service::Stamp, 862)] } else { chosen }
+    match (chosen.is_empty(), mode) {
+        (false, _) => chosen,
+        (true, Mode::Nat) => vec![(Service::Echo, 7)],
+        (true, _) => vec![(Service::Echo, 7), (Service::Stamp, 862)],
+    }
 }
 
 fn policy(request: &Reflect) -> Result<Policy, Failed> {
@@ -251,6 +294,7 @@ fn parse_user(text: &str) -> Result<Nobody, String> {
 fn refused(error: ReflectError) -> Failed {
     let exit = match &error {
         ReflectError::Socket(SocketError::Broken { .. }) => Exit::Disturbed,
+        ReflectError::NoInterface | ReflectError::OnlyEcho => Exit::Usage,
         _ => Exit::Impossible,
     };
     (error.to_string(), exit)

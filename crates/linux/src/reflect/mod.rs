@@ -2,13 +2,15 @@
 //!
 //! What a reply looks like and who gets one is `tailtrim_model::roundtrip::reflect`; here are the ways on
 //! which requests come: [`SocketReflector`], and in front of it [`XdpReflector`], which answers most of them
-//! within the kernel.
+//! within the kernel; and [`NatReflector`], with which only the kernel's own rules do.
 
 mod departures;
+mod nat;
 mod privilege;
 mod socket;
 mod xdp;
 
+pub use nat::NatReflector;
 pub use privilege::{Nobody, PrivilegeError, drop_root};
 pub use socket::{Listening, SocketReflector};
 pub use xdp::{XdpReflector, XdpWork};
@@ -48,9 +50,24 @@ pub enum ReflectError {
     /// Not one of the addresses could be used.
     #[error("no address to listen on: {0}")]
     Nowhere(String),
-    /// A program is attached to an interface.
-    #[error("an XDP program needs to know where: name the interface (--interface eth1)")]
+    /// Programs and rules are an interface's.
+    #[error(
+        "this mode needs to know where requests come in: name the interface (--interface eth1)"
+    )]
     NoInterface,
+    /// Address translation changes nothing in a packet but its addresses.
+    #[error(
+        "translating addresses reflects UDP echo only: use --echo PORT without --stamp, --twamp and --key-file"
+    )]
+    OnlyEcho,
+    /// The rules.
+    #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::NotFound { " (is nft there? apt install nftables)" } else { "" })]
+    Nat {
+        /// What was tried.
+        what: &'static str,
+        /// What nft or the kernel says.
+        source: std::io::Error,
+    },
     /// The XDP program.
     #[error("{interface}: {what}: {source}{}", xdp::hint(what, source))]
     Xdp {

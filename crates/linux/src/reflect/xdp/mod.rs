@@ -79,8 +79,9 @@ impl XdpReflector {
         Ok(Self { _link: link, _clients: clients, shared, native })
     }
 
-    /// Whether an interface is one whose driver sends back by itself. A veth pair does that only where the
-    /// other end polls, and otherwise drops without saying so: there the program runs behind the driver.
+    /// Whether an interface is one whose driver sends back by itself. A veth pair wakes
+    /// the other end only where that has a program, too (`veth_xdp_flush` of the kernel), and otherwise drops
+    /// without saying so: there the program runs behind the driver.
     #[must_use]
     pub fn prefers_native(interface: &str) -> bool {
         interface::has_hardware(interface).unwrap_or(false)
