@@ -2,12 +2,14 @@
 //!
 //! 1. [`time`] and [`ErrorEstimate`]: stamps as packets carry them,
 //! 2. [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`]: the packets,
-//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none.
+//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none; [`frame`] for
+//!    who sees whole frames.
 //!
 //! Everything that comes from the network is bytes of anybody: nothing in here panics on them, and a reply has
 //! as many bytes as its request, by construction.
 
 mod echo;
+pub mod frame;
 pub mod icmp;
 mod key;
 pub mod reflect;
