@@ -125,6 +125,8 @@ const EXIT: Instruction = instruction(0x95, 0, 0, 0, 0);
 fn text(stamps: bool, [sockets, elsewhere]: [i32; 2], filter: &[Instruction]) -> Vec<Instruction> {
     let mut text = vec![copy(6, 1)];
     text.extend(filter);
+    // The filter has used it.
+    text.push(copy(1, 6));
     if stamps {
         let mut stamp = vec![
             call(TAI_NS),
