@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
-import os
 import signal
 import socket
 import struct
@@ -20,6 +20,8 @@ NEAR, FAR = "10.77.0.1", "10.77.0.2"
 NEAR6, FAR6 = "fd77::1", "fd77::2"
 #: Seconds from 1900 to 1970.
 NTP = 2_208_988_800
+#: Of <sched.h>.
+CLONE_NEWNET = 0x4000_0000
 
 
 class Host:
@@ -49,9 +51,8 @@ class Host:
         return done.stdout
 
     def close(self) -> None:
-        assert self.holder.stdin is not None
-        self.holder.stdin.close()
-        self.holder.wait(timeout=10)
+        # Its standard input ends, and so does it.
+        self.holder.communicate(timeout=10)
 
 
 class Cable:
@@ -59,6 +60,7 @@ class Cable:
 
     def __enter__(self) -> Self:
         self.near, self.far = Host(), Host()
+        self.askers: list[Asker] = []
         self.near.must("ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
         self.near.must("ip", "link", "set", "far", "netns", self.far.pid)
         for host, name, address, address6 in (
@@ -77,9 +79,16 @@ class Cable:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        for asker in self.askers:
+            asker.close()
         # The interfaces go with their namespaces.
         self.near.close()
         self.far.close()
+
+    def asker(self, address: str, port: int, *, source_port: int = 0) -> Asker:
+        """Return one on the near host."""
+        self.askers.append(Asker(self.near, address, port, source_port=source_port))
+        return self.askers[-1]
 
     @contextmanager
     def reflector(self, agent: str, *words: str) -> Iterator[Reflector]:
@@ -130,15 +139,21 @@ class Reflector:
                 self.result = event
 
 
+def enter(namespace: int) -> None:
+    """Have this thread be in a network namespace: os.setns, which Python has from 3.12 on."""
+    if ctypes.CDLL(None, use_errno=True).setns(namespace, CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
 @contextmanager
 def within(host: Host) -> Iterator[None]:
     """Have this thread's new sockets belong to the host."""
     with open("/proc/self/ns/net", "rb") as mine, open(f"/proc/{host.pid}/ns/net", "rb") as other:
-        os.setns(other.fileno(), os.CLONE_NEWNET)
+        enter(other.fileno())
         try:
             yield
         finally:
-            os.setns(mine.fileno(), os.CLONE_NEWNET)
+            enter(mine.fileno())
 
 
 class Asker:
@@ -148,6 +163,8 @@ class Asker:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with within(host):
             self.socket = socket.socket(family, socket.SOCK_DGRAM)
+        if family == socket.AF_INET6:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         if source_port:
             self.socket.bind(("", source_port))
         self.to = (address, port)
