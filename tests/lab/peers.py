@@ -1,4 +1,4 @@
-"""Two hosts, each a network namespace without a name, joined by a cable: a reflector and who asks it."""
+"""Two hosts, each a network namespace without a name, joined by a cable: who asks, who answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import struct
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def enter(namespace: int) -> None:
 @contextmanager
 def within(host: Host) -> Iterator[None]:
     """Have this thread's new sockets belong to the host."""
-    with open("/proc/self/ns/net", "rb") as mine, open(f"/proc/{host.pid}/ns/net", "rb") as other:
+    mine_path, other_path = Path("/proc/self/ns/net"), Path(f"/proc/{host.pid}/ns/net")
+    with mine_path.open("rb") as mine, other_path.open("rb") as other:
         enter(other.fileno())
         try:
             yield

@@ -1,4 +1,4 @@
-"""The reflector on a cable of its own: what its modes answer, whom they refuse, what they leave behind."""
+"""The reflector on a cable of its own: what its modes answer, refuse and leave behind."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     with cable.reflector(AGENT, "--echo", "11111", "--rate", "0") as reflector:
         done = cable.near.run(program, "ping-pong", "-i", FAR, "-p", "11111", "-t", "1")
         result = reflector.stop()
-    # It looks for a mark of its own server in replies, and tells that one which is its own request is none.
+    # It looks for the mark of its own server in replies, and says where that is missing.
     assert result["reflected"] > 0, done.stdout + done.stderr
     assert adds_up(result)
 

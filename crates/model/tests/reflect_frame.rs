@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
-use tailtrim_model::frame::{Link, Transport, layers};
 use tailtrim_model::roundtrip::frame::{Came, finish, reflect};
 use tailtrim_model::roundtrip::reflect::{Clock, Policy, Reflector, Refusal, Service};
 use tailtrim_model::roundtrip::stamp::ReflectorPacket;
@@ -66,15 +65,13 @@ fn ones(pieces: &[&[u8]]) -> u16 {
     total as u16
 }
 
-fn check(frame: &[u8], v6: bool) {
-    let (ethertype, start) = Link::Ethernet.payload(frame).unwrap();
-    let packet = &frame[start..];
-    let found = layers(ethertype, packet).unwrap();
-    assert_eq!((found.v6, found.transport), (v6, Some(Transport::Udp)));
-    let datagram = &packet[found.payload..found.end];
-    let addresses = &packet[if v6 { 8 } else { 12 }..found.payload];
-    let length = (datagram.len() as u16).to_be_bytes();
-    assert_eq!(ones(&[addresses, &[0, 17], &length, datagram]), 0xffff);
+fn check(frame: &[u8], network: usize, v6: bool) {
+    let packet = &frame[network..];
+    let header = if v6 { 40 } else { 20 };
+    let length = u16::from_be_bytes([packet[header + 4], packet[header + 5]]);
+    let datagram = &packet[header..header + usize::from(length)];
+    let addresses = &packet[if v6 { 8 } else { 12 }..header];
+    assert_eq!(ones(&[addresses, &[0, 17], &length.to_be_bytes(), datagram]), 0xffff);
     if !v6 {
         assert_eq!(ones(&[&packet[..20]]), 0xffff);
     }
@@ -93,8 +90,9 @@ fn replies_go_back_with_good_checksums() {
         finish(&reflector, &how, &mut reply, 2_000_000_000);
         assert_eq!(reply.len(), request.len());
         assert_eq!((&reply[..6], &reply[6..12]), (&request[6..12], &request[..6]));
-        check(&reply, v6);
-        let at = if vlan { 18 } else { 14 } + if v6 { 40 } else { 20 };
+        let network = if vlan { 18 } else { 14 };
+        check(&reply, network, v6);
+        let at = network + if v6 { 40 } else { 20 };
         assert_eq!(reply[at..at + 4], [&request[at + 2..at + 4], &request[at..at + 2]].concat());
         let answer = &reply[at + 8..at + 8 + payload.len()];
         if port == 7 {
@@ -104,7 +102,6 @@ fn replies_go_back_with_good_checksums() {
             assert_eq!((read.sender_ttl, read.sender_sequence), (61, 0x0101_0101));
         }
         // The class of the request (46) without ECN, the flow label as it was.
-        let network = if vlan { 18 } else { 14 };
         let class = if v6 { &[0x6b, 0x81, 0x23][..] } else { &[0x45, 0xb8][..] };
         assert_eq!(reply[network..network + class.len()], *class, "v6 {v6}");
         assert_eq!(reply[reply.len() - padding..], vec![0xee; padding]);
