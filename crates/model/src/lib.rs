@@ -12,6 +12,8 @@
 //!
 //! [`trace`] is what a host's trace delivers, [`explain`] says what made packets late.
 //!
+//! [`roundtrip`] is what probes and their replies look like on the wire, and how one becomes the other.
+//!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
 
@@ -23,6 +25,7 @@ pub mod frame;
 pub mod host;
 pub mod lint;
 pub mod matching;
+pub mod roundtrip;
 pub mod signature;
 pub mod stats;
 pub mod summary;
