@@ -97,6 +97,16 @@ enum State {
     /// With a reply since then.
     Answered(i64),
     Undelivered,
+    /// With a reply after the timeout.
+    Late,
+}
+
+/// What became of a decided probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Replied,
+    Lost,
+    Undelivered,
 }
 
 /// The probes of one stream.
@@ -106,8 +116,8 @@ pub struct Session {
     /// Number of the first one in `flights`.
     first: u64,
     flights: VecDeque<Flight>,
-    /// One bit for each of the last [`MEMORY`] decided probes: whether a reply came.
-    replied: Vec<u64>,
+    /// What became of the last [`MEMORY`] decided probes.
+    memory: Vec<Fate>,
     highest: Option<u64>,
     counts: Counts,
 }
@@ -120,7 +130,7 @@ impl Session {
             patience,
             first: 0,
             flights: VecDeque::new(),
-            replied: vec![0; (MEMORY / 64) as usize],
+            memory: vec![Fate::Lost; MEMORY as usize],
             highest: None,
             counts: Counts::default(),
         }
@@ -232,16 +242,16 @@ impl Session {
         }
         let timeout_ns = self.patience.timeout_ns;
         let Some(flight) = self.flight(number) else { return Kind::Stray };
-        match flight.state {
-            State::Answered(_) => return Kind::Duplicate,
-            State::Flying | State::Undelivered => {}
+        if matches!(flight.state, State::Answered(_) | State::Late) {
+            return Kind::Duplicate;
         }
         let stamps = &mut flight.trip.stamps;
         // The kernel's stamp decides where there is one: this process may have slept.
         let came_ns = reply.received_ns.unwrap_or(reply.app_receive_ns);
         if came_ns - stamps.app_send_ns > timeout_ns {
-            self.settle_until(number);
-            return self.judge_decided(number);
+            flight.state = State::Late;
+            flight.trip.ending = Ending::Lost;
+            return Kind::Late;
         }
         stamps.app_receive_ns = Some(reply.app_receive_ns);
         stamps.received_ns = reply.received_ns;
@@ -256,28 +266,272 @@ impl Session {
         Kind::First
     }
 
-    /// Marks a probe in flight whose late reply has come as timed out; it is decided with the next
-    /// [`settle`](Self::settle).
-    fn settle_until(&mut self, number: u64) {
-        if let Some(flight) = self.flight(number) {
-            flight.state = State::Undelivered;
-        }
-    }
-
+    /// A reply to a probe that was decided: late, if it is the first.
     fn judge_decided(&mut self, number: u64) -> Kind {
-        if self.next().saturating_sub(number) > MEMORY {
+        if self.first - number > MEMORY {
             return Kind::Stray;
         }
-        if std::mem::replace(&mut self.was_replied(number), true) { Kind::Duplicate } else { Kind::Late }
+        let fate = &mut self.memory[(number % MEMORY) as usize];
+        let probes = &mut self.counts.probes;
+        match std::mem::replace(fate, Fate::Replied) {
+            Fate::Replied => return Kind::Duplicate,
+            Fate::Lost => probes.lost -= 1,
+            Fate::Undelivered => probes.undelivered -= 1,
+        }
+        probes.late += 1;
+        Kind::Late
     }
 
-    fn was_replied(&self, number: u64) -> bool {
-        let (word, bit) = place(number);
-        self.replied[word] & bit != 0
+    /// Somebody says that the probe of this number does not arrive. Returns whether it was in flight; only
+    /// the first such message counts.
+    pub fn undelivered(&mut self, number: u64, why: Obstacle) -> bool {
+        let Some(flight) = self.flight(number) else { return false };
+        if flight.state != State::Flying {
+            return false;
+        }
+        flight.state = State::Undelivered;
+        flight.trip.ending = Ending::Undelivered(why);
+        self.counts.obstacle(why, 1);
+        true
+    }
+
+    /// Takes out the probes that are decided, in the order in which they were sent.
+    pub fn settle(&mut self, now_ns: i64) -> Option<RoundTrip> {
+        let flight = self.flights.front()?;
+        if !self.is_decided(flight, now_ns) {
+            return None;
+        }
+        let flight = self.flights.pop_front()?;
+        let probes = &mut self.counts.probes;
+        let fate = match (flight.state, flight.trip.ending) {
+            (State::Late, _) => {
+                probes.late += 1;
+                Fate::Replied
+            }
+            (_, Ending::Answered) => {
+                probes.answered += 1;
+                Fate::Replied
+            }
+            (_, Ending::Undelivered(_)) => {
+                probes.undelivered += 1;
+                Fate::Undelivered
+            }
+            (_, Ending::Lost) => {
+                probes.lost += 1;
+                Fate::Lost
+            }
+        };
+        self.memory[(self.first % MEMORY) as usize] = fate;
+        self.first += 1;
+        Some(flight.trip)
+    }
+
+    fn is_decided(&self, flight: &Flight, now_ns: i64) -> bool {
+        let Patience { timeout_ns, stamps_ns, software, hardware } = self.patience;
+        let stamps = &flight.trip.stamps;
+        match flight.state {
+            State::Answered(at_ns) => {
+                let complete = (stamps.sent_ns.is_some() || !software)
+                    && (stamps.nic_sent_ns.is_some() || !hardware);
+                complete || now_ns - at_ns > stamps_ns
+            }
+            // A filter may let the one after pass: what says that it did not arrive does not end the wait.
+            State::Flying | State::Undelivered | State::Late => {
+                now_ns - stamps.app_send_ns > timeout_ns
+            }
+        }
+    }
+
+    /// When the first probe in flight left: nothing that is still to be decided began before.
+    #[must_use]
+    pub fn oldest_ns(&self) -> Option<i64> {
+        self.flights.front().map(|flight| flight.trip.stamps.app_send_ns)
+    }
+
+    /// Ends the session: what is in flight and not answered is cut. Returns what was answered.
+    pub fn finish(&mut self) -> Vec<RoundTrip> {
+        let mut answered = Vec::new();
+        while let Some(flight) = self.flights.front() {
+            match flight.state {
+                State::Flying => {
+                    self.counts.probes.cut += 1;
+                    self.flights.pop_front();
+                    self.memory[(self.first % MEMORY) as usize] = Fate::Lost;
+                    self.first += 1;
+                }
+                _ => answered.extend(self.settle(i64::MAX)),
+            }
+        }
+        answered
     }
 }
 
-fn place(number: u64) -> (usize, u64) {
-    let at = number % MEMORY;
-    ((at / 64) as usize, 1 << (at % 64))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: i64 = 1_000_000;
+
+    fn session() -> Session {
+        Session::new(Patience {
+            timeout_ns: 1_000 * MS,
+            stamps_ns: 100 * MS,
+            software: true,
+            hardware: false,
+        })
+    }
+
+    fn reply(at_ns: i64) -> Reply {
+        Reply { app_receive_ns: at_ns, received_ns: Some(at_ns - 1), ..Reply::default() }
+    }
+
+    fn drain(session: &mut Session, now_ns: i64) -> Vec<RoundTrip> {
+        std::iter::from_fn(|| session.settle(now_ns)).collect()
+    }
+
+    #[test]
+    fn an_answered_probe_waits_for_its_stamp_and_no_longer() {
+        let mut session = session();
+        session.sent(0, 5);
+        session.sent(0, 6);
+        assert_eq!(session.replied(0, &reply(10 * MS)), Kind::First);
+        assert_eq!(session.replied(1, &reply(10 * MS)), Kind::First);
+        assert!(session.settle(20 * MS).is_none());
+        assert!(session.passed(0, Passed::Driver, 7));
+        assert!(!session.passed(0, Passed::Driver, 8), "a second stamp");
+        let trip = session.settle(20 * MS).unwrap();
+        assert_eq!((trip.number, trip.stamps.sent_ns), (0, Some(7)));
+        assert!(session.settle(20 * MS).is_none());
+        let trip = session.settle(111 * MS).unwrap();
+        assert_eq!((trip.number, trip.stamps.sent_ns), (1, None));
+        assert_eq!(session.counts().probes.answered, 2);
+    }
+
+    #[test]
+    fn late_further_and_strange_replies() {
+        let mut session = session();
+        for _ in 0..4 {
+            session.sent(0, 0);
+        }
+        assert_eq!(session.replied(2, &reply(MS)), Kind::First);
+        assert_eq!(session.replied(1, &reply(MS)), Kind::First);
+        assert_eq!(session.replied(1, &reply(2 * MS)), Kind::Duplicate);
+        // After the timeout, before and after it is decided.
+        assert_eq!(session.replied(0, &reply(1_001 * MS + 1)), Kind::Late);
+        assert_eq!(drain(&mut session, 1_002 * MS).len(), 4);
+        assert_eq!(session.counts().probes.lost, 1);
+        assert_eq!(session.replied(3, &reply(1_500 * MS)), Kind::Late);
+        assert_eq!(session.replied(3, &reply(1_501 * MS)), Kind::Duplicate);
+        assert_eq!(session.replied(0, &reply(1_501 * MS)), Kind::Duplicate);
+        assert_eq!(session.replied(4, &reply(1_501 * MS)), Kind::Stray);
+        let counts = session.counts();
+        assert_eq!((counts.reordered, counts.probes.late, counts.probes.lost), (1, 2, 0));
+        assert_eq!(counts.replies.datagrams, 8);
+    }
+
+    #[test]
+    fn what_was_not_delivered_may_still_be_answered() {
+        let mut session = session();
+        session.sent(0, 0);
+        session.sent(0, 0);
+        assert!(session.undelivered(0, Obstacle::Icmp(3, 3)));
+        assert!(!session.undelivered(0, Obstacle::Icmp(3, 3)));
+        assert!(session.undelivered(1, Obstacle::Icmp(3, 1)));
+        assert_eq!(session.replied(1, &reply(MS)), Kind::First);
+        session.refused(2, Obstacle::Local(101));
+        let trips = drain(&mut session, 2_000 * MS);
+        assert_eq!(trips[0].ending, Ending::Undelivered(Obstacle::Icmp(3, 3)));
+        assert_eq!(trips[0].ending.status(), 104);
+        assert_eq!(trips[1].ending, Ending::Answered);
+        let probes = session.counts().probes;
+        assert_eq!((probes.undelivered, probes.answered, probes.refused), (1, 1, 2));
+        assert_eq!(session.counts().obstacles["port unreachable"], 1);
+    }
+
+    #[test]
+    fn numbers_are_found_again_by_their_low_bits() {
+        let mut session = session();
+        assert_eq!(session.nearest(0xffff, 16), 0xffff);
+        for _ in 0..70_000 {
+            session.sent(0, 0);
+        }
+        assert_eq!(session.nearest(0, 16), 65_536);
+        assert_eq!(session.nearest(60_000, 16), 60_000);
+        assert_eq!(session.nearest(5_000, 16), 70_536);
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Send,
+        Reply(u64),
+        Undelivered(u64),
+        Wait(i64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            3 => Just(Step::Send),
+            3 => (0..40_u64).prop_map(Step::Reply),
+            1 => (0..40_u64).prop_map(Step::Undelivered),
+            2 => (0..700_i64).prop_map(|ms| Step::Wait(ms * MS)),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    proptest! {
+        /// Against a list of everything that happened.
+        #[test]
+        fn everything_adds_up(steps in steps()) {
+            let mut session = session();
+            let (mut now, mut trips) = (0, Vec::new());
+            let mut sent: Vec<(i64, u32)> = Vec::new();
+            let (mut late, mut answered) = (0, 0);
+            for step in steps {
+                match step {
+                    Step::Send => {
+                        session.sent(now, now);
+                        sent.push((now, 0));
+                    }
+                    Step::Reply(number) => {
+                        let kind = session.replied(number, &reply(now));
+                        let expected = match sent.get_mut(number as usize) {
+                            None => Kind::Stray,
+                            Some((_, replies)) if *replies > 0 => Kind::Duplicate,
+                            Some((at, replies)) => {
+                                *replies += 1;
+                                if now - 1 - *at > 1_000 * MS {
+                                    late += 1;
+                                    Kind::Late
+                                } else {
+                                    answered += 1;
+                                    Kind::First
+                                }
+                            }
+                        };
+                        prop_assert_eq!(kind, expected);
+                    }
+                    Step::Undelivered(number) => {
+                        session.undelivered(number, Obstacle::Icmp(3, 0));
+                    }
+                    Step::Wait(ns) => {
+                        now += ns;
+                        trips.extend(drain(&mut session, now));
+                    }
+                }
+            }
+            trips.extend(session.finish());
+            prop_assert!(trips.is_sorted_by_key(|trip| trip.number));
+            let Counts { probes, replies, .. } = session.counts().clone();
+            prop_assert_eq!(probes.due, sent.len() as u64);
+            prop_assert_eq!(probes.answered, answered);
+            prop_assert_eq!(probes.late, late);
+            let sum = probes.answered + probes.late + probes.lost + probes.undelivered
+                + probes.refused + probes.cut;
+            prop_assert_eq!(probes.due, sum);
+            let sum = replies.first + replies.late + replies.duplicate + replies.stray;
+            prop_assert_eq!(replies.datagrams, sum);
+            prop_assert_eq!(trips.len() as u64 + probes.cut, probes.due);
+        }
+    }
 }

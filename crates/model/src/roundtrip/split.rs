@@ -269,7 +269,8 @@ mod tests {
         assert_eq!(middle(parts.network), 1_070);
         assert_eq!(middle(parts.residence), 200);
         assert_eq!(middle(parts.app_receive), 40);
-        let sum = [parts.app_send, parts.queueing, parts.network, parts.residence, parts.app_receive];
+        let sum =
+            [parts.app_send, parts.queueing, parts.network, parts.residence, parts.app_receive];
         assert_eq!(sum.into_iter().map(middle).sum::<i64>(), middle(parts.application));
         assert_eq!((parts.hardware.samples, parts.hardware.missing), (0, 1));
         let one_way = split.one_way().unwrap();

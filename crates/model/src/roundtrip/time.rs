@@ -45,7 +45,7 @@ impl TimeFormat {
     pub fn read(self, stamp: u64, near_ns: i64) -> Option<i64> {
         let (seconds, rest) = (stamp >> 32, stamp & u64::from(u32::MAX));
         let (seconds, ns) = match self {
-            Self::Ntp => (seconds as i64 - NTP_TO_UNIX_S, rest * NS_PER_S as u64 >> 32),
+            Self::Ntp => (seconds as i64 - NTP_TO_UNIX_S, (rest * NS_PER_S as u64) >> 32),
             Self::Ptp if rest < NS_PER_S as u64 => (seconds as i64, rest),
             Self::Ptp => return None,
         };
