@@ -28,6 +28,8 @@ pub(crate) enum Verb {
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
+    /// Measure round trips to reflectors.
+    Ping(Box<crate::ping::Ping>),
     /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
     Trace(crate::trace::Trace),
     /// Measure how quiet CPUs are, and name who disturbs them.
