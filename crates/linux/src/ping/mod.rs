@@ -132,7 +132,7 @@ pub fn ping<P>(
         lateness: Histogram::new(),
         live: live.map(|sender| (sender, 0)),
     };
-    run.drive(plan.schedule, plan.stop, plan.timeout_ns, stopped)?;
+    run.drive(plan.schedule, plan.stop, stopped)?;
     let stepped_ns = crate::clock::realtime_offset_ns() - offset_ns;
     let streams = run.streams.into_iter().map(Stream::finish).collect::<Result<_, _>>()?;
     let pinged = Pinged {
@@ -159,7 +159,6 @@ impl Run {
         &mut self,
         schedule: Schedule,
         stop: Stop,
-        timeout_ns: i64,
         stopped: &AtomicBool,
     ) -> Result<(), PingError> {
         let is_over = |(number, offset_ns): &(u64, u64)| match stop {
@@ -169,7 +168,6 @@ impl Run {
         let mut departures = (0..).zip(schedule);
         let mut next = departures.next().filter(|one| !is_over(one));
         let mut due = Vec::with_capacity(socket::BATCH);
-        let mut last_ns = self.start_ns;
         let mut idle = 0;
         while !stopped.load(Ordering::Relaxed) {
             let mut now_ns = clock::realtime_ns();
@@ -185,7 +183,6 @@ impl Run {
                 due.clear();
                 idle = 0;
                 now_ns = clock::realtime_ns();
-                last_ns = now_ns;
             }
             let received = self.receive()?;
             idle = if received { 0 } else { idle + 1 };
@@ -194,8 +191,8 @@ impl Run {
             }
             self.tell(now_ns);
             let next_ns = next.map(|(_, offset_ns)| self.start_ns + offset_ns as i64);
-            let is_idle = self.streams.iter().all(Stream::is_idle);
-            if next_ns.is_none() && (is_idle || now_ns - last_ns > timeout_ns + LEAD_NS) {
+            // Every probe is decided some time: answered, or its timeout is over.
+            if next_ns.is_none() && self.streams.iter().all(Stream::is_idle) {
                 break;
             }
             if !received && idle > 1 && !self.spin {
