@@ -15,6 +15,7 @@ mod lint;
 mod lint_text;
 mod noise;
 mod ping;
+mod reflect;
 mod stop;
 mod trace;
 mod tune;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
         Verb::Ping(request) => ping::run(&request).into(),
+        Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),

@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod noise;
 pub mod ping;
 pub mod port;
+pub mod reflect;
 pub mod socket;
 pub mod source;
 mod surroundings;

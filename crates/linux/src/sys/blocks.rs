@@ -49,7 +49,7 @@ impl BlockRing {
             tp_feature_req_word: 0,
         };
         socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        let memory = Mapping::of_socket(socket.as_fd(), blocks * BLOCK, 0)?;
+        let memory = Mapping::of_file(socket.as_fd(), blocks * BLOCK, 0)?;
         Ok(Self { memory, blocks, next: 0, left: 0, at: 0 })
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory that lives as long as this value, such as a ring of a socket.
 ///
@@ -25,8 +25,8 @@ impl Mapping {
         Self::map(bytes, flags, -1, 0)
     }
 
-    /// What the kernel offers of a socket at this offset.
-    pub(super) fn of_socket(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
+    /// What the kernel offers of a socket or a map at this offset.
+    pub(super) fn of_file(file: BorrowedFd<'_>, bytes: usize, offset: u64) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::map(bytes, flags, file.as_raw_fd(), offset)
     }
@@ -82,6 +82,17 @@ impl Mapping {
         // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned; the kernel
         // changes such words only atomically.
         unsafe { AtomicU32::from_ptr(self.structure(place)) }
+    }
+
+    /// The 64-bit number at a place, which both sides change only atomically.
+    ///
+    /// # Panics
+    /// As [`word`](Self::word).
+    #[inline]
+    pub(super) fn double_word(&self, place: usize) -> &AtomicU64 {
+        // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned; programs add to
+        // such numbers only atomically.
+        unsafe { AtomicU64::from_ptr(self.structure(place)) }
     }
 
     /// Copies a structure out.

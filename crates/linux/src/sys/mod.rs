@@ -1,6 +1,7 @@
 //! Calls whose soundness rests on more than the type system.
 #![allow(unsafe_code, reason = "the one place for it; every block says why it is sound")]
 
+pub(crate) mod addresses;
 pub(crate) mod affinity;
 pub(crate) mod blocks;
 pub(crate) mod bpf;

@@ -182,7 +182,7 @@ impl Slots {
             tp_frame_nr: slots as u32,
         };
         socket.set(libc::SOL_PACKET, kind, &request)?;
-        let memory = Mapping::of_socket(socket.as_fd(), bytes, 0)?;
+        let memory = Mapping::of_file(socket.as_fd(), bytes, 0)?;
         Ok(Self { memory, slot_bytes, block_slots, slots, next: 0 })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! 1. [`time`] and [`ErrorEstimate`]: stamps as packets carry them,
 //! 2. [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`]: the packets,
-//! 3. the reflector: a request in, its reply in the same bytes, or the reason why there is none,
+//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none,
 //! 4. [`Prober`]: a probe out, and what a reply says,
 //! 5. [`Session`]: replies matched to probes, everything counted; [`Split`]: the parts of a round trip.
 //!
@@ -14,6 +14,7 @@ pub mod icmp;
 mod key;
 mod outcome;
 mod prober;
+pub mod reflect;
 mod session;
 mod split;
 pub mod stamp;

@@ -32,7 +32,7 @@ impl<T: Copy> Shared<T> {
     ) -> io::Result<Self> {
         let slots_at = offsets.desc as usize;
         Ok(Self {
-            map: Mapping::of_socket(file, slots_at + slots as usize * size_of::<T>(), page)?,
+            map: Mapping::of_file(file, slots_at + slots as usize * size_of::<T>(), page)?,
             producer: offsets.producer as usize,
             consumer: offsets.consumer as usize,
             flags: offsets.flags as usize,
