@@ -57,6 +57,11 @@ test)
     need nftables nft
     need dpdk-dev dpdk-testpmd
     need_service openvswitch-switch ovsdb-tool
+    # Peers of round trips.
+    need iputils-ping ping
+    need_service irtt irtt
+    need sockperf sockperf
+    need hipercontracer hipercontracer
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tailtrim.roundtrip import RoundTripError, read_irtt
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SENT_NS = 1_795_258_777_231_041_398
 

@@ -24,6 +24,9 @@ FIELDS = (
     "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops",
 )  # fmt: skip
 
+#: What is never missing.
+_ALWAYS = {"number", "intended_ns", "app_send_ns", "status", "bytes"}
+
 _MISSING = -(2**63)
 _ETHERNET = 14
 _LOST = 200
@@ -62,11 +65,11 @@ def table(folder: Path, index: int) -> pa.Table:
         records = values.reshape(-1, len(FIELDS))
     except (OSError, ValueError) as error:
         raise RoundTripError(f"{path}: cannot be read: {error}") from error
-    columns = {
-        name: pa.array(np.ascontiguousarray(column), mask=column == _MISSING)
-        for name, column in zip(FIELDS, records.T, strict=True)
-    }
-    return pa.table(columns)
+    arrays = [
+        pa.array(np.ascontiguousarray(column), mask=column == _MISSING) for column in records.T
+    ]
+    fields = [pa.field(name, pa.int64(), nullable=name not in _ALWAYS) for name in FIELDS]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def leave_runs(folder: Path, out: Path) -> list[Path]:
