@@ -44,6 +44,13 @@ class Pair:
             node.run("ip", "address", "add", f"{v6}/64", "dev", "veth0", "nodad")
             for name in ("lo", "veth0"):
                 node.run("ip", "link", "set", name, "up")
+        # Who has to be found first keeps the first probes waiting, or loses them.
+        for node, mac, there in ((near, "02", (FAR, FAR_6)), (far, "01", (NEAR, NEAR_6))):
+            for address in there:
+                node.run(
+                    *("ip", "neighbour", "replace", address, "dev", "veth0"),
+                    *("lladdr", f"02:00:00:00:00:{mac}", "nud", "permanent"),
+                )
 
     def measure(self, *words: str) -> dict[str, Any]:
         """Run the agent's ping and return its only stream, checked."""
@@ -128,6 +135,105 @@ class Responder:
         if digit == 6:
             # A reply to another session.
             self.socket.sendto(probe[:4] + bytes(4) + probe[8:], client)
+
+
+class Stamps:
+    """A STAMP reflector by RFC 8762 section 4.3 alone, written without looking at ours.
+
+    Its clock is ahead by ``ahead_ns``, and it keeps every probe for ``keeps_ns``.
+    """
+
+    SINCE_1900_S = 2_208_988_800
+
+    def __init__(self, node: Node, *, ahead_ns: int, keeps_ns: int) -> None:
+        def open_socket() -> socket.socket:
+            opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            opened.bind(("::", 862))
+            opened.settimeout(0.05)
+            return opened
+
+        self.socket = node.inside(open_socket)
+        self.ahead_ns, self.keeps_ns = ahead_ns, keeps_ns
+        self.probes: list[bytes] = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.socket.close()
+
+    def stamp(self) -> bytes:
+        seconds, ns = divmod(time.time_ns() + self.ahead_ns, 10**9)
+        return struct.pack(">II", seconds + self.SINCE_1900_S, (ns << 32) // 10**9)
+
+    def serve(self) -> None:
+        while not self.over.is_set():
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            received = self.stamp()
+            self.probes.append(probe)
+            until_ns = time.monotonic_ns() + self.keeps_ns
+            while time.monotonic_ns() < until_ns:
+                pass
+            # Own number and stamps; then the sender's: number, stamp, error estimate; its TTL.
+            # S is set: synchronised, within 2^-32 s times 2^20: 244 µs.
+            reply = struct.pack(">I", len(self.probes)) + self.stamp() + b"\x94\x01" + probe[14:16]
+            reply += (
+                received + probe[:4] + probe[4:12] + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
+            )
+            self.socket.sendto(reply, client)
+
+
+@pytest.mark.parametrize("target", [FAR, f"[{FAR_6}]:862"])
+def test_stamp_takes_the_residence_out(pair: Pair, target: str) -> None:
+    with Stamps(pair.far, ahead_ns=50_000_000, keeps_ns=3_000_000) as reflector:
+        stream = pair.measure(
+            *(target, "-p", "stamp", "--same-clock", "--rate", "100pps", "-n", "50"),
+        )
+    assert stream["probes"]["answered"] == 50
+    assert stream["parts"]["residence"]["ns"]["min"] >= 3_000_000
+    network = stream["parts"]["network"]["ns"]["p50"]
+    assert stream["parts"]["software"]["ns"]["p50"] > 3_000_000 > network > 0
+    one_way = stream["one_way"]
+    # The user says that the clocks are one, and so their difference shows.
+    assert one_way["forward"]["ns"]["min"] > 50_000_000
+    assert one_way["backward"]["ns"]["max"] < 0
+    assert one_way["clock_bound_ns"] == 0
+    for number, probe in enumerate(reflector.probes):
+        assert len(probe) == 44
+        assert struct.unpack_from(">I", probe)[0] == number
+        # A number of the session, never zero; the rest must be.
+        assert probe[14:16] != bytes(2)
+        assert probe[16:] == bytes(28)
+        seconds = struct.unpack_from(">I", probe, 4)[0] - reflector.SINCE_1900_S
+        assert abs(seconds - time.time()) < 60
+
+
+def test_without_synchronised_clocks_there_are_no_one_way_delays(pair: Pair) -> None:
+    with Stamps(pair.far, ahead_ns=0, keeps_ns=0):
+        stream = pair.measure(FAR, "-p", "twamp-light", "--rate", "100pps", "-n", "20")
+    assert stream["probes"]["answered"] == 20
+    assert stream["parts"]["residence"]["samples"] == 20
+    if stream["one_way"] is not None:
+        # This host is kept synchronised; both bounds count, that of the far host is 244 µs.
+        assert stream["one_way"]["clock_bound_ns"] > 244_000
+
+
+def test_the_applications_view_costs_no_stamps(pair: Pair) -> None:
+    stream = pair.measure(
+        FAR, "-p", "icmp", "--level", "application", "--rate", "200pps", "-n", "50"
+    )
+    assert stream["summary"]["samples"] == 50
+    assert stream["parts"]["software"]["missing"] == 50
+    assert stream["parts"]["app_receive"]["samples"] == 50
 
 
 def test_known_faults_are_counted_exactly(pair: Pair) -> None:

@@ -150,7 +150,7 @@ NANOSECONDS = st.integers(-1, 2**62)
     st.lists(
         st.builds(
             HpctPing,
-            module=st.sampled_from(["ICMP", "UDP"]),
+            module=st.sampled_from(["ICMP", "UDP", "TCP"]),
             measurement=st.integers(0, 2**32 - 1),
             source=st.ip_addresses().map(str),
             destination=st.ip_addresses().map(str),

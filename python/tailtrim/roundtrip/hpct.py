@@ -27,7 +27,7 @@ ANSWERED = 255
 
 _UNKNOWN_CHECKSUM = 0xFFFF
 _HEADER = re.compile(r"#\? HPCT (\S+) (\d+) (\S+)")
-_MODULES = {"i": "ICMP", "u": "UDP"}
+_MODULES = {"i": "ICMP", "u": "UDP", "t": "TCP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,16 +351,11 @@ def _jitter_2(results: Results, columns: list[str]) -> None:
     )
 
 
-_READERS: dict[str, Callable[[Results, list[str]], None]] = {
-    "#P": _ping_1,
-    "#Pi": _ping_2,
-    "#Pu": _ping_2,
-    "#T": _traceroute_1,
-    "#Ti": _traceroute_2,
-    "#Tu": _traceroute_2,
-    "#Ji": _jitter_2,
-    "#Ju": _jitter_2,
-}
+_READERS: dict[str, Callable[[Results, list[str]], None]] = {"#P": _ping_1, "#T": _traceroute_1}
+for _letter in _MODULES:
+    _READERS[f"#P{_letter}"] = _ping_2
+    _READERS[f"#T{_letter}"] = _traceroute_2
+    _READERS[f"#J{_letter}"] = _jitter_2
 
 
 def hpct_name(pings: Sequence[HpctPing], compression: str | None = "xz") -> str:

@@ -31,7 +31,7 @@ _MISSING = -(2**63)
 _ETHERNET = 14
 _LOST = 200
 #: Nibbles of HiPerConTracer's time source: its own clock, and the kernel's and the NIC's stamps.
-_CLOCK, _KERNEL, _NIC = 0x11, 0x66, 0xAA
+_CLOCK, _KERNEL, _NIC = 0x1, 0x6, 0xA
 
 
 def results(folder: Path) -> dict[str, Any]:
@@ -176,15 +176,17 @@ def _between(trip: dict[str, Any], start: str, end: str) -> int:
 
 
 def _time_source(trip: dict[str, Any]) -> int:
+    """Return eight nibbles: of each part, who stamped its end and who its start, 0 for nobody."""
     parts = (
-        (_CLOCK, trip["app_receive_ns"] is not None),
-        (_KERNEL, trip["queued_ns"] is not None and trip["sent_ns"] is not None),
-        (_KERNEL, trip["sent_ns"] is not None and trip["received_ns"] is not None),
-        (_NIC, trip["nic_sent_ns"] is not None and trip["nic_received_ns"] is not None),
+        ("app_receive_ns", "app_send_ns", _CLOCK),
+        ("sent_ns", "queued_ns", _KERNEL),
+        ("received_ns", "sent_ns", _KERNEL),
+        ("nic_received_ns", "nic_sent_ns", _NIC),
     )
     code = 0
-    for nibbles, known in parts:
-        code = code << 8 | (nibbles if known else 0)
+    for end, start, source in parts:
+        for point in (end, start):
+            code = code << 4 | (0 if trip[point] is None else source)
     return code
 
 

@@ -59,8 +59,8 @@ pub(crate) struct Ping {
     /// Use this interface only
     #[arg(long, value_name = "IFACE")]
     pub(crate) device: Option<String>,
-    /// Where a round trip begins and ends: in this process, between kernel and driver, or in the NIC
-    /// (needs --device)
+    /// Where a round trip begins and ends: in this process (probes are not stamped on their way out then,
+    /// which makes it shorter), between kernel and driver, or in the NIC (needs --device)
     #[arg(long, value_enum, default_value_t)]
     pub(crate) level: Measured,
     /// Both hosts have one clock (namespaces, containers): tell one-way delays whatever they say of it
