@@ -44,13 +44,17 @@ class Pair:
             node.run("ip", "address", "add", f"{v6}/64", "dev", "veth0", "nodad")
             for name in ("lo", "veth0"):
                 node.run("ip", "link", "set", name, "up")
-        # Who has to be found first keeps the first probes waiting, or loses them.
-        for node, mac, there in ((near, "02", (FAR, FAR_6)), (far, "01", (NEAR, NEAR_6))):
-            for address in there:
-                node.run(
-                    *("ip", "neighbour", "replace", address, "dev", "veth0"),
-                    *("lladdr", f"02:00:00:00:00:{mac}", "nud", "permanent"),
-                )
+        # A link takes its time until IPv6 goes through it; the first probes would wait or be lost.
+        for target in (FAR, FAR_6):
+            self.wait_for(target)
+
+    def wait_for(self, target: str) -> None:
+        command = [self.lab.agent, "ping", target, "-p", "icmp", "-n", "1", "--timeout", "0.2"]
+        for _ in range(50):
+            tried = subprocess.run([*self.near.prefix, *command], capture_output=True, check=False)
+            if tried.returncode == 0:
+                return
+        raise AssertionError(tried.stderr.decode())
 
     def measure(self, *words: str) -> dict[str, Any]:
         """Run the agent's ping and return its only stream, checked."""

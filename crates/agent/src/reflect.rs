@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tailtrim_linux::host::Placement;
+use tailtrim_linux::port::{Capabilities, PortError, PortName};
 use tailtrim_linux::reflect::{
-    Listening, NatReflector, Nobody, ReflectError, Reflected, SocketReflector, XdpReflector,
-    drop_root,
+    FrameReflector, Listening, NatReflector, Nobody, ReflectError, Reflected, SocketReflector,
+    XdpReflector, drop_root,
 };
 use tailtrim_linux::socket::{NicStamps, SocketError};
 use tailtrim_model::roundtrip::Key;
@@ -29,6 +30,7 @@ use tailtrim_model::roundtrip::reflect::{Allowed, Class, Limit, Policy, Service}
     tailtrim-agent reflect --stamp 862 --stateful --allow 192.0.2.0/24 --allow 2001:db8::/32\n  \
     tailtrim-agent reflect --stamp 862 --key-file stamp.key --rate 1000\n  \
     tailtrim-agent reflect --mode xdp --interface eth1 --echo 7 --stamp 862\n  \
+    tailtrim-agent reflect --mode af-xdp --interface eth1 --busy-poll --cpu 3\n  \
     tailtrim-agent reflect --mode nat --interface eth1 --echo 7\n  \
     tailtrim-agent reflect --echo 7007 --busy-poll --cpu 3")]
 pub(crate) struct Reflect {
@@ -99,6 +101,9 @@ pub(crate) enum Mode {
     /// By an XDP program where it can (echo, STAMP and TWAMP-Light without TLVs, key or sessions), by UDP sockets
     /// otherwise; needs --interface
     Xdp,
+    /// In this process, past the kernel's stack: one queue of --interface IFACE[:QUEUE] by AF_XDP; replies do not
+    /// tell when they really left
+    AfXdp,
     /// By the kernel's address translation (nftables), echo only; needs --interface. Root is kept to take the rules
     /// down; those of a reflector that was killed go at the next start
     Nat,
@@ -117,6 +122,9 @@ struct Report<'a> {
     #[serde(flatten)]
     reflected: &'a Reflected,
     mode: Mode,
+    /// How the AF_XDP port is attached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<Capabilities>,
     listening: Vec<Listener>,
     left_out: Vec<String>,
     /// Tables of killed reflectors that were removed.
@@ -155,9 +163,47 @@ fn reflect(request: &Reflect) -> Result<Exit, Failed> {
         _ => None,
     };
     match request.mode {
+        Mode::AfXdp => by_frames(request, policy, &stopped, &host),
         Mode::Nat => by_nat(request, &policy, &stopped, &host),
         _ => by_socket(request, policy, &stopped, &host),
     }
+}
+
+fn by_frames(
+    request: &Reflect,
+    policy: Policy,
+    stopped: &AtomicBool,
+    host: &Placement,
+) -> Result<Exit, Failed> {
+    let Some(interface) = &request.interface else {
+        return Err((ReflectError::NoInterface.to_string(), Exit::Usage));
+    };
+    let name: PortName = format!("xdp:{interface}")
+        .parse()
+        .map_err(|error| (format!("--interface {interface}: {error}"), Exit::Usage))?;
+    let reflector = FrameReflector::open(&name, &listening(request), policy).map_err(refused)?;
+    let of =
+        |(service, ip, port): &(Service, IpAddr, u16)| listener(&(*service, (*ip, *port).into()));
+    let listening = reflector.bound().iter().map(of).collect();
+    let port = reflector.capabilities();
+    let root_given_up =
+        drop_root(request.user).map_err(|error| (error.to_string(), Exit::Impossible))?;
+    let seen = Arc::new(AtomicU64::new(0));
+    events::ready();
+    let progress = Progress::start(Arc::clone(&seen));
+    let reflected = reflector.run(stopped, &seen).map_err(refused)?;
+    drop(progress);
+    let report = Report {
+        reflected: &reflected,
+        mode: request.mode,
+        port: Some(port),
+        listening,
+        left_out: Vec::new(),
+        removed: Vec::new(),
+        root_given_up,
+        host,
+    };
+    Ok(events::result("tailtrim.reflector/1", &report))
 }
 
 fn by_nat(
@@ -178,6 +224,7 @@ fn by_nat(
     let report = Report {
         reflected: &reflected,
         mode: request.mode,
+        port: None,
         listening,
         left_out,
         removed,
@@ -195,7 +242,7 @@ fn by_socket(
 ) -> Result<Exit, Failed> {
     let wanted = listening(request);
     let xdp = match request.mode {
-        Mode::Socket | Mode::Nat => None,
+        Mode::Socket | Mode::Nat | Mode::AfXdp => None,
         Mode::Xdp => Some(attached(request, &wanted, &policy)?),
     };
     let mut reflector = SocketReflector::open(&wanted, policy).map_err(refused)?;
@@ -214,6 +261,7 @@ fn by_socket(
     let report = Report {
         reflected: &reflected,
         mode: request.mode,
+        port: None,
         listening,
         left_out,
         removed: Vec::new(),
@@ -294,6 +342,7 @@ fn parse_user(text: &str) -> Result<Nobody, String> {
 fn refused(error: ReflectError) -> Failed {
     let exit = match &error {
         ReflectError::Socket(SocketError::Broken { .. }) => Exit::Disturbed,
+        ReflectError::Port(PortError::Broken { .. }) => Exit::Disturbed,
         ReflectError::NoInterface | ReflectError::OnlyEcho => Exit::Usage,
         _ => Exit::Impossible,
     };

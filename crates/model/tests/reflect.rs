@@ -1,4 +1,5 @@
 //! What a reflector answers, whom, and what it counts.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
 use tailtrim_model::roundtrip::reflect::{

@@ -1,5 +1,5 @@
 //! The packets of round trips, byte by byte as the RFCs draw them, and under any bytes.
-#![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use proptest::prelude::*;
 use tailtrim_model::roundtrip::stamp::{

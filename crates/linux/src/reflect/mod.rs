@@ -2,19 +2,22 @@
 //!
 //! What a reply looks like and who gets one is `tailtrim_model::roundtrip::reflect`; here are the ways on
 //! which requests come: [`SocketReflector`], and in front of it [`XdpReflector`], which answers most of them
-//! within the kernel; and [`NatReflector`], with which only the kernel's own rules do.
+//! within the kernel; [`FrameReflector`] on an AF_XDP port; and [`NatReflector`], with which only the kernel's own rules do.
 
 mod departures;
+mod frames;
 mod nat;
 mod privilege;
 mod socket;
 mod xdp;
 
+pub use frames::FrameReflector;
 pub use nat::NatReflector;
 pub use privilege::{Nobody, PrivilegeError, drop_root};
 pub use socket::{Listening, SocketReflector};
 pub use xdp::{XdpReflector, XdpWork};
 
+use crate::port::PortError;
 use crate::socket::SocketError;
 use crate::sys::clock;
 use serde::Serialize;
@@ -47,6 +50,9 @@ pub enum ReflectError {
     /// A socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// An AF_XDP port.
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// Not one of the addresses could be used.
     #[error("no address to listen on: {0}")]
     Nowhere(String),

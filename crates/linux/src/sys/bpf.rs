@@ -187,9 +187,9 @@ impl Program {
         let mut log = vec![0; 1 << 20];
         let _ = Self::logged(instructions, pieces, &mut log);
         let text = String::from_utf8_lossy(&log);
-        let lines = text.trim_end_matches('\0').lines();
+        let mut lines = text.trim_end_matches('\0').lines().rev();
         // The last one counts how much there was to verify.
-        let said = lines.filter(|line| !line.starts_with("processed ")).last();
+        let said = lines.find(|line| !line.starts_with("processed "));
         said.unwrap_or_default().to_owned()
     }
 

@@ -2,7 +2,8 @@
 //!
 //! 1. [`time`] and [`ErrorEstimate`]: stamps as packets carry them,
 //! 2. [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`]: the packets,
-//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none,
+//! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none; [`frame`] for
+//!    who sees whole frames,
 //! 4. [`Prober`]: a probe out, and what a reply says,
 //! 5. [`Session`]: replies matched to probes, everything counted; [`Split`]: the parts of a round trip.
 //!
@@ -10,6 +11,7 @@
 //! as many bytes as its request, by construction.
 
 mod echo;
+pub mod frame;
 pub mod icmp;
 mod key;
 mod outcome;

@@ -183,6 +183,8 @@ impl Assembly {
             places.push(place);
             place += i64::from(*reached);
         }
+        // What follows the program, where it is the first part of another.
+        places.push(place);
         let mut finished = Vec::new();
         for (at, mut instruction) in text.into_iter().enumerate().filter(|(at, _)| reached[*at]) {
             if let Some(target) = targets[at] {

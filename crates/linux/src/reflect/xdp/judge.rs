@@ -12,7 +12,7 @@ use tailtrim_model::roundtrip::reflect::{Allowed, Limit};
 const FIRST_CLIENT_PORT: i32 = 1_024;
 
 pub(super) fn judge(a: &mut Assembly, task: &Task<'_>, f: Family, ends: &Ends) {
-    is_to_us(a, task, f, ends.others);
+    is_to_us(a, task.addresses, f, ends.others);
     a.load(Size::Half, 1, DATA, f.udp);
     for (_, port) in task.services {
         a.jump_if(1, When::Equal, network(*port), ends.source_port);
@@ -37,9 +37,9 @@ fn words(address: IpAddr) -> Vec<u32> {
 }
 
 /// A host that forwards sees frames for others.
-fn is_to_us(a: &mut Assembly, task: &Task<'_>, f: Family, others: Label) {
+pub(super) fn is_to_us(a: &mut Assembly, addresses: &[IpAddr], f: Family, others: Label) {
     let ours = a.label();
-    for address in task.addresses.iter().filter(|address| address.is_ipv6() == f.v6) {
+    for address in addresses.iter().filter(|address| address.is_ipv6() == f.v6) {
         let next = a.label();
         for (at, word) in (0..).step_by(4).zip(words(*address)) {
             a.load(Size::Word, 1, DATA, f.destination + at);

@@ -8,7 +8,7 @@ mod shared;
 
 use super::ReflectError;
 use super::socket::Listening;
-use crate::sys::bpf::{Link, Map, Program};
+use crate::sys::bpf::{Instruction, Link, Map, Program};
 use crate::sys::{addresses, interface};
 use program::Task;
 use serde::Serialize;
@@ -58,14 +58,7 @@ impl XdpReflector {
         };
         let failed = |what, source| ReflectError::Xdp { interface: name.clone(), what, source };
         let index = interface::index(name).map_err(|source| failed("no such interface", source))?;
-        let mut ours = listening.addresses.clone();
-        if ours.is_empty() {
-            ours = addresses::of_interface(name)
-                .map_err(|source| failed("asking for its addresses", source))?;
-        }
-        if ours.is_empty() {
-            return Err(failed("looking for its addresses", io::ErrorKind::NotFound.into()));
-        }
+        let ours = ours(name, listening)?;
         let shared = Shared::new().map_err(|source| failed("creating a map of numbers", source))?;
         shared.set_clock();
         let clients = Map::recent(16, CLIENTS)
@@ -104,6 +97,33 @@ impl XdpReflector {
         let Self { native, shared, .. } = self;
         XdpWork { native: *native, passed: shared.passed(), counters: shared.counters() }
     }
+}
+
+/// The addresses that are asked for, or those that the interface has now.
+fn ours(name: &str, listening: &Listening) -> Result<Vec<IpAddr>, ReflectError> {
+    let interface = name.to_owned();
+    let failed = |source| ReflectError::Xdp { interface, what: "asking for its addresses", source };
+    if !listening.addresses.is_empty() {
+        return Ok(listening.addresses.clone());
+    }
+    match addresses::of_interface(name) {
+        Ok(found) if found.is_empty() => Err(failed(io::Error::other("it has none"))),
+        other => other.map_err(failed),
+    }
+}
+
+/// What passes everything but requests, and the addresses to which these are.
+pub(super) fn requests(
+    name: &str,
+    listening: &Listening,
+) -> Result<(Vec<Instruction>, Vec<IpAddr>), ReflectError> {
+    let ours = ours(name, listening)?;
+    let filter = program::filter(&listening.services, &ours).ok_or_else(|| ReflectError::Xdp {
+        interface: name.to_owned(),
+        what: "making the XDP program",
+        source: io::Error::other("too many ports or addresses for one program"),
+    })?;
+    Ok((filter, ours))
 }
 
 fn load(

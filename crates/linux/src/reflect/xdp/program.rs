@@ -107,25 +107,12 @@ pub(super) fn text(task: &Task<'_>) -> Option<Vec<Instruction>> {
         reflected: label(),
     };
     let (v4, v6) = (label(), label());
-    a.combine(Op::Set, CONTEXT, 1);
-    a.load(Size::Word, DATA, CONTEXT, 0);
-    a.load(Size::Word, END, CONTEXT, 4);
-    needs(&mut a, V4.payload(), ends.others);
-    // To many or to all: the sockets know better whether that is for us.
-    a.load(Size::Byte, 1, DATA, 0);
-    a.calculate(Op::And, 1, 1);
-    a.jump_if(1, When::NotEqual, 0, ends.others);
-    a.load(Size::Half, 1, DATA, 12);
-    a.jump_if(1, When::Equal, network(0x0800), v4);
-    a.jump_if(1, When::Equal, network(0x86dd), v6);
-    a.jump(ends.others);
+    starts(&mut a, ends.others, v4, v6);
     a.place(v4);
     is_plain_v4(&mut a, ends.others);
     family(&mut a, task, V4, &ends);
     a.place(v6);
-    needs(&mut a, V6.payload(), ends.others);
-    a.load(Size::Byte, 1, DATA, ETHERNET + 6);
-    a.jump_if(1, When::NotEqual, 17, ends.others);
+    is_plain_v6(&mut a, ends.others);
     family(&mut a, task, V6, &ends);
     end(&mut a, task, ends.sockets, Some(Count::Passed), PASS);
     end(&mut a, task, ends.source_port, Some(Count::SourcePort), DROP);
@@ -135,6 +122,55 @@ pub(super) fn text(task: &Task<'_>) -> Option<Vec<Instruction>> {
     end(&mut a, task, ends.reflected, Some(Count::Reflected), SEND_BACK);
     end(&mut a, task, ends.others, None, PASS);
     a.finish()
+}
+
+/// Instructions that pass everything but requests, which go on to what follows.
+pub(super) fn filter(
+    services: &[(Service, u16)],
+    addresses: &[IpAddr],
+) -> Option<Vec<Instruction>> {
+    let mut a = Assembly::default();
+    let (others, v4, v6, on) = (a.label(), a.label(), a.label(), a.label());
+    let ports = |a: &mut Assembly, f: Family| {
+        super::judge::is_to_us(a, addresses, f, others);
+        a.load(Size::Half, 1, DATA, f.udp + 2);
+        for (_, port) in services {
+            a.jump_if(1, When::Equal, network(*port), on);
+        }
+        a.jump(others);
+    };
+    starts(&mut a, others, v4, v6);
+    a.place(v4);
+    is_plain_v4(&mut a, others);
+    ports(&mut a, V4);
+    a.place(v6);
+    is_plain_v6(&mut a, others);
+    ports(&mut a, V6);
+    a.place(others);
+    a.exit(PASS);
+    a.place(on);
+    a.finish()
+}
+
+/// To many or to all: the sockets know better whether that is for us.
+fn starts(a: &mut Assembly, others: Label, v4: Label, v6: Label) {
+    a.combine(Op::Set, CONTEXT, 1);
+    a.load(Size::Word, DATA, CONTEXT, 0);
+    a.load(Size::Word, END, CONTEXT, 4);
+    needs(a, V4.payload(), others);
+    a.load(Size::Byte, 1, DATA, 0);
+    a.calculate(Op::And, 1, 1);
+    a.jump_if(1, When::NotEqual, 0, others);
+    a.load(Size::Half, 1, DATA, 12);
+    a.jump_if(1, When::Equal, network(0x0800), v4);
+    a.jump_if(1, When::Equal, network(0x86dd), v6);
+    a.jump(others);
+}
+
+fn is_plain_v6(a: &mut Assembly, others: Label) {
+    needs(a, V6.payload(), others);
+    a.load(Size::Byte, 1, DATA, ETHERNET + 6);
+    a.jump_if(1, When::NotEqual, 17, others);
 }
 
 fn end(a: &mut Assembly, task: &Task<'_>, label: Label, count: Option<Count>, answer: i32) {

@@ -65,8 +65,8 @@ impl Shared {
 
     /// What the program did.
     pub(super) fn counters(&self) -> Counters {
-        let mut counters = Counters::default();
-        counters.reflected = self.count(Count::Reflected);
+        let reflected = self.count(Count::Reflected);
+        let mut counters = Counters { reflected, ..Counters::default() };
         for (refusal, count) in [
             (Refusal::SourcePort, Count::SourcePort),
             (Refusal::Address, Count::Address),
