@@ -28,6 +28,8 @@ pub(crate) enum Verb {
     Capture(crate::capture::Capture),
     /// Forward frames between two ports, with a known delay if asked to.
     Forward(crate::forward::Forward),
+    /// Measure round trips to reflectors.
+    Ping(Box<crate::ping::Ping>),
     /// Send back what others measure round trips with: UDP echo, STAMP, TWAMP-Light.
     Reflect(crate::reflect::Reflect),
     /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.

@@ -14,6 +14,7 @@ mod generate;
 mod lint;
 mod lint_text;
 mod noise;
+mod ping;
 mod reflect;
 mod stop;
 mod trace;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Verb::Generate(request) => generate::run(&request).into(),
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
+        Verb::Ping(request) => ping::run(&request).into(),
         Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),

@@ -7,6 +7,7 @@ pub mod generate;
 pub mod host;
 pub mod inspect;
 pub mod noise;
+pub mod ping;
 pub mod port;
 pub mod reflect;
 pub mod socket;

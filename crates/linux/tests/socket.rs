@@ -1,4 +1,5 @@
 //! Datagram sockets over the loopback interface, which stamps both ways: no privileges needed but for ICMP.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's result")]
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

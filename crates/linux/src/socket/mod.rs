@@ -333,7 +333,12 @@ impl Socket {
                 control: control.bytes(),
             })
             .collect();
-        match sys::send(self.as_fd(), &parcels) {
+        let mut result = sys::send(self.as_fd(), &parcels);
+        if result.as_ref().is_err_and(is_about_a_datagram) {
+            // It may be an ICMP message about an earlier one, which is told only once.
+            result = sys::send(self.as_fd(), &parcels);
+        }
+        match result {
             Ok(taken) => {
                 self.next_key = self.next_key.wrapping_add(taken as u32);
                 Ok(Sent { first_key, taken, refused: None })
@@ -445,13 +450,29 @@ impl AsFd for Socket {
 ///
 /// # Errors
 /// [`SocketError::Broken`].
-pub fn wait_any(sockets: &[Socket], timeout: Duration) -> Result<bool, SocketError> {
-    let files: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+pub fn wait_any<'a>(
+    sockets: impl IntoIterator<Item = &'a Socket>,
+    timeout: Duration,
+) -> Result<bool, SocketError> {
+    let mut local = SocketAddr::from(([0, 0, 0, 0], 0));
+    let files: Vec<BorrowedFd<'_>> = sockets
+        .into_iter()
+        .map(|socket| {
+            local = socket.local();
+            socket.as_fd()
+        })
+        .collect();
     poll::any(&files, timeout).map_err(|source| SocketError::Broken {
-        local: sockets.first().map_or_else(|| ([0, 0, 0, 0], 0).into(), Socket::local),
+        local,
         what: "waiting",
         source,
     })
+}
+
+/// How far that clock may be from UTC; `None` where nobody keeps it synchronised.
+#[must_use]
+pub fn clock_bound_ns() -> Option<u64> {
+    clock::synchronized_within_ns()
 }
 
 /// Now, by the clock of the kernel's stamps.

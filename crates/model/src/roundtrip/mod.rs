@@ -3,7 +3,9 @@
 //! 1. [`time`] and [`ErrorEstimate`]: stamps as packets carry them,
 //! 2. [`EchoProbe`], [`icmp`], [`stamp`] with [`tlv`], [`twamp`]: the packets,
 //! 3. [`reflect::Reflector`]: a request in, its reply in the same bytes, or the reason why there is none; [`frame`] for
-//!    who sees whole frames.
+//!    who sees whole frames,
+//! 4. [`Prober`]: a probe out, and what a reply says,
+//! 5. [`Session`]: replies matched to probes, everything counted; [`Split`]: the parts of a round trip.
 //!
 //! Everything that comes from the network is bytes of anybody: nothing in here panics on them, and a reply has
 //! as many bytes as its request, by construction.
@@ -12,7 +14,11 @@ mod echo;
 pub mod frame;
 pub mod icmp;
 mod key;
+mod outcome;
+mod prober;
 pub mod reflect;
+mod session;
+mod split;
 pub mod stamp;
 pub mod time;
 pub mod tlv;
@@ -20,6 +26,10 @@ pub mod twamp;
 
 pub use echo::{ECHO_PROBE_LEN, ECHO_PROBE_MAGIC, EchoProbe};
 pub use key::{HMAC_LEN, Key, KeyError};
+pub use outcome::{Counts, Ending, Obstacle, Probes, Replies};
+pub use prober::{Answer, NoAnswer, Prober, Protocol};
+pub use session::{Kind, Passed, Patience, Reply, RoundTrip, Session};
+pub use split::{Level, OneWay, Part, Parts, Split, Stamps};
 pub use time::{ErrorEstimate, TimeFormat};
 
 /// The bytes from `at` on, where a caller has checked that they are there; zeros where not.
