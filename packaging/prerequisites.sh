@@ -57,6 +57,11 @@ test)
     need nftables nft
     need dpdk-dev dpdk-testpmd
     need_service openvswitch-switch ovsdb-tool
+    # Peers of the reflector; each brings its own way of asking, and no test needs all.
+    need_service hipercontracer hipercontracer
+    need_service irtt irtt
+    need sockperf sockperf
+    need iputils-ping ping
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox

@@ -25,6 +25,7 @@ def analyze(
     confidence: str,
     x552_trailer: bool,
     salvage: bool,
+    watched_to_the_end: bool,
     directory: Path | None,
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,

@@ -174,6 +174,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             confidence=confidence,
             x552_trailer=x552_trailer,
             salvage=salvage,
+            watched_to_the_end=False,
             directory=directory,
             keep_samples=keep_samples,
             progress=progress,

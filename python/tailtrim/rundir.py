@@ -12,6 +12,7 @@
     delay_variation.parquet RFC 3393 delay variation → count
     second.parquet          packets, bytes, losses and the maximum of each second
     burst.parquet           position in the burst, latency → count
+    roundtrip.parquet       every round trip with its stamps (of ``tailtrim ping`` alone)
 
 The columns of the tables are in ``schema/``. A directory is written beside its final place and
 moved there when it is complete: what exists is whole.
@@ -24,20 +25,21 @@ import glob
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, RunDirectoryError
 from tailtrim.summary import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -168,6 +170,30 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
                     shutil.rmtree(draft)
             finally:
                 os.close(lock)
+
+
+@contextmanager
+def replacing(place: Path) -> Iterator[BinaryIO]:
+    """Write a file under another name that gets its own when it is complete.
+
+    Directories are made; leaving with an exception removes what was written.
+
+    Raises:
+        OutputError: when the file cannot be written.
+
+    """
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("xb") as file:
+            yield file
+        draft.replace(place)
+    except OSError as error:
+        message = f"{place}: cannot be written: {error.strerror or error}"
+        raise OutputError(message) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:

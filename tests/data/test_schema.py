@@ -24,7 +24,8 @@ def run(
 
 
 def test_every_table_is_described() -> None:
-    assert sorted(path.stem for path in SCHEMA.glob("*.toml")) == sorted(TABLES)
+    # The last one is left by `tailtrim ping` alone, see tests/roundtrip.
+    assert sorted(path.stem for path in SCHEMA.glob("*.toml")) == sorted([*TABLES, "roundtrip"])
 
 
 @pytest.mark.parametrize("table", TABLES)

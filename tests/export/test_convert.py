@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 
+# The other one is of what `tailtrim ping` measured, see tests/roundtrip.
+OF_CAPTURES = sorted(set(FORMATS) - {"hpct"})
 
-@pytest.mark.parametrize("format_", sorted(FORMATS))
+
+@pytest.mark.parametrize("format_", OF_CAPTURES)
 def test_every_format_makes_the_folder_and_leaves_only_its_files(
     testpmd: tailtrim.RunDirectory, tmp_path: Path, format_: str
 ) -> None:
@@ -29,7 +32,7 @@ def test_every_format_makes_the_folder_and_leaves_only_its_files(
     assert {path: path.read_bytes() for path in out.iterdir()} == again
 
 
-@pytest.mark.parametrize("format_", sorted(FORMATS))
+@pytest.mark.parametrize("format_", OF_CAPTURES)
 def test_a_run_without_samples_gives_valid_files(
     make_run: MakeRun, tmp_path: Path, format_: str
 ) -> None:
@@ -42,7 +45,7 @@ def test_a_run_without_samples_gives_valid_files(
 @pytest.mark.parametrize(
     ("format_", "options", "text"),
     [
-        ("xlsx", {}, "format 'xlsx' is unknown, expected one of hgrm, hlog, csv"),
+        ("xlsx", {}, "format 'xlsx' is unknown, expected one of hgrm, hlog, hpct, csv"),
         ("hgrm", {"significant_digits": 6}, "6 significant digits, expected 1 to 5"),
         ("hlog", {"significant_digits": 0}, "0 significant digits, expected 1 to 5"),
         ("csv", {"bucket_ns": 0}, "buckets of 0 ns, expected at least 1"),
@@ -56,7 +59,7 @@ def test_options_that_make_no_sense(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("format_", sorted(FORMATS))
+@pytest.mark.parametrize("format_", OF_CAPTURES)
 def test_a_folder_that_cannot_be_made(
     testpmd: tailtrim.RunDirectory, tmp_path: Path, format_: str
 ) -> None:

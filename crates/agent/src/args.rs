@@ -30,6 +30,10 @@ pub(crate) enum Verb {
     Forward(crate::forward::Forward),
     /// Disturb a device under test at known times.
     Disturb(crate::disturb::Disturb),
+    /// Measure round trips to reflectors.
+    Ping(Box<crate::ping::Ping>),
+    /// Send back what others measure round trips with: UDP echo, STAMP, TWAMP-Light.
+    Reflect(crate::reflect::Reflect),
     /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
     Trace(crate::trace::Trace),
     /// Measure how quiet CPUs are, and name who disturbs them.

@@ -15,6 +15,8 @@ mod generate;
 mod lint;
 mod lint_text;
 mod noise;
+mod ping;
+mod reflect;
 mod stop;
 mod trace;
 mod tune;
@@ -36,6 +38,8 @@ fn main() -> ExitCode {
         Verb::Capture(request) => capture::run(&request).into(),
         Verb::Forward(request) => forward::run(&request).into(),
         Verb::Disturb(request) => disturb::run(&request).into(),
+        Verb::Ping(request) => ping::run(&request).into(),
+        Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),

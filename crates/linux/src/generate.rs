@@ -310,11 +310,11 @@ fn send(
 
 /// Lateness beyond a millisecond in microseconds: a generator that cannot keep up would fill the memory
 /// with values that are all different, and be slower for it (a tenth, measured).
-fn rounded(lateness_ns: i64) -> i64 {
+pub(crate) fn rounded(lateness_ns: i64) -> i64 {
     if lateness_ns < 1_000_000 { lateness_ns } else { lateness_ns - lateness_ns % 1_000 }
 }
 
-fn quantiles(lateness: &Histogram) -> Lateness {
+pub(crate) fn quantiles(lateness: &Histogram) -> Lateness {
     let ranked = Ranked::new(lateness);
     let quantiles = ["0.5", "0.9", "0.99", "0.999", "0.9999"]
         .into_iter()

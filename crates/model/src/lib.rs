@@ -14,6 +14,8 @@
 //! [`trace`] is what took the CPUs meanwhile, [`noise`] how quiet they are by other tools, [`explain`] says what made
 //! packets late.
 //!
+//! [`roundtrip`] is what probes and their replies look like on the wire, and how one becomes the other.
+//!
 //! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
 //! are passed in, so that everything can be tested anywhere.
 
@@ -27,6 +29,7 @@ pub mod host;
 pub mod lint;
 pub mod matching;
 pub mod noise;
+pub mod roundtrip;
 pub mod signature;
 pub mod stats;
 pub mod summary;

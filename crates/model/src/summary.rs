@@ -1,7 +1,7 @@
 //! The result of an analysis in numbers: what `--json` prints, what a run directory keeps and what the
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
-use crate::stats::Probability;
+use crate::stats::{Probability, Ranked};
 use serde::Serialize;
 
 /// Name and version of the form below.
@@ -181,6 +181,21 @@ pub struct Spread {
     pub max: Option<i64>,
     /// p75 − p25.
     pub iqr: Option<i64>,
+}
+
+impl Spread {
+    /// That of some values.
+    #[must_use]
+    pub fn of(values: &Ranked) -> Self {
+        Self {
+            min: values.at_rank(1),
+            p50: values.quantile(Probability::P50),
+            p99: values.quantile(Probability::P99),
+            p999: values.quantile(Probability::P99_9),
+            max: values.at_rank(values.count()),
+            iqr: values.iqr(),
+        }
+    }
 }
 
 /// Gaps at both taps.

@@ -64,7 +64,7 @@ fn output_failed(directory: &std::path::Path, error: &io::Error) -> PyErr {
 /// kept in memory with `keep_samples`.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, salvage, directory, keep_samples, progress))]
+    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -78,6 +78,7 @@ pub(crate) fn analyze(
     confidence: String,
     x552_trailer: bool,
     salvage: bool,
+    watched_to_the_end: bool,
     directory: Option<PathBuf>,
     keep_samples: bool,
     progress: Option<Py<PyAny>>,
@@ -98,6 +99,7 @@ pub(crate) fn analyze(
             .collect::<Result<_, _>>()
             .map_err(|error| invalid(&error))?,
         confidence: confidence.parse().map_err(|error| invalid(&error))?,
+        watched_to_the_end,
         ..Options::default()
     };
     let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };

@@ -18,6 +18,8 @@ from tailtrim.cli import (
     compare,
     convert,
     explain,
+    import_,
+    ping,
     report,
     run,
     selftest,
@@ -46,12 +48,14 @@ app.command("run", epilog=run.EXAMPLES)(run.command)
 app.command("selftest", epilog=selftest.EXAMPLES)(selftest.command)
 for verb, told in verbs.VERBS.items():
     app.command(verb, help=told, context_settings=verbs.CONTEXT)(verbs.command)
+app.command("ping", help=ping.HELP, context_settings=verbs.CONTEXT)(ping.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("compare", epilog=compare.EXAMPLES)(compare.command)
 app.command("plan-length", epilog=compare.LENGTH_EXAMPLES)(compare.plan_length)
 app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(simulate_interrupts.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
+app.command("import", epilog=import_.EXAMPLES)(import_.command)
 
 
 def _version(asked: bool) -> None:

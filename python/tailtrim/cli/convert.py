@@ -17,6 +17,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim convert results/hw --to hgrm
   tailtrim convert results/hw --to csv --out plots
+  tailtrim convert results/ping --to hpct
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -32,7 +33,8 @@ def command(
         Format,
         typer.Option(
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
-            "papers' percentiles, hist, worst, jitter and rates."
+            "papers' percentiles, hist, worst, jitter and rates; hpct: HiPerConTracer's results, "
+            "of what tailtrim ping measured."
         ),
     ],
     out: Annotated[

@@ -16,6 +16,7 @@ VERBS = {
     "generate": "Send probes on a schedule (tailtrim-agent generate).",
     "capture": "Capture at the taps of a device under test (tailtrim-agent capture).",
     "forward": "Forward frames between two ports (tailtrim-agent forward).",
+    "reflect": "Send back what others measure round trips with (tailtrim-agent reflect).",
     "trace": "Record who has the CPUs: interrupts, softirqs, threads (tailtrim-agent trace).",
     "noise": "Measure how quiet CPUs are, and who disturbs them (tailtrim-agent noise).",
     "tune": "Plan, apply, verify and take back what low latency needs (tailtrim-agent tune).",

@@ -3,11 +3,12 @@
 ======== ==========================================================================
 ``hgrm`` HdrHistogram's percentile distribution, for its plotter and many others
 ``hlog`` HdrHistogram's interval log, a histogram for each second of the run
+``hpct`` ping results of HiPerConTracer, version 2; of ``tailtrim ping`` alone
 ``csv``  what the measurement scripts of the "5G QoS" and "Ducked Tails" papers write
 ======== ==========================================================================
 
 >>> sorted(FORMATS)
-['csv', 'hgrm', 'hlog']
+['csv', 'hgrm', 'hlog', 'hpct']
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     {
         "hgrm": "HdrHistogram percentile distribution, in µs",
         "hlog": "HdrHistogram interval log, a histogram for each second",
+        "hpct": "HiPerConTracer ping results, version 2, of what tailtrim ping measured",
         "csv": "percentiles, histograms, worst packets and rates as in the TUM papers",
     }
 )
@@ -96,6 +98,10 @@ def convert(
         from tailtrim.export import interval_log  # noqa: PLC0415
 
         return interval_log.write(run, Path(out), significant_digits=significant_digits)
+    if format == "hpct":
+        from tailtrim.export import hpct  # noqa: PLC0415
+
+        return hpct.write(run, Path(out))
     from tailtrim.export import papers  # noqa: PLC0415
 
     return papers.write(run, Path(out), bucket_ns=bucket_ns)

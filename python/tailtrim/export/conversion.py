@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
+from tailtrim.rundir import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tailtrim.summary import Notice
+
+
+__all__ = ["Conversion", "replacing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +22,3 @@ class Conversion:
 
     files: tuple[Path, ...]
     notices: tuple[Notice, ...] = ()
-
-
-@contextmanager
-def replacing(place: Path) -> Iterator[BinaryIO]:
-    """Write a file under another name that gets its own when it is complete.
-
-    Directories are made; leaving with an exception removes what was written.
-
-    Raises:
-        OutputError: when the file cannot be written.
-
-    """
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("xb") as file:
-            yield file
-        draft.replace(place)
-    except OSError as error:
-        message = f"{place}: cannot be written: {error.strerror or error}"
-        raise OutputError(message) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()

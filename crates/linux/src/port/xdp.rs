@@ -5,6 +5,7 @@ mod program;
 use super::{
     Capabilities, Counters, Port, PortError, PortName, Received, Receiving, Stamp, Stamping,
 };
+use crate::sys::bpf::Instruction;
 use crate::sys::xdp::{HEADROOM, Shape, Socket};
 use crate::sys::{clock, interface, poll};
 use program::Redirect;
@@ -82,6 +83,23 @@ impl XdpPort {
     /// # Errors
     /// [`PortError::Open`].
     pub fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Self, PortError> {
+        Self::open_filtered(name, receiving, &[])
+    }
+
+    /// Opens a port that receives only what the filter does not pass to the kernel itself.
+    pub(crate) fn open_for(
+        name: &PortName,
+        receiving: Receiving,
+        filter: &[Instruction],
+    ) -> Result<Self, PortError> {
+        Self::open_filtered(name, Some(receiving), filter)
+    }
+
+    fn open_filtered(
+        name: &PortName,
+        receiving: Option<Receiving>,
+        filter: &[Instruction],
+    ) -> Result<Self, PortError> {
         let failed = |what, source: io::Error| {
             let hint = hint(what, &source);
             PortError::Open { port: name.to_string(), what, source, hint }
@@ -105,7 +123,7 @@ impl XdpPort {
             copy: false,
         };
         let (socket, redirect, attached) =
-            attach(&mut shape).map_err(|(what, source)| failed(what, source))?;
+            attach(&mut shape, filter).map_err(|(what, source)| failed(what, source))?;
         let mode = XdpMode {
             attached,
             zero_copy: socket.zero_copy(),
@@ -162,7 +180,7 @@ impl XdpPort {
 type Opened = (Socket, Option<Redirect>, Attached);
 
 /// Opens the socket and attaches the program: within the driver if it can, otherwise behind it.
-fn attach(shape: &mut Shape) -> Result<Opened, (&'static str, io::Error)> {
+fn attach(shape: &mut Shape, filter: &[Instruction]) -> Result<Opened, (&'static str, io::Error)> {
     if shape.receive_slots == 0 {
         return Ok((Socket::open(shape)?, None, Attached::Nowhere));
     }
@@ -170,7 +188,8 @@ fn attach(shape: &mut Shape) -> Result<Opened, (&'static str, io::Error)> {
     Redirect::is_permitted()?;
     let socket = Socket::open(shape)?;
     let redirect = |socket: &Socket, shape: &Shape, native| {
-        Redirect::attach(shape.interface, shape.queue, socket.as_fd(), shape.pieces, native)
+        let (interface, queue) = (shape.interface, shape.queue);
+        Redirect::attach(interface, queue, socket.as_fd(), shape.pieces, native, filter)
     };
     match redirect(&socket, shape, true) {
         Ok(redirect) => return Ok((socket, Some(redirect), Attached::Native)),

@@ -4,8 +4,10 @@
 //! zeros, so each stops behind the last field that is used.
 
 use std::ffi::CStr;
+use super::mapping::Mapping;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 const MAP_CREATE: libc::c_int = 0;
 const MAP_LOOKUP: libc::c_int = 1;
@@ -23,6 +25,9 @@ const HAS_PIECES: u32 = 1 << 5;
 const GENERIC: u32 = 1 << 1;
 const NATIVE: u32 = 1 << 2;
 
+/// A map whose value this process may map into its memory (`BPF_F_MMAPABLE`), Linux 5.5.
+const MAPPABLE: u32 = 1 << 10;
+
 /// An instruction as the kernel reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -39,6 +44,8 @@ pub(crate) struct Instruction {
 pub(crate) enum MapKind {
     /// 64-bit numbers.
     Numbers = 2,
+    /// Values by keys of any kind, of which those that were used longest ago make room.
+    Recent = 9,
     /// AF_XDP sockets, by queue.
     Sockets = 17,
 }
@@ -56,6 +63,7 @@ struct MapShape {
     key_bytes: u32,
     value_bytes: u32,
     entries: u32,
+    flags: u32,
 }
 
 #[repr(C)]
@@ -70,7 +78,22 @@ struct MapEntry {
 impl Map {
     pub(crate) fn new(kind: MapKind, entries: u32) -> io::Result<Self> {
         let value_bytes = if kind == MapKind::Numbers { 8 } else { 4 };
-        let shape = MapShape { kind: kind as u32, key_bytes: 4, value_bytes, entries };
+        Self::of_shape(kind, 4, value_bytes, entries, 0)
+    }
+
+    /// A map of 64-bit numbers by keys of so many bytes, which only a program reads and writes.
+    pub(crate) fn recent(key_bytes: u32, entries: u32) -> io::Result<Self> {
+        Self::of_shape(MapKind::Recent, key_bytes, 8, entries, 0)
+    }
+
+    fn of_shape(
+        kind: MapKind,
+        key_bytes: u32,
+        value_bytes: u32,
+        entries: u32,
+        flags: u32,
+    ) -> io::Result<Self> {
+        let shape = MapShape { kind: kind as u32, key_bytes, value_bytes, entries, flags };
         // SAFETY: the structure is that of the command.
         let file = unsafe { open(MAP_CREATE, &shape) }?;
         Ok(Self { file, kind })
@@ -108,6 +131,37 @@ impl AsFd for Map {
     }
 }
 
+/// Numbers in memory that a program and this process both have: no call is needed to read one, so neither is a
+/// privilege.
+#[derive(Debug)]
+pub(crate) struct SharedNumbers {
+    map: Map,
+    memory: Mapping,
+}
+
+impl SharedNumbers {
+    pub(crate) fn new(count: usize) -> io::Result<Self> {
+        let bytes = count * 8;
+        let map = Map::of_shape(MapKind::Numbers, 4, bytes as u32, 1, MAPPABLE)?;
+        let memory = Mapping::of_file(map.as_fd(), bytes, 0)?;
+        Ok(Self { map, memory })
+    }
+
+    pub(crate) fn get(&self, at: usize) -> u64 {
+        self.memory.double_word(at * 8).load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, at: usize, value: u64) {
+        self.memory.double_word(at * 8).store(value, Ordering::Relaxed);
+    }
+}
+
+impl AsFd for SharedNumbers {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.map.as_fd()
+    }
+}
+
 /// A program that the kernel has verified.
 #[derive(Debug)]
 pub(crate) struct Program(OwnedFd);
@@ -128,19 +182,34 @@ struct ProgramText {
 impl Program {
     /// Loads an XDP program; `pieces` when it copes with frames that lie in several.
     pub(crate) fn xdp(instructions: &[Instruction], pieces: bool) -> io::Result<Self> {
+        Self::logged(instructions, pieces, &mut [])
+    }
+
+    /// What the kernel's verifier says of a program that it does not load, in one line.
+    pub(crate) fn why_not(instructions: &[Instruction], pieces: bool) -> String {
+        let mut log = vec![0; 1 << 20];
+        let _ = Self::logged(instructions, pieces, &mut log);
+        let text = String::from_utf8_lossy(&log);
+        let mut lines = text.trim_end_matches('\0').lines().rev();
+        // The last one counts how much there was to verify.
+        let said = lines.find(|line| !line.starts_with("processed "));
+        said.unwrap_or_default().to_owned()
+    }
+
+    fn logged(instructions: &[Instruction], pieces: bool, log: &mut [u8]) -> io::Result<Self> {
         let text = ProgramText {
             kind: PROGRAM_XDP,
             count: instructions.len() as u32,
             instructions: instructions.as_ptr() as u64,
             licence: c"Dual MIT/GPL".as_ptr() as u64,
-            log_level: 0,
-            log_bytes: 0,
-            log: 0,
+            log_level: u32::from(!log.is_empty()),
+            log_bytes: log.len() as u32,
+            log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
             kernel: 0,
             flags: if pieces { HAS_PIECES } else { 0 },
         };
-        // SAFETY: the structure is that of the command; it points to as many instructions as it says and
-        // to a string that ends, both of which live until the call returns.
+        // SAFETY: the structure is that of the command; it points to as many instructions as it says, to
+        // a string that ends, and to as much room for a log, all of which live until the call returns.
         unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
     }
 }

@@ -51,3 +51,14 @@ pub(crate) fn tai_offset_ns() -> i64 {
     let apart_ns = now_ns(libc::CLOCK_TAI) - realtime_ns();
     (apart_ns + SECOND_NS / 2).div_euclid(SECOND_NS) * SECOND_NS
 }
+
+/// How far `CLOCK_REALTIME` may be from UTC; `None` where nobody keeps it synchronised (adjtimex(2)).
+pub(crate) fn synchronized_within_ns() -> Option<u64> {
+    // SAFETY: all-zero bits are a valid request, one that changes nothing.
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is valid for reading and writing.
+    let answer = unsafe { libc::adjtimex(&raw mut state) };
+    let kept = answer >= 0 && answer != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0;
+    // Microseconds.
+    kept.then(|| (state.maxerror as u64).saturating_mul(1_000))
+}

@@ -16,6 +16,8 @@ const ETHTOOL_GET_DRIVER: u32 = 0x03;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 /// `HWTSTAMP_FILTER_ALL`: every frame that comes in.
 const FILTER_ALL: i32 = 1;
+/// `HWTSTAMP_TX_ON`: frames of sockets that ask for it.
+const SEND_ON: i32 = 1;
 
 /// `struct ethtool_ts_info`
 #[repr(C)]
@@ -115,6 +117,17 @@ pub(crate) fn stamp_all(name: &str) -> io::Result<StampSetting> {
     if wanted.receive_filter != FILTER_ALL {
         set_stamping(name, &mut before.clone())?;
         return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(before)
+}
+
+/// Has the NIC stamp also what it sends, where a socket asks for it. Returns what was set before.
+pub(crate) fn stamp_both_ways(name: &str) -> io::Result<StampSetting> {
+    let before = stamp_all(name)?;
+    let mut wanted = StampSetting { send_type: SEND_ON, receive_filter: FILTER_ALL, ..before };
+    if let Err(error) = set_stamping(name, &mut wanted) {
+        set_stamping(name, &mut before.clone())?;
+        return Err(error);
     }
     Ok(before)
 }

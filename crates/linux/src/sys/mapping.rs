@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Memory that lives as long as this value, such as a ring of a socket.
 ///
@@ -90,6 +90,17 @@ impl Mapping {
         // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned; the kernel
         // changes such words only atomically.
         unsafe { AtomicU32::from_ptr(self.structure(place)) }
+    }
+
+    /// The 64-bit number at a place, which both sides change only atomically.
+    ///
+    /// # Panics
+    /// As [`word`](Self::word).
+    #[inline]
+    pub(super) fn double_word(&self, place: usize) -> &AtomicU64 {
+        // SAFETY: it lies within the mapping, which lives as long as `self`, and is aligned; programs add to
+        // such numbers only atomically.
+        unsafe { AtomicU64::from_ptr(self.structure(place)) }
     }
 
     /// Copies a structure out.

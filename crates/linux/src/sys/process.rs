@@ -88,6 +88,28 @@ fn signal(pid: u32, signal: libc::c_int) -> io::Result<()> {
     checked(unsafe { libc::kill(pid, signal) })
 }
 
+/// Whether this process acts as root.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Has this process, and what it executes, never gain privileges.
+pub(crate) fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: the call takes numbers only.
+    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
+}
+
+/// Becomes another user for good, in all threads: no groups but one, no capabilities.
+pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
+    // SAFETY: no group is read, since there are none. musl and glibc do all three calls in every thread.
+    checked(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+    // SAFETY: the calls take numbers only.
+    checked(unsafe { libc::setresgid(group, group, group) })?;
+    // SAFETY: as above; with the last user number that is 0, the capabilities go.
+    checked(unsafe { libc::setresuid(user, user, user) })
+}
+
 fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

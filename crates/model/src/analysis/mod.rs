@@ -36,6 +36,9 @@ pub struct Options {
     pub confidence: Probability,
     /// How many of the worst packets to keep.
     pub worst: usize,
+    /// Somebody watched behind the device for the whole window after the last ingress packet: what did not
+    /// leave is lost, however early the egress capture ends.
+    pub watched_to_the_end: bool,
 }
 
 impl Default for Options {
@@ -49,6 +52,7 @@ impl Default for Options {
             quantiles: Vec::new(),
             confidence: Probability::P95,
             worst: 5_000,
+            watched_to_the_end: false,
         }
     }
 }
@@ -183,6 +187,7 @@ struct Run<'a> {
     early_unmatched: Histogram,
     trimmed_lost: u64,
     window_ns: i64,
+    watched_to_the_end: bool,
     origin_ns: i64,
 }
 
@@ -225,6 +230,7 @@ impl<'a> Run<'a> {
             early_unmatched: Histogram::new(),
             trimmed_lost: 0,
             window_ns: options.window.window_ns,
+            watched_to_the_end: options.watched_to_the_end,
             origin_ns,
         })
     }
@@ -399,7 +405,8 @@ impl Run<'_> {
     fn judge_open(&mut self, stamp_ns: i64) {
         let left_ns = self.egress.last_ns.saturating_sub(stamp_ns);
         let trimmed_until_ns = self.latencies.trimmed_until_ns;
-        if left_ns >= self.window_ns || left_ns > self.latencies.longest_ns {
+        let waited = left_ns >= self.window_ns || left_ns > self.latencies.longest_ns;
+        if self.watched_to_the_end || waited {
             self.count(Fate::Lost, stamp_ns);
         } else if stamp_ns <= trimmed_until_ns && trimmed_until_ns != i64::MAX {
             self.ingress_outcomes.trimmed += 1;

@@ -37,10 +37,10 @@ pub(super) fn summarize(
         },
         delivery_adjusted_ns: probabilities.iter().map(|&p| quantile.of(p, undelivered)).collect(),
         gap_ns: summary::Gaps {
-            ingress: spread(&Ranked::new(run.ingress.gaps.histogram())),
-            egress: spread(&Ranked::new(run.egress.gaps.histogram())),
+            ingress: Spread::of(&Ranked::new(run.ingress.gaps.histogram())),
+            egress: Spread::of(&Ranked::new(run.egress.gaps.histogram())),
         },
-        delay_variation_ns: spread(&Ranked::new(&run.latencies.delay_variation)),
+        delay_variation_ns: Spread::of(&Ranked::new(&run.latencies.delay_variation)),
         worst: summary::WorstPackets {
             count: worst.len() as u64,
             clusters: clusters(worst),
@@ -146,22 +146,11 @@ fn clusters(worst: &[Worst]) -> u64 {
     runs(&indices)
 }
 
-fn spread(values: &Ranked) -> Spread {
-    Spread {
-        min: values.at_rank(1),
-        p50: values.quantile(Probability::P50),
-        p99: values.quantile(Probability::P99),
-        p999: values.quantile(Probability::P99_9),
-        max: values.at_rank(values.count()),
-        iqr: values.iqr(),
-    }
-}
-
 fn position((index, latencies): (usize, &Histogram)) -> summary::Position {
     summary::Position {
         position: index as u64 + 1,
         samples: latencies.count(),
-        latency_ns: spread(&Ranked::new(latencies)),
+        latency_ns: Spread::of(&Ranked::new(latencies)),
     }
 }
 

@@ -39,13 +39,15 @@ impl Redirect {
         Map::new(MapKind::Numbers, 1).map(drop).map_err(|source| ("creating a BPF map", source))
     }
 
-    /// Attaches the program. Frames of the queue go to the socket, those of other queues to the kernel.
+    /// Attaches the program. Frames of the queue go to the socket, those of other queues to the kernel; and
+    /// before that those that `filter` passes itself. Its instructions end at their end for the others.
     pub(super) fn attach(
         interface: u32,
         queue: u32,
         socket: BorrowedFd<'_>,
         pieces: bool,
         native: bool,
+        filter: &[Instruction],
     ) -> Result<Self, (&'static str, io::Error)> {
         let at = |what| move |source| (what, source);
         let sockets =
@@ -53,8 +55,8 @@ impl Redirect {
         let elsewhere = Map::new(MapKind::Numbers, 1).map_err(at("creating a map of numbers"))?;
         sockets.set_socket(queue, socket).map_err(at("entering the socket into its map"))?;
         let load = |stamps| {
-            let text = text(stamps, sockets.as_fd().as_raw_fd(), elsewhere.as_fd().as_raw_fd());
-            Program::xdp(&text, pieces)
+            let files = [sockets.as_fd().as_raw_fd(), elsewhere.as_fd().as_raw_fd()];
+            Program::xdp(&text(stamps, files, filter), pieces)
         };
         // Before Linux 6.1 there was no such clock for programs.
         let (program, stamps) = match load(true) {
@@ -120,8 +122,11 @@ const fn map(to: u8, file: i32) -> [Instruction; 2] {
 const EXIT: Instruction = instruction(0x95, 0, 0, 0, 0);
 
 /// Register 0 takes results, 1 to 5 are arguments, 6 keeps the context, 10 is the stack.
-fn text(stamps: bool, sockets: i32, elsewhere: i32) -> Vec<Instruction> {
+fn text(stamps: bool, [sockets, elsewhere]: [i32; 2], filter: &[Instruction]) -> Vec<Instruction> {
     let mut text = vec![copy(6, 1)];
+    text.extend(filter);
+    // The filter has used it.
+    text.push(copy(1, 6));
     if stamps {
         let mut stamp = vec![
             call(TAI_NS),
@@ -170,7 +175,7 @@ mod tests {
     #[test]
     fn jumps_end_within_the_program() {
         for stamps in [false, true] {
-            let text = text(stamps, 3, 4);
+            let text = text(stamps, [3, 4], &[]);
             for (at, instruction) in text.iter().enumerate() {
                 if matches!(instruction.code, 0x15 | 0x2d | 0x55) {
                     let to = at + 1 + instruction.offset as usize;

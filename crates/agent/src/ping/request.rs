@@ -1,0 +1,363 @@
+//! The command line of `ping`, and the plan that it means.
+
+use crate::args::nanoseconds;
+use crate::stop::Ending;
+use std::fs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use tailtrim_linux::generate::Stop;
+use tailtrim_linux::ping::{Plan, StreamPlan};
+use tailtrim_model::analysis::Options;
+use tailtrim_model::matching::Window;
+use tailtrim_model::roundtrip::{Key, Level, Protocol};
+use tailtrim_model::stats::Probability;
+use tailtrim_model::traffic::{Fraction, Pattern, Rate, Schedule};
+
+/// Measure round trips to reflectors, and which part of them each layer adds.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Ping {
+    /// Whom to ask: NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT; several at once
+    #[arg(required = true, value_name = "TARGET")]
+    pub(crate) targets: Vec<String>,
+    /// How to ask
+    #[arg(long, short = 'p', value_enum, default_value_t)]
+    pub(crate) protocol: Asked,
+    /// The targets' port [default: 7 for udp, 862 for stamp and twamp-light]
+    #[arg(long)]
+    pub(crate) port: Option<u16>,
+    /// Send from this address; several: each to each target
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) source: Vec<IpAddr>,
+    /// Send from this port [default: the kernel chooses]
+    #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
+    pub(crate) source_port: u16,
+    /// Traffic class: a DSCP (0 to 63) or its name (EF, AF41, CS6, …); several: each to each target
+    #[arg(long, value_name = "DSCP,…", value_delimiter = ',', value_parser = dscp)]
+    pub(crate) dscp: Vec<u8>,
+    /// Probes a second to each target on average, such as 10pps or 20kpps
+    #[arg(long, default_value = "10pps")]
+    pub(crate) rate: Rate,
+    /// cbr, poisson, burst:N or jitter:SHARE
+    #[arg(long, default_value = "cbr")]
+    pub(crate) schedule: Pattern,
+    /// Seed of the schedule
+    #[arg(long, default_value = "1")]
+    pub(crate) seed: u64,
+    /// When to stop: a time such as 10s, or a number of probes to each target [default: Ctrl-C]
+    #[arg(long, short = 'n', value_name = "TIME|PROBES", value_parser = stop)]
+    pub(crate) stop_after: Option<Stop>,
+    /// A reply that comes later is late
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = nanoseconds)]
+    pub(crate) timeout: i64,
+    /// Bytes of a probe's IP packet [default: the fewest that the protocol has]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) packet_bytes: Option<usize>,
+    /// TTL or hop limit [default: the kernel's, 255 for stamp and twamp-light]
+    #[arg(long)]
+    pub(crate) ttl: Option<u8>,
+    /// Use this interface only
+    #[arg(long, value_name = "IFACE")]
+    pub(crate) device: Option<String>,
+    /// Where a round trip begins and ends: in this process (probes are not stamped on their way out then,
+    /// which makes it shorter), between kernel and driver, or in the NIC (needs --device)
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) level: Measured,
+    /// Both hosts have one clock (namespaces, containers): tell one-way delays whatever they say of it
+    #[arg(long)]
+    pub(crate) same_clock: bool,
+    /// The file with the key of authenticated STAMP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Do not sleep between departures: takes a whole CPU
+    #[arg(long)]
+    pub(crate) spin: bool,
+    /// Microseconds for which the kernel asks the NIC itself instead of waiting (SO_BUSY_POLL)
+    #[arg(long, value_name = "US")]
+    pub(crate) busy_poll: Option<u32>,
+    /// CPU to run on
+    #[arg(long)]
+    pub(crate) cpu: Option<usize>,
+    /// Run under SCHED_FIFO
+    #[arg(long)]
+    pub(crate) fifo: bool,
+    /// A quantile to give beside 0.5, 0.9, 0.99 …
+    #[arg(long = "quantile", value_name = "P")]
+    pub(crate) quantiles: Vec<Probability>,
+    /// Confidence of the intervals
+    #[arg(long, value_name = "P", default_value = "0.95")]
+    pub(crate) confidence: Probability,
+    /// Write every round trip to N.roundtrips in this folder, and the result to ping.json
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long, conflicts_with = "events")]
+    pub(crate) json: bool,
+    /// Print JSON lines: ready, then result
+    #[arg(long)]
+    pub(crate) events: bool,
+    /// No live line
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+const EXAMPLES: &str = "Examples:\n  \
+    tailtrim-agent ping 192.0.2.7 -p icmp -n 100\n  \
+    tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps -n 60s --dscp EF,0\n  \
+    tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\
+    Probes of STAMP and TWAMP-Light bring back the times of the far host: its residence is then taken out of the\n\
+    round trip and told apart. Reply or not, each probe is counted once; so is each datagram that comes.";
+
+/// How to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
+pub(crate) enum Asked {
+    /// UDP echo (RFC 862)
+    #[default]
+    Udp,
+    /// ICMP or ICMPv6 echo
+    Icmp,
+    /// STAMP (RFC 8762)
+    Stamp,
+    /// TWAMP-Light (RFC 5357)
+    TwampLight,
+}
+
+/// Where a round trip begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
+pub(crate) enum Measured {
+    /// In this process
+    Application,
+    /// Between kernel and driver
+    #[default]
+    Software,
+    /// In the NIC
+    Hardware,
+}
+
+/// Why there is no plan.
+pub(super) enum Rejected {
+    /// The request makes no sense.
+    Request(String),
+    /// This host cannot.
+    Host(String),
+}
+
+impl Ping {
+    /// The interface whose NIC is to stamp.
+    pub(super) fn nic(&self) -> Option<&str> {
+        self.device.as_deref().filter(|_| self.level == Measured::Hardware)
+    }
+
+    pub(super) fn plan(&self) -> Result<Plan, Rejected> {
+        let reject = |message: String| Err(Rejected::Request(message));
+        if self.level == Measured::Hardware && self.device.is_none() {
+            return reject("--level hardware: --device says whose NIC is to stamp".to_owned());
+        }
+        if self.timeout == 0 {
+            return reject("--timeout 0: expected seconds such as 2 or 0.25".to_owned());
+        }
+        let streams = self.streams()?;
+        let payload_bytes = self.payload_bytes(&streams)?;
+        let interval = self.rate.interval_ns(Fraction::whole(payload_bytes as u64 + 42));
+        Ok(Plan {
+            schedule: Schedule::new(&self.schedule, interval, self.seed),
+            streams,
+            stop: self.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
+            payload_bytes,
+            timeout_ns: self.timeout,
+            level: match self.level {
+                Measured::Application => Level::Application,
+                Measured::Software => Level::Software,
+                Measured::Hardware => Level::Hardware,
+            },
+            spin: self.spin,
+            device: self.device.clone(),
+            busy_poll_us: self.busy_poll,
+            hops: self.ttl,
+            same_clock: self.same_clock,
+            options: Options {
+                window: Window { window_ns: self.timeout, ..Window::default() },
+                quantiles: self.quantiles.clone(),
+                confidence: self.confidence,
+                ..Options::default()
+            },
+            log: self.log.clone(),
+        })
+    }
+
+    fn protocol(&self) -> Result<Protocol, Rejected> {
+        let key = match &self.key_file {
+            None => None,
+            Some(_) if self.protocol != Asked::Stamp => {
+                return Err(Rejected::Request(
+                    "--key-file: only --protocol stamp is signed".to_owned(),
+                ));
+            }
+            Some(path) => {
+                let told = |error: &dyn std::fmt::Display| {
+                    Rejected::Request(format!("--key-file {}: {error}", path.display()))
+                };
+                let text = fs::read(path).map_err(|error| told(&error))?;
+                Some(Key::of_text(&text).map_err(|error| told(&error))?)
+            }
+        };
+        Ok(match self.protocol {
+            Asked::Udp => Protocol::UdpEcho,
+            Asked::Icmp => Protocol::IcmpEcho,
+            Asked::Stamp => Protocol::Stamp(key),
+            Asked::TwampLight => Protocol::TwampLight,
+        })
+    }
+
+    /// Each target from each source in each class.
+    fn streams(&self) -> Result<Vec<StreamPlan>, Rejected> {
+        let protocol = self.protocol()?;
+        let port = self.port.or(protocol.port()).unwrap_or(0);
+        let or_none = |some: Vec<_>| if some.is_empty() { vec![None] } else { some };
+        let sources = or_none(self.source.iter().copied().map(Some).collect());
+        let mut streams = Vec::new();
+        for text in &self.targets {
+            let candidates = resolve(text, port)?;
+            for source in &sources {
+                let fits =
+                    |target: &&SocketAddr| source.is_none_or(|s| s.is_ipv4() == target.is_ipv4());
+                let Some(target) = candidates.iter().find(fits) else { continue };
+                let classes = self.dscp.iter().map(|dscp| Some(dscp << 2));
+                let classes =
+                    if self.dscp.is_empty() { vec![None] } else { classes.collect::<Vec<_>>() };
+                for traffic_class in classes {
+                    let mut name = text.clone();
+                    if let Some(source) = source.filter(|_| sources.len() > 1) {
+                        name += &format!(" from {source}");
+                    }
+                    if let Some(class) = traffic_class.filter(|_| self.dscp.len() > 1) {
+                        name += &format!(" DSCP {}", class >> 2);
+                    }
+                    streams.push(StreamPlan {
+                        name,
+                        target: *target,
+                        source: *source,
+                        source_port: self.source_port,
+                        traffic_class,
+                        protocol: protocol.clone(),
+                    });
+                }
+            }
+        }
+        if streams.is_empty() {
+            return Err(Rejected::Request(
+                "no target has an address of the same kind (IPv4, IPv6) as --source".to_owned(),
+            ));
+        }
+        if streams.len() > 1 && self.source_port != 0 {
+            return Err(Rejected::Request(
+                "--source-port: only one target, source and class can have it at a time".to_owned(),
+            ));
+        }
+        Ok(streams)
+    }
+
+    /// Bytes above UDP or, with ICMP, above IP; the same for all, so the longer header counts.
+    fn payload_bytes(&self, streams: &[StreamPlan]) -> Result<usize, Rejected> {
+        let Some(stream) = streams.first() else { return Ok(0) };
+        let least = stream.protocol.least_bytes();
+        let above = if self.protocol == Asked::Icmp { 0 } else { 8 };
+        let ip = if streams.iter().any(|stream| stream.target.is_ipv6()) { 40 } else { 20 };
+        let Some(bytes) = self.packet_bytes else { return Ok(least) };
+        if !(least + above + ip..=65_535).contains(&bytes) {
+            return Err(Rejected::Request(format!(
+                "--packet-bytes {bytes}: a probe of {} has {} to 65535 bytes with its IP header",
+                stream.protocol.name(),
+                least + above + ip,
+            )));
+        }
+        Ok(bytes - above - ip)
+    }
+}
+
+/// The addresses of a target, the resolver's order.
+fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Rejected> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(vec![address]);
+    }
+    // One colon: a name and a port. More: an IPv6 address with a scope.
+    let found = match text.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') => match port.parse::<u16>() {
+            Ok(port) => (name, port).to_socket_addrs(),
+            Err(_) => {
+                return Err(Rejected::Request(format!(
+                    "{text:?} is no target, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
+                )));
+            }
+        },
+        _ => (text, port).to_socket_addrs(),
+    };
+    let addresses: Vec<SocketAddr> = found
+        .map_err(|error| Rejected::Host(format!("{text}: its address is not known: {error}")))?
+        .collect();
+    if addresses.is_empty() {
+        return Err(Rejected::Host(format!("{text}: has no address")));
+    }
+    Ok(addresses)
+}
+
+/// `10s`, `0.25s` or a number of probes.
+fn stop(text: &str) -> Result<Stop, String> {
+    if let Some(seconds) = text.strip_suffix('s') {
+        return nanoseconds(seconds).map(|ns| Stop::After(ns.cast_unsigned()));
+    }
+    text.parse()
+        .map(Stop::Packets)
+        .map_err(|_| format!("{text:?}: expected a time such as 10s, or a number of probes"))
+}
+
+/// A differentiated services code point by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865,
+/// RFC 8622).
+fn dscp(text: &str) -> Result<u8, String> {
+    let expected = || {
+        format!("{text:?} is no DSCP, expected 0 to 63, EF, VA, LE, BE, CS0 to CS7 or AF11 to AF43")
+    };
+    let upper = text.to_ascii_uppercase();
+    let known = match upper.as_str() {
+        "EF" => Some(46),
+        "VA" => Some(44),
+        "LE" => Some(1),
+        "BE" => Some(0),
+        _ => None,
+    };
+    let digits = |prefix: &str| -> Option<Vec<u8>> {
+        upper.strip_prefix(prefix).map(|rest| rest.bytes().map(|b| b.wrapping_sub(b'0')).collect())
+    };
+    let class = match digits("CS").as_deref() {
+        Some([class @ 0..=7]) => Some(class * 8),
+        _ => None,
+    };
+    let assured = match digits("AF").as_deref() {
+        Some([class @ 1..=4, drop @ 1..=3]) => Some(class * 8 + drop * 2),
+        _ => None,
+    };
+    let number = text.parse::<u8>().ok().filter(|number| *number < 64);
+    known.or(class).or(assured).or(number).ok_or_else(expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_by_number_and_name() {
+        for (text, expected) in
+            [("EF", 46), ("af41", 34), ("AF13", 14), ("cs6", 48), ("le", 1), ("0", 0), ("63", 63)]
+        {
+            assert_eq!(dscp(text), Ok(expected), "{text}");
+        }
+        for text in ["", "64", "AF14", "AF51", "CS8", "CS", "AF1", "express", "-1"] {
+            assert!(dscp(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Round trips for people.
+
+use std::fmt::Write;
+use tailtrim_linux::host::Placement;
+use tailtrim_linux::ping::{Live, Pinged, StreamResult};
+use tailtrim_model::roundtrip::{Counts, Part, Parts};
+use tailtrim_model::summary::Quantile;
+
+/// The line that is written again each second.
+pub(super) fn live(mut live: Live) -> String {
+    let times = &mut live.round_trips_ns;
+    times.sort_unstable();
+    let at = |index: usize| times.get(index).map_or_else(|| "-".to_owned(), |ns| micros(*ns));
+    let last = times.len().saturating_sub(1);
+    format!(
+        "{} s: {} sent, {} answered, {} not; last second {} / {} / {} µs (min, median, max)",
+        live.seconds,
+        grouped(live.sent),
+        grouped(live.answered),
+        grouped(live.unanswered),
+        at(0),
+        at(last / 2),
+        at(last),
+    )
+}
+
+/// The whole result.
+pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
+    let mut text = String::new();
+    for stream in &pinged.streams {
+        of_stream(&mut text, pinged, stream);
+        let _ = writeln!(text);
+    }
+    let lateness = &pinged.lateness_ns;
+    let p99 = lateness.quantiles.iter().find(|quantile| quantile.p == "0.99");
+    let _ = writeln!(
+        text,
+        "Departures: late by {} µs at p99, {} µs at most.",
+        cell(p99.and_then(|quantile| quantile.value)),
+        cell(lateness.max),
+    );
+    for refused in &placement.refused {
+        let _ = writeln!(text, "Refused: {refused}.");
+    }
+    if pinged.clock_stepped_ns.abs() > 1_000_000 {
+        let _ = writeln!(
+            text,
+            "The clock was moved by {} µs meanwhile: round trips of that moment are wrong.",
+            micros(pinged.clock_stepped_ns),
+        );
+    }
+    text
+}
+
+fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
+    let class = stream.traffic_class.map_or_else(String::new, |c| format!(", DSCP {}", c >> 2));
+    let _ = writeln!(
+        text,
+        "{}: {} to {} from {}, {} bytes{class}",
+        stream.name, stream.protocol, stream.target, stream.local, stream.packet_bytes,
+    );
+    counts(text, &stream.counts);
+    quantiles(text, pinged, stream);
+    parts(text, &stream.parts);
+    if let Some(one_way) = &stream.one_way {
+        let row = |part: &Part| format!("p50 {}, p99 {}", cell(part.ns.p50), cell(part.ns.p99));
+        let _ = writeln!(
+            text,
+            "  one way, µs: there {}; back {}; each ± {} for the clocks",
+            row(&one_way.forward),
+            row(&one_way.backward),
+            micros(i64::try_from(one_way.clock_bound_ns).unwrap_or(i64::MAX)),
+        );
+    }
+    for warning in &stream.summary.warnings {
+        let _ = writeln!(text, "  warning: {}", warning.text);
+    }
+}
+
+fn counts(text: &mut String, counts: &Counts) {
+    let Counts { probes, replies, reordered, .. } = counts;
+    let ended = probes.answered + probes.unanswered();
+    let share = if ended == 0 { 0.0 } else { 100.0 * probes.unanswered() as f64 / ended as f64 };
+    let _ = writeln!(
+        text,
+        "  {} sent: {} answered, {} lost, {} late, {} undelivered, {} cut ({share:.3} % not answered in time)",
+        grouped(probes.sent()),
+        grouped(probes.answered),
+        grouped(probes.lost),
+        grouped(probes.late),
+        grouped(probes.undelivered),
+        grouped(probes.cut),
+    );
+    let others = [
+        ("reordered", *reordered),
+        ("duplicate", replies.duplicate),
+        ("stray", replies.stray),
+        ("malformed", replies.malformed),
+        ("not authentic", replies.unauthentic),
+        ("not sent", probes.refused),
+    ];
+    let told: Vec<String> = others
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{} {name}", grouped(*count)))
+        .collect();
+    if !told.is_empty() {
+        let _ = writeln!(text, "  {}", told.join(", "));
+    }
+}
+
+/// Quantiles with their intervals, as far as the samples support them and one further.
+fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
+    let latency = &stream.summary.latency_ns;
+    if stream.summary.samples == 0 {
+        return;
+    }
+    let unsupported = latency.quantiles.iter().position(|quantile| !quantile.supported);
+    let shown = unsupported.map_or(latency.quantiles.len(), |at| at + 1);
+    let shown = &latency.quantiles[..shown.min(latency.quantiles.len())];
+    let level = format!("{:?}", pinged.level).to_lowercase();
+    let mut rows = vec![
+        vec![format!("  round trip, µs ({level})"), "min".to_owned()],
+        vec![String::new(), cell(latency.min)],
+        vec![format!("  {} % from", latency.confidence.percent_text()), String::new()],
+        vec!["  to".to_owned(), String::new()],
+    ];
+    let bound = |value: Option<i64>| value.map_or_else(|| "open".to_owned(), micros);
+    for Quantile { p, value, low, high, supported, .. } in shown {
+        rows[0].push(format!("p{}", p.percent_text()));
+        rows[1].push(cell(*value) + if *supported { "" } else { "*" });
+        rows[2].push(bound(*low));
+        rows[3].push(bound(*high));
+    }
+    for (row, value) in rows.iter_mut().zip(["max", "", "", ""]) {
+        row.push(value.to_owned());
+    }
+    for (row, value) in rows.iter_mut().zip(["IQR", "", "", ""]) {
+        row.push(value.to_owned());
+    }
+    let columns = rows[1].len();
+    rows[1][columns - 2] = cell(latency.max);
+    rows[1][columns - 1] = cell(latency.iqr);
+    lay_out(text, &rows);
+    if let Some(quantile) = shown.iter().find(|quantile| !quantile.supported) {
+        let _ = writeln!(
+            text,
+            "  * not bounded from above: that needs {} independent samples, these are worth {}",
+            grouped(quantile.samples_needed),
+            grouped(quantile.effective_samples),
+        );
+    }
+}
+
+fn parts(text: &mut String, parts: &Parts) {
+    let all = [
+        ("application sends", &parts.app_send),
+        ("queueing", &parts.queueing),
+        ("network", &parts.network),
+        ("far host", &parts.residence),
+        ("application receives", &parts.app_receive),
+        ("whole, application", &parts.application),
+        ("whole, software", &parts.software),
+        ("whole, hardware", &parts.hardware),
+    ];
+    let mut rows = vec![
+        ["  part, µs", "p50", "p99", "p99.9", "max", "IQR", "missing"].map(str::to_owned).to_vec(),
+    ];
+    for (name, part) in all.into_iter().filter(|(_, part)| part.samples > 0) {
+        rows.push(vec![
+            format!("  {name}"),
+            cell(part.ns.p50),
+            cell(part.ns.p99),
+            cell(part.ns.p999),
+            cell(part.ns.max),
+            cell(part.ns.iqr),
+            grouped(part.missing),
+        ]);
+    }
+    if rows.len() > 1 {
+        lay_out(text, &rows);
+    }
+}
+
+/// The first column to the left, the others to the right.
+fn lay_out(text: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (column, value) in row.iter().enumerate() {
+            let width = widths[column];
+            let _ = if column == 0 {
+                write!(line, "{value:<width$}")
+            } else {
+                write!(line, "  {value:>width$}")
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+fn cell(ns: Option<i64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), micros)
+}
+
+/// Nanoseconds as microseconds, with as many decimals as four digits leave.
+fn micros(ns: i64) -> String {
+    match ns.unsigned_abs() {
+        0..10_000 => format!("{:.3}", ns as f64 / 1e3),
+        10_000..100_000 => format!("{:.2}", ns as f64 / 1e3),
+        100_000..1_000_000 => format!("{:.1}", ns as f64 / 1e3),
+        _ => {
+            let whole = grouped((ns.unsigned_abs() + 500) / 1_000);
+            if ns < 0 { format!("-{whole}") } else { whole }
+        }
+    }
+}
+
+/// A count as people read it: 1,234,567.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_four_digits_or_more() {
+        for (ns, text) in [
+            (0, "0.000"),
+            (999, "0.999"),
+            (12_345, "12.35"),
+            (123_456, "123.5"),
+            (1_234_567, "1,235"),
+            (-1_234_567_890, "-1,234,568"),
+        ] {
+            assert_eq!(micros(ns), text);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What came of it.
+
+use crate::generate::Lateness;
+use serde::Serialize;
+use std::net::SocketAddr;
+use tailtrim_model::roundtrip::{Counts, Level, OneWay, Parts};
+use tailtrim_model::summary::{Summary, Warning};
+
+/// Round trips of all streams.
+#[derive(Debug, Clone, Serialize)]
+pub struct Pinged {
+    /// Where a round trip begins and ends.
+    pub level: Level,
+    /// A reply that comes later is late.
+    pub timeout_ns: i64,
+    /// Departure lateness of the probes of the first stream.
+    pub lateness_ns: Lateness,
+    /// By how much the clock was set or slewed meanwhile.
+    pub clock_stepped_ns: i64,
+    /// Each stream.
+    pub streams: Vec<StreamResult>,
+}
+
+/// Round trips of a stream.
+#[derive(Debug, Clone, Serialize)]
+pub struct StreamResult {
+    /// What it is called: target, and source and class where there are several.
+    pub name: String,
+    /// To whom.
+    pub target: SocketAddr,
+    /// From where.
+    pub local: SocketAddr,
+    /// How.
+    pub protocol: &'static str,
+    /// DSCP and ECN of the probes.
+    pub traffic_class: Option<u8>,
+    /// Bytes of a probe's IP packet.
+    pub packet_bytes: usize,
+    /// What became of probes and replies.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Answered probes that lack a stamp for the level asked for: they are no samples.
+    pub unstamped: u64,
+    /// The parts of the round trips.
+    pub parts: Parts,
+    /// One-way delays, where both clocks agree.
+    pub one_way: Option<OneWay>,
+    /// The round-trip times, as every analysis tells latencies.
+    pub summary: Summary,
+}
+
+impl StreamResult {
+    /// Puts into the summary what its matching did not see.
+    pub(super) fn complete(&mut self) {
+        let Counts { probes, replies, .. } = &self.counts;
+        let ingress = &mut self.summary.ingress;
+        ingress.packets += probes.cut + self.unstamped;
+        ingress.cut += probes.cut;
+        ingress.unstamped += self.unstamped;
+        // A late reply is one; quantiles count both alike.
+        let late = probes.late.min(ingress.lost);
+        ingress.lost -= late;
+        ingress.beyond_window += late;
+        let egress = &mut self.summary.egress;
+        let unmatched = replies.late + replies.stray + replies.malformed + replies.unauthentic;
+        egress.packets += replies.duplicate + unmatched + self.unstamped;
+        egress.copy += replies.duplicate;
+        egress.unmatched += unmatched;
+        egress.unstamped += self.unstamped;
+        self.warn();
+    }
+
+    fn warn(&mut self) {
+        let Counts { probes, overflowed, unattributed_errors, obstacles, .. } = &self.counts;
+        let causes: Vec<String> =
+            obstacles.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let all = [
+            (
+                "refused",
+                probes.refused,
+                format!("this host did not send {} probes: {}", probes.refused, causes.join(", ")),
+            ),
+            (
+                "undelivered",
+                probes.undelivered,
+                format!(
+                    "{} probes did not arrive, as ICMP messages say: {}",
+                    probes.undelivered,
+                    causes.join(", ")
+                ),
+            ),
+            (
+                "unstamped",
+                self.unstamped,
+                format!(
+                    "{} answered probes lack a stamp of the level asked for and are no samples; \
+                     --level application needs none",
+                    self.unstamped
+                ),
+            ),
+            (
+                "overflowed",
+                *overflowed,
+                format!(
+                    "the socket had no room for {overflowed} datagrams: as many probes may be counted lost \
+                     that were answered"
+                ),
+            ),
+            (
+                "unattributed_errors",
+                *unattributed_errors,
+                format!(
+                    "{unattributed_errors} ICMP messages do not say which probe they are about"
+                ),
+            ),
+        ];
+        let warnings = all.into_iter().filter(|(_, count, _)| *count > 0);
+        self.summary.warnings.extend(warnings.map(|(code, count, text)| Warning {
+            code,
+            count,
+            text,
+        }));
+    }
+}

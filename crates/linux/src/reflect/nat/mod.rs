@@ -1,0 +1,161 @@
+//! Reflecting by the kernel's own address translation: no program of ours sees a packet.
+//!
+//! Only echo can be done so. The rules stand in a table of their own whose name says whose it is; a process
+//! that was killed leaves it behind, and the next one that starts removes it.
+
+mod command;
+mod owner;
+mod ruleset;
+
+use super::socket::Listening;
+use super::{ReflectError, Reflected};
+use crate::sys::{addresses, process};
+use command::{nft, objects};
+use ruleset::{Rules, text};
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tailtrim_model::roundtrip::reflect::{Counters, Policy, Refusal, Service};
+
+/// How soon the end is noticed.
+const WAIT: Duration = Duration::from_millis(50);
+/// How often the counters are asked for.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The rules, until this is dropped.
+#[derive(Debug)]
+pub struct NatReflector {
+    table: String,
+    left_out: Vec<String>,
+    removed: Vec<String>,
+    bound: Vec<(IpAddr, u16)>,
+}
+
+impl NatReflector {
+    /// Removes what killed ones left, and sets up the rules. Needs root, and keeps it: to take them down.
+    ///
+    /// # Errors
+    /// [`ReflectError::Nat`], [`ReflectError::NoInterface`], and [`ReflectError::OnlyEcho`].
+    pub fn set_up(listening: &Listening, policy: &Policy) -> Result<Self, ReflectError> {
+        let interface = listening.device.as_deref().ok_or(ReflectError::NoInterface)?;
+        if policy.key.is_some() || listening.services.iter().any(|(s, _)| *s != Service::Echo) {
+            return Err(ReflectError::OnlyEcho);
+        }
+        let failed = |what| move |source| ReflectError::Nat { what, source };
+        if !process::is_root() {
+            return Err(failed("setting up rules")(io::ErrorKind::PermissionDenied.into()));
+        }
+        let removed = owner::remove_stale().map_err(failed("removing rules of killed ones"))?;
+        let mut ours = listening.addresses.clone();
+        if ours.is_empty() {
+            ours = addresses::of_interface(interface)
+                .map_err(failed("asking for the interface's addresses"))?;
+        }
+        let mut left_out = Vec::new();
+        if !owner::forwards_v6() {
+            let why = "this host does not forward IPv6 (sysctl net.ipv6.conf.all.forwarding)";
+            left_out = ours.iter().filter(|a| a.is_ipv6()).map(|a| format!("{a}: {why}")).collect();
+            ours.retain(IpAddr::is_ipv4);
+        }
+        if ours.is_empty() {
+            let why = io::Error::other(format!("none that can be used {}", left_out.join("; ")));
+            return Err(failed("looking for the interface's addresses")(why));
+        }
+        let forwards =
+            owner::forwards(interface).map_err(failed("asking whether the interface forwards"))?;
+        let ports: Vec<u16> = listening.services.iter().map(|(_, port)| *port).collect();
+        let table = owner::table().map_err(failed("naming the table"))?;
+        let rules = Rules {
+            table: &table,
+            interface,
+            turns_forwarding_on: !forwards,
+            addresses: &ours,
+            ports: &ports,
+            policy,
+            // 0 is everybody's.
+            zone: (std::process::id() % 65_535 + 1) as u16,
+        };
+        nft(&["-f", "-"], &text(&rules)).map_err(failed("setting up rules"))?;
+        let bound = ours.iter().flat_map(|a| ports.iter().map(|port| (*a, *port))).collect();
+        let reflector = Self { table, left_out, removed, bound };
+        if !forwards {
+            // After the rules, which say that it is to be turned off again.
+            owner::set_forwarding(interface, true).map_err(failed("turning forwarding on"))?;
+        }
+        Ok(reflector)
+    }
+
+    /// Addresses that were left out, with the reason.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Tables of killed processes that were removed first.
+    #[must_use]
+    pub fn removed(&self) -> &[String] {
+        &self.removed
+    }
+
+    /// Addresses and ports.
+    #[must_use]
+    pub fn bound(&self) -> &[(IpAddr, u16)] {
+        &self.bound
+    }
+
+    /// Lets the kernel reflect until `stopped`; `seen` has the number of requests so far.
+    ///
+    /// # Errors
+    /// [`ReflectError::Nat`] when somebody removed the rules.
+    #[expect(clippy::disallowed_methods, reason = "this crate reads clocks")]
+    pub fn run(self, stopped: &AtomicBool, seen: &AtomicU64) -> Result<Reflected, ReflectError> {
+        let mut looked = Instant::now();
+        while !stopped.load(Ordering::Acquire) {
+            std::thread::sleep(WAIT);
+            if looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                seen.store(self.counters()?.received, Ordering::Relaxed);
+            }
+        }
+        Ok(Reflected { counters: self.counters()?, ..Reflected::default() })
+    }
+
+    /// What the rules counted. What was neither refused nor sent was dropped by other rules, or for want of a
+    /// connection entry.
+    fn counters(&self) -> Result<Counters, ReflectError> {
+        let failed = |source| ReflectError::Nat { what: "reading the counters", source };
+        let listed = nft(&["-j", "list", "counters", "table", "inet", &self.table], "");
+        let listed = objects(&listed.map_err(failed)?, "counter");
+        let count = |name: &str| {
+            let counter = listed.iter().find(|counter| counter["name"] == name);
+            counter.and_then(|counter| counter["packets"].as_u64())
+        };
+        let received = count(ruleset::RECEIVED).ok_or_else(|| {
+            failed(io::Error::other("they are gone: did somebody flush the rules?"))
+        })?;
+        let mut counters = Counters::default();
+        for (refusal, name) in [
+            (Refusal::SourcePort, ruleset::SOURCE_PORT),
+            (Refusal::Address, ruleset::ADDRESS),
+            (Refusal::NotAllowed, ruleset::NOT_ALLOWED),
+            (Refusal::Rate, ruleset::RATE),
+        ] {
+            counters.refused.add(refusal, count(name).unwrap_or(0));
+        }
+        counters.received = received;
+        let reflected = count(ruleset::REFLECTED).unwrap_or(0);
+        // The rules are read one after the other while packets come.
+        let answered = received.saturating_sub(counters.refused.total());
+        counters.reflected = reflected.min(answered);
+        counters.unsent = answered - counters.reflected;
+        Ok(counters)
+    }
+}
+
+impl Drop for NatReflector {
+    fn drop(&mut self) {
+        // What cannot be removed now the next start removes.
+        let _ = owner::remove(&self.table);
+    }
+}

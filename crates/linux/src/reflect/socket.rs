@@ -1,0 +1,357 @@
+//! Reflecting by UDP sockets: works everywhere, and is what the other ways are compared with.
+
+use super::departures::Departures;
+use super::xdp::XdpReflector;
+use super::{ReflectError, Reflected, clock_now, seed};
+use crate::socket::{
+    Inbox, Notice, Outgoing, Point, Received, Settings, Socket, SocketError, Stamping, Transport,
+    wait_any,
+};
+use crate::sys::{clock, process};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tailtrim_model::roundtrip::reflect::{Arrival, Policy, Reflector, Reply, Service};
+use tailtrim_model::roundtrip::tlv::StampedBy;
+
+/// Requests in one go: T3 is written before the call that sends all of them, so few.
+const BATCH: usize = 16;
+/// Room for a request: an MTU of 9,000 and what loopback and fragments make of it.
+const ROOM: usize = 9_216;
+/// Room for requests that wait for this process.
+const WAITING_BYTES: usize = 4 << 20;
+/// How soon the end is noticed when nothing comes.
+const WAIT: Duration = Duration::from_millis(20);
+/// How often the clock is asked how far it may be off.
+const CLOCK_NS: i64 = 1_000_000_000;
+/// Looks at empty sockets before the time is asked.
+const LOOKS: u32 = 1 << 12;
+/// Microseconds for which the kernel polls the NIC when a socket is empty; what its documentation recommends.
+const BUSY_POLL_US: u32 = 50;
+/// A NIC's clock further off the kernel's than any interrupt is late is not kept on UTC.
+const FOREIGN_NS: u64 = 1_000_000;
+
+/// Where requests are expected, and how.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    /// What is spoken on which port.
+    pub services: Vec<(Service, u16)>,
+    /// Addresses of this host; empty: all, IPv4 and IPv6.
+    pub addresses: Vec<IpAddr>,
+    /// Only requests that come by this interface.
+    pub device: Option<String>,
+    /// Look for requests all the time, instead of sleeping until one comes.
+    pub busy_poll: bool,
+    /// Whether the NIC stamps, by a clock that is kept on UTC.
+    pub hardware: bool,
+}
+
+/// A reflector on UDP sockets.
+#[derive(Debug)]
+pub struct SocketReflector {
+    sockets: Vec<Socket>,
+    services: Vec<Service>,
+    /// Why addresses were left out: one of the families may be missing on a host.
+    left_out: Vec<String>,
+    busy_poll: bool,
+    reflector: Reflector,
+    telemetry: Option<Vec<Departures>>,
+    inbox: Inbox,
+    notices: Inbox,
+    requests: Vec<Request>,
+    reflected: Reflected,
+    overflowed: Vec<u32>,
+    clock_ns: i64,
+    xdp: Option<XdpReflector>,
+}
+
+/// A request that became a reply.
+#[derive(Debug)]
+struct Request {
+    bytes: Vec<u8>,
+    from: SocketAddr,
+    to: Option<IpAddr>,
+    reply: Option<Reply>,
+}
+
+impl SocketReflector {
+    /// Binds all ports on all addresses.
+    ///
+    /// # Errors
+    /// [`ReflectError::Socket`] when one cannot be bound; with no addresses given, one family may be missing.
+    pub fn open(listening: &Listening, mut policy: Policy) -> Result<Self, ReflectError> {
+        policy.ports = listening.services.iter().map(|(_, port)| *port).collect();
+        // Stamps of replies cost the kernel time, and only a session's next reply can tell them.
+        let tells = policy.stateful;
+        let (mut sockets, mut services, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let anywhere = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+        let chosen = !listening.addresses.is_empty();
+        let addresses = if chosen { &listening.addresses[..] } else { &anywhere[..] };
+        for &address in addresses {
+            for &(service, port) in &listening.services {
+                match Socket::open(&settings(listening, SocketAddr::new(address, port), tells)) {
+                    Ok(socket) => {
+                        sockets.push(socket);
+                        services.push(service);
+                    }
+                    Err(SocketError::Open { source, local, what, .. })
+                        if !chosen && is_missing_family(&source) =>
+                    {
+                        left_out.push(format!("{local}: {what}: {source}"));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        if sockets.is_empty() {
+            return Err(ReflectError::Nowhere(left_out.join("; ")));
+        }
+        let request = || Request {
+            bytes: Vec::with_capacity(ROOM),
+            from: anywhere_at_0(),
+            to: None,
+            reply: None,
+        };
+        Ok(Self {
+            telemetry: tells.then(|| sockets.iter().map(|_| Departures::new()).collect()),
+            overflowed: vec![0; sockets.len()],
+            sockets,
+            services,
+            left_out,
+            busy_poll: listening.busy_poll,
+            reflector: Reflector::new(policy, clock_now(), seed()),
+            inbox: Inbox::new(BATCH, ROOM),
+            notices: Inbox::new(BATCH, 256),
+            requests: (0..BATCH).map(|_| request()).collect(),
+            reflected: Reflected::default(),
+            clock_ns: clock::monotonic_ns(),
+            xdp: None,
+        })
+    }
+
+    /// Has a program in front, which answers what it can.
+    pub fn behind(&mut self, xdp: XdpReflector) {
+        self.xdp = Some(xdp);
+    }
+
+    /// What it is bound to; port 0 has become a real one.
+    #[must_use]
+    pub fn bound(&self) -> Vec<(Service, SocketAddr)> {
+        self.services.iter().copied().zip(self.sockets.iter().map(Socket::local)).collect()
+    }
+
+    /// Addresses that were left out, with the reason.
+    #[must_use]
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Reflects until `stopped`; `seen` has the number of requests so far.
+    ///
+    /// # Errors
+    /// [`ReflectError::Socket`] when a socket breaks.
+    pub fn run(
+        mut self,
+        stopped: &AtomicBool,
+        seen: &AtomicU64,
+    ) -> Result<Reflected, ReflectError> {
+        let mut idle = 0_u32;
+        loop {
+            let ending = stopped.load(Ordering::Acquire);
+            if self.serve()? > 0 {
+                seen.store(self.seen(), Ordering::Relaxed);
+                self.look_at_clock();
+                idle = 0;
+            } else if ending {
+                break;
+            } else if self.busy_poll {
+                idle = idle.wrapping_add(1);
+                if idle.is_multiple_of(LOOKS) {
+                    self.look_at_clock();
+                    seen.store(self.seen(), Ordering::Relaxed);
+                }
+                std::hint::spin_loop();
+            } else {
+                wait_any(&self.sockets, WAIT)?;
+                self.look_at_clock();
+                seen.store(self.seen(), Ordering::Relaxed);
+            }
+        }
+        self.reflected.counters = *self.reflector.counters();
+        if let Some(xdp) = &self.xdp {
+            let work = xdp.work();
+            self.reflected.counters += work.counters;
+            self.reflected.xdp = Some(work);
+        }
+        self.reflected.dropped = self.overflowed.iter().map(|count| u64::from(*count)).sum();
+        Ok(self.reflected)
+    }
+
+    fn seen(&self) -> u64 {
+        let sockets = self.reflector.counters().received;
+        sockets + self.xdp.as_ref().map_or(0, XdpReflector::seen)
+    }
+
+    fn look_at_clock(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        if now_ns - self.clock_ns > CLOCK_NS {
+            self.clock_ns = now_ns;
+            self.reflector.set_clock(clock_now());
+            if let Some(xdp) = &self.xdp {
+                xdp.refresh_clock();
+            }
+        }
+    }
+
+    /// One round over all sockets. Returns how many requests it was.
+    fn serve(&mut self) -> Result<usize, ReflectError> {
+        let mut count = 0;
+        for at in 0..self.sockets.len() {
+            if self.telemetry.is_some() {
+                self.hear_departures(at)?;
+            }
+            let came = self.sockets[at].receive(&mut self.inbox)?;
+            if came > 0 {
+                let replies = self.reflect(at);
+                self.send(at, replies)?;
+            }
+            count += came;
+        }
+        Ok(count)
+    }
+
+    /// Makes replies of the requests in the inbox. Returns how many.
+    fn reflect(&mut self, at: usize) -> usize {
+        let Self { inbox, requests, reflector, reflected, .. } = self;
+        let (service, port) = (self.services[at], self.sockets[at].local().port());
+        let now_ns = clock::monotonic_ns();
+        let mut count = 0;
+        for received in inbox.datagrams() {
+            let arrival = arrival(&received, port, now_ns, reflected);
+            if let Some(overflowed) = received.overflowed {
+                self.overflowed[at] = overflowed;
+            }
+            let request = &mut requests[count];
+            request.bytes.clear();
+            request.bytes.extend_from_slice(received.bytes);
+            if let Ok(reply) = reflector.reflect(service, &arrival, &mut request.bytes) {
+                (request.from, request.to, request.reply) =
+                    (received.from, received.to, Some(reply));
+                count += 1;
+            }
+        }
+        count
+    }
+
+    fn send(&mut self, at: usize, count: usize) -> Result<(), ReflectError> {
+        let mut first = 0;
+        while first < count {
+            let sent_ns = clock::realtime_ns();
+            for request in &mut self.requests[first..count] {
+                if let Some(reply) = &request.reply {
+                    self.reflector.stamp(reply, &mut request.bytes, sent_ns);
+                }
+            }
+            let batch: Vec<Outgoing<'_>> =
+                self.requests[first..count].iter().map(outgoing).collect();
+            let sent = self.sockets[at].send(&batch)?;
+            if let Some(telemetry) = &mut self.telemetry {
+                let taken = &self.requests[first..first + sent.taken];
+                for (key, request) in (sent.first_key..).zip(taken) {
+                    if let Some(reply) = request.reply.filter(Reply::wants_departure) {
+                        telemetry[at].enter(key, reply);
+                    }
+                }
+            }
+            first += sent.taken;
+            if first < count && sent.taken == 0 {
+                // The first one is why: it goes nowhere, the others may.
+                self.reflector.unsent();
+                first += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// When replies really left.
+    fn hear_departures(&mut self, at: usize) -> Result<(), ReflectError> {
+        let Self { sockets, notices, telemetry, reflector, .. } = self;
+        let Some(telemetry) = telemetry else { return Ok(()) };
+        if sockets[at].notices(notices)? == 0 {
+            return Ok(());
+        }
+        for notice in notices.notices() {
+            let Notice::Stamp { key, point, software_ns, hardware_ns } = notice else { continue };
+            let Some(reply) = telemetry[at].find(key) else { continue };
+            // Queued comes first; a driver that stamps corrects it.
+            let (sent_ns, by) = match (point, hardware_ns) {
+                (Point::Sent, Some(ns)) => (Some(ns), StampedBy::Hardware),
+                _ => (software_ns, StampedBy::Software),
+            };
+            if let Some(sent_ns) = sent_ns {
+                reflector.departed(reply, sent_ns, by);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn settings(listening: &Listening, local: SocketAddr, tells: bool) -> Settings {
+    Settings {
+        device: listening.device.clone(),
+        // Only root may: for others the process polls alone.
+        busy_poll_us: (listening.busy_poll && process::is_root()).then_some(BUSY_POLL_US),
+        receive_buffer: Some(WAITING_BYTES),
+        stamping: Stamping { receive: true, send: tells, hardware: listening.hardware },
+        ..Settings::new(Transport::Udp, local)
+    }
+}
+
+fn is_missing_family(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+}
+
+fn anywhere_at_0() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+}
+
+fn arrival(received: &Received<'_>, port: u16, now_ns: i64, reflected: &mut Reflected) -> Arrival {
+    let (received_ns, by) = match (received.software_ns, received.hardware_ns) {
+        (Some(software_ns), Some(hardware_ns)) => {
+            if software_ns.abs_diff(hardware_ns) <= FOREIGN_NS {
+                (hardware_ns, StampedBy::Hardware)
+            } else {
+                reflected.foreign_clock += 1;
+                (software_ns, StampedBy::Software)
+            }
+        }
+        (Some(software_ns), None) => (software_ns, StampedBy::Software),
+        (None, _) => {
+            reflected.unstamped += 1;
+            (clock::realtime_ns(), StampedBy::Control)
+        }
+    };
+    Arrival {
+        from: received.from,
+        to: received.to,
+        port,
+        received_ns,
+        by,
+        now_ns,
+        hops: received.hops,
+        traffic_class: received.traffic_class,
+        mac: None,
+        truncated: received.truncated,
+    }
+}
+
+fn outgoing(request: &Request) -> Outgoing<'_> {
+    Outgoing {
+        bytes: &request.bytes,
+        to: request.from,
+        from: request.to,
+        traffic_class: request.reply.map(|reply| reply.traffic_class),
+        hops: request.reply.and_then(|reply| reply.hops),
+    }
+}

@@ -1,0 +1,308 @@
+//! Sockets of the Internet protocols: batches in and out, with what the kernel says beside the bytes.
+//!
+//! Calls and options: socket(7), ip(7), ipv6(7), recvmmsg(2); Documentation/networking/timestamping.rst of
+//! the kernel. Batches go to the kernel by number: musl's functions take them apart into single messages.
+
+use super::packet::checked;
+use std::ffi::c_void;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Most messages in one call.
+pub(crate) const MOST: usize = 64;
+
+/// Bytes of an address: those of `struct sockaddr_in6`, the longer one.
+pub(crate) const ADDRESS_LEN: usize = 28;
+
+/// Room for what the kernel says beside a message.
+const CONTROL_LEN: usize = 512;
+
+/// `struct user_msghdr` of the kernel.
+#[repr(C)]
+struct Header {
+    name: *mut c_void,
+    name_len: i32,
+    parts: *mut libc::iovec,
+    part_count: usize,
+    control: *mut c_void,
+    control_len: usize,
+    flags: u32,
+}
+
+/// `struct mmsghdr` of the kernel.
+#[repr(C)]
+struct Message {
+    header: Header,
+    length: u32,
+}
+
+/// A message to send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parcel<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// `struct sockaddr_in` or `sockaddr_in6`.
+    pub(crate) address: &'a [u8],
+    /// Control messages, one behind the other.
+    pub(crate) control: &'a [u8],
+}
+
+/// Room for the messages of one call.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    bytes: Vec<u8>,
+    each: usize,
+    addresses: Vec<[u8; ADDRESS_LEN]>,
+    controls: Vec<[u8; CONTROL_LEN]>,
+    filled: Vec<Filled>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Filled {
+    bytes: usize,
+    address: usize,
+    control: usize,
+    flags: u32,
+}
+
+/// A message that was received.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) address: &'a [u8],
+    pub(crate) control: &'a [u8],
+    pub(crate) flags: u32,
+}
+
+impl Slots {
+    /// Room for `count` messages (at most [`MOST`]) of so many bytes each.
+    pub(crate) fn new(count: usize, each: usize) -> Self {
+        let count = count.clamp(1, MOST);
+        Self {
+            bytes: vec![0; count * each],
+            each,
+            addresses: vec![[0; ADDRESS_LEN]; count],
+            controls: vec![[0; CONTROL_LEN]; count],
+            filled: Vec::with_capacity(count),
+        }
+    }
+
+    /// Messages that the last call received.
+    pub(crate) fn len(&self) -> usize {
+        self.filled.len()
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, at: usize) -> Option<Arrived<'_>> {
+        let filled = self.filled.get(at)?;
+        let start = at * self.each;
+        Some(Arrived {
+            bytes: &self.bytes[start..start + filled.bytes.min(self.each)],
+            address: &self.addresses[at][..filled.address.min(ADDRESS_LEN)],
+            control: &self.controls[at][..filled.control.min(CONTROL_LEN)],
+            flags: filled.flags,
+        })
+    }
+}
+
+/// Opens a socket that never blocks.
+pub(crate) fn open(
+    family: libc::c_int,
+    kind: libc::c_int,
+    protocol: libc::c_int,
+) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers only; its result is checked before it is owned.
+    let file =
+        unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol) };
+    checked(file)?;
+    // SAFETY: the descriptor was just opened and has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+}
+
+/// Sets an option that takes an integer.
+pub(crate) fn set(
+    file: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    set_bytes(file, level, name, &value.to_ne_bytes())
+}
+
+/// Sets an option that takes a text or a structure without pointers.
+pub(crate) fn set_bytes(
+    file: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    // SAFETY: the value is valid for reading and of the length given; the kernel copies it and refuses a
+    // length that the option does not take.
+    checked(unsafe {
+        libc::setsockopt(
+            file.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    })
+}
+
+/// An instruction of a socket filter: code, jump if true, jump if false, operand.
+pub(crate) type Instruction = (u16, u8, u8, u32);
+
+/// Receives only what the filter accepts.
+pub(crate) fn filter(file: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
+    let mut code: Vec<libc::sock_filter> =
+        program.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect();
+    let program = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
+    // SAFETY: the program points to as many instructions as it says, which outlive the call; the kernel
+    // copies and checks them.
+    checked(unsafe {
+        libc::setsockopt(
+            file.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of_val(&program) as libc::socklen_t,
+        )
+    })
+}
+
+/// Binds to an address.
+pub(crate) fn bind(file: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
+    // SAFETY: the address is valid for reading and of the length given.
+    checked(unsafe {
+        libc::bind(file.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t)
+    })
+}
+
+/// Sends to, and receives from, this address only.
+pub(crate) fn connect(file: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
+    // SAFETY: the address is valid for reading and of the length given.
+    checked(unsafe {
+        libc::connect(file.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t)
+    })
+}
+
+/// The address that the socket is bound to, and how long it is.
+pub(crate) fn name(file: BorrowedFd<'_>) -> io::Result<([u8; ADDRESS_LEN], usize)> {
+    let mut address = [0; ADDRESS_LEN];
+    let mut length = ADDRESS_LEN as libc::socklen_t;
+    // SAFETY: the buffer is valid for writing and of the length given.
+    checked(unsafe {
+        libc::getsockname(file.as_raw_fd(), address.as_mut_ptr().cast(), &raw mut length)
+    })?;
+    Ok((address, (length as usize).min(ADDRESS_LEN)))
+}
+
+/// Sends messages, at most [`MOST`]. Returns how many the kernel took; an error only where it took none.
+pub(crate) fn send(file: BorrowedFd<'_>, parcels: &[Parcel<'_>]) -> io::Result<usize> {
+    let count = parcels.len().min(MOST);
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
+    let mut messages = [const { MaybeUninit::<Message>::uninit() }; MOST];
+    for ((parcel, part), message) in parcels.iter().zip(&mut parts).zip(&mut messages) {
+        // The kernel only reads what is to be sent.
+        part.write(libc::iovec {
+            iov_base: parcel.bytes.as_ptr().cast_mut().cast(),
+            iov_len: parcel.bytes.len(),
+        });
+        message.write(Message {
+            header: Header {
+                name: if parcel.address.is_empty() {
+                    std::ptr::null_mut()
+                } else {
+                    parcel.address.as_ptr().cast_mut().cast()
+                },
+                name_len: parcel.address.len() as i32,
+                parts: part.as_mut_ptr(),
+                part_count: 1,
+                control: if parcel.control.is_empty() {
+                    std::ptr::null_mut()
+                } else {
+                    parcel.control.as_ptr().cast_mut().cast()
+                },
+                control_len: parcel.control.len(),
+                flags: 0,
+            },
+            length: 0,
+        });
+    }
+    // SAFETY: the first `count` messages are written; all that they point to is borrowed by the parcels or
+    // lies in `parts`, and outlives the call.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_sendmmsg,
+            file.as_raw_fd(),
+            messages.as_mut_ptr(),
+            count as libc::c_uint,
+            libc::MSG_DONTWAIT,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Receives messages that are there, with `flags` such as `MSG_ERRQUEUE`. Returns how many; none where there
+/// is nothing.
+pub(crate) fn receive(
+    file: BorrowedFd<'_>,
+    slots: &mut Slots,
+    flags: libc::c_int,
+) -> io::Result<usize> {
+    slots.filled.clear();
+    let count = slots.addresses.len();
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
+    let mut messages = [const { MaybeUninit::<Message>::uninit() }; MOST];
+    let room = slots
+        .bytes
+        .chunks_exact_mut(slots.each)
+        .zip(&mut slots.addresses)
+        .zip(&mut slots.controls)
+        .zip(&mut parts)
+        .zip(&mut messages);
+    for ((((bytes, address), control), part), message) in room {
+        part.write(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
+        message.write(Message {
+            header: Header {
+                name: address.as_mut_ptr().cast(),
+                name_len: ADDRESS_LEN as i32,
+                parts: part.as_mut_ptr(),
+                part_count: 1,
+                control: control.as_mut_ptr().cast(),
+                control_len: CONTROL_LEN,
+                flags: 0,
+            },
+            length: 0,
+        });
+    }
+    // SAFETY: the first `count` messages are written and point to buffers of the lengths given, each its own,
+    // which are borrowed mutably until the call is over; no time is given.
+    let received = unsafe {
+        libc::syscall(
+            libc::SYS_recvmmsg,
+            file.as_raw_fd(),
+            messages.as_mut_ptr(),
+            count as libc::c_uint,
+            flags | libc::MSG_DONTWAIT,
+            std::ptr::null_mut::<libc::timespec>(),
+        )
+    };
+    if received < 0 {
+        return match io::Error::last_os_error() {
+            error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Ok(0),
+            error => Err(error),
+        };
+    }
+    for message in &messages[..received as usize] {
+        // SAFETY: all messages that were handed over are written, and the kernel received no more than those.
+        let message = unsafe { message.assume_init_ref() };
+        slots.filled.push(Filled {
+            bytes: message.length as usize,
+            address: message.header.name_len.max(0) as usize,
+            control: message.header.control_len,
+            flags: message.header.flags,
+        });
+    }
+    Ok(received as usize)
+}

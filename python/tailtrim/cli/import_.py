@@ -1,0 +1,69 @@
+"""``tailtrim import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import NEGATIVE, USAGE, complain
+from tailtrim.errors import TailtrimError
+from tailtrim.summary import Summary
+
+EXAMPLES = """\b
+Examples:
+  tailtrim import Ping-ICMP-#1-192.0.2.1-20261121T090830.364329-000000001.hpct.xz --out results/hpct
+  irtt client -o irtt.json.gz reflector.example && tailtrim import irtt.json.gz --out results/irtt
+"""
+
+
+def command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE…",
+            help="Ping results of HiPerConTracer (version 1 or 2) or the JSON of irtt; also .xz, "
+            ".bz2, .gz, .zst. All of one kind.",
+        ),
+    ],
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Where to leave the run directory; one in it for each of several pairs of hosts.",
+        ),
+    ],
+    level: Annotated[
+        str,
+        typer.Option(help="Which of HiPerConTracer's times: application, software or hardware."),
+    ] = "application",
+    json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
+) -> None:
+    """Analyse round trips that other tools measured, and leave run directories."""
+    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
+
+    try:
+        runs = imported.leave_runs(files, out, level=level)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    summaries = [summary for _, _, summary in runs]
+    if json:
+        for summary in summaries:
+            typer.echo(summary.text)
+    else:
+        _print(summaries, [name for name, _, _ in runs])
+        for _, place, _ in runs:
+            typer.echo(f"Run directory: {place}")
+    if not any(summary.samples for summary in summaries):
+        raise typer.Exit(NEGATIVE)
+
+
+def _print(summaries: list[Summary], names: list[str]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not for --json
+
+    from tailtrim.report.text import render  # noqa: PLC0415
+
+    Console(highlight=False).print(render(summaries, names))

@@ -1,0 +1,83 @@
+"""``tailtrim ping``: the agent's verb, with a run directory on request."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from tailtrim import agent
+from tailtrim.cli import verbs
+from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain
+from tailtrim.errors import HostError, TailtrimError
+
+HELP = (
+    "Measure round trips to reflectors (tailtrim-agent ping). Beside the agent's options: --out "
+    "DIR leaves a run directory for report and convert, one in it for each of several streams."
+)
+
+_DONE, _NEGATIVE = 0, 1
+
+
+def command(context: typer.Context) -> None:
+    """Become the agent, or run it and keep every round trip."""
+    try:
+        out, rest = _out(context.args)
+    except ValueError as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if out is None:
+        verbs.command(context)
+        return
+    with tempfile.TemporaryDirectory(prefix="tailtrim-ping-") as folder:
+        code = _run(Path(folder), out, rest)
+    raise typer.Exit(code)
+
+
+def _run(folder: Path, out: Path, arguments: list[str]) -> int:
+    try:
+        program = agent.program()
+    except HostError as error:
+        complain(error)
+        return IMPOSSIBLE
+    sys.stdout.flush()
+    # Ctrl-C is for the agent, which ends with its result.
+    process = subprocess.Popen([program, "ping", *arguments, "--log", str(folder)])
+    while True:
+        try:
+            code = process.wait()
+            break
+        except KeyboardInterrupt:
+            continue
+    if code not in {_DONE, _NEGATIVE} or not (folder / "ping.json").exists():
+        return code
+    from tailtrim.roundtrip.log import leave_runs  # noqa: PLC0415 - not for the agent alone
+
+    try:
+        places = leave_runs(folder, out)
+    except TailtrimError as error:
+        complain(error)
+        return USAGE
+    names = " ".join(map(str, places))
+    typer.echo(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
+    return code
+
+
+def _out(arguments: list[str]) -> tuple[Path | None, list[str]]:
+    """Take ``--out DIR`` from the arguments."""
+    out, rest = None, []
+    words = iter(arguments)
+    for word in words:
+        if word == "--out":
+            value = next(words, None)
+            if value is None:
+                raise ValueError("--out: expected a directory behind it")
+            out = Path(value)
+        elif word.startswith("--out="):
+            out = Path(word.removeprefix("--out="))
+        else:
+            rest.append(word)
+    return out, rest

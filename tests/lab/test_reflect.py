@@ -1,0 +1,252 @@
+"""The reflector on a cable of its own: what its modes answer, refuse and leave behind."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import shutil
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from peers import FAR, FAR6, Cable, sender_packet, unix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
+MODES = {
+    "socket": (),
+    "busy": ("--busy-poll",),
+    "xdp": ("--mode", "xdp", "--interface", "far"),
+    "af-xdp": ("--mode", "af-xdp", "--interface", "far"),
+}
+KEY = b"a key of enough letters"
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    """Return two hosts, or skip loudly."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces for a reflector need root here")
+    for program in ("ip", "unshare", "nsenter"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    with Cable() as cable:
+        yield cable
+
+
+def adds_up(result: dict[str, Any]) -> bool:
+    """Say whether every request is counted once."""
+    counted: int = result["reflected"] + result["unsent"] + sum(result["refused"].values())
+    return counted == int(result["received"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
+    services = ("--echo", "7", "--stamp", "862", "--twamp", "8620", "--rate", "0")
+    with cable.reflector(AGENT, *services, *MODES[mode]) as reflector:
+        for address in (FAR, FAR6):
+            echo = cable.asker(address, 7)
+            for payload in (b"", b"x", b"hello" * 200):
+                assert echo.ask(payload) == payload
+            stamp = cable.asker(address, 862)
+            request = sender_packet(7)
+            reply = stamp.ask(request)
+            assert reply is not None
+            assert len(reply) == 44
+            sequence, t3, _, ssid, t2, number, t1 = struct.unpack(">IQHHQIQ", reply[:36])
+            assert (sequence, ssid, number, reply[40]) == (7, 5, 7, 64)
+            assert t1 == struct.unpack(">Q", request[4:12])[0]
+            # One clock on both sides.
+            assert unix(t1) <= unix(t2) <= unix(t3) <= time.time()
+            # A TLV, the class that the reply shall have, is answered: flags 0.
+            answered = stamp.ask(request + bytes.fromhex("8004000428000000"))
+            assert answered is not None
+            assert answered[44:48] == bytes.fromhex("00040004")
+            assert stamp.ask(b"x" * 43, 0.2) is None
+            twamp = cable.asker(address, 8620).ask(sender_packet(3) + b"p" * 16)
+            assert twamp is not None
+            assert (len(twamp), twamp[44:]) == (60, b"p" * 16)
+            # Who asks from a service's port might be one.
+            assert cable.asker(address, 7, source_port=1000).ask(b"x", 0.2) is None
+            assert cable.asker(address, 7, source_port=8620).ask(b"x", 0.2) is None
+        result = reflector.stop()
+    assert adds_up(result)
+    assert (result["received"], result["reflected"]) == (18, 12)
+    assert (result["refused"]["source_port"], result["refused"]["short"]) == (4, 2)
+    assert result["root_given_up"]
+
+
+@pytest.mark.parametrize("mode", ["socket", "xdp", "af-xdp"])
+def test_lists_and_limits_hold(cable: Cable, mode: str) -> None:
+    words = ("--echo", "7", "--allow", FAR6 + "/64", "--rate", "1", "--burst", "3", *MODES[mode])
+    with cable.reflector(AGENT, *words) as reflector:
+        assert cable.asker(FAR, 7).ask(b"x", 0.2) is None
+        allowed = cable.asker(FAR6, 7)
+        answered = sum(allowed.ask(b"x", 0.1) is not None for _ in range(8))
+        result = reflector.stop()
+    assert adds_up(result)
+    assert 3 <= answered <= 5
+    assert (result["refused"]["not_allowed"], result["received"]) == (1, 9)
+    assert result["refused"]["rate"] == 8 - answered
+
+
+def signed(sequence: int, key: bytes = KEY) -> bytes:
+    plain = sender_packet(sequence)
+    base = struct.pack(">4s12x8s4s68x", plain[:4], plain[4:12], plain[12:16])
+    return base + hmac.new(key, base, hashlib.sha256).digest()[:16]
+
+
+def test_authenticated_stamp_answers_each_packet_once(cable: Cable, tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY + b"\n")
+    with cable.reflector(AGENT, "--stamp", "862", "--key-file", str(path)) as reflector:
+        asker = cable.asker(FAR, 862)
+        request = signed(1)
+        reply = asker.ask(request)
+        assert reply is not None
+        assert len(reply) == len(request) == 112
+        assert reply[96:] == hmac.new(KEY, reply[:96], hashlib.sha256).digest()[:16]
+        assert asker.ask(request, 0.2) is None
+        assert asker.ask(signed(2, b"somebody else's key"), 0.2) is None
+        assert asker.ask(sender_packet(3), 0.2) is None
+        assert asker.ask(signed(4)) is not None
+        result = reflector.stop()
+    refused = {reason: count for reason, count in result["refused"].items() if count}
+    assert refused == {"replayed": 1, "hmac": 1, "short": 1}
+    assert adds_up(result)
+
+
+def test_the_next_reply_tells_when_the_last_one_left(cable: Cable) -> None:
+    with cable.reflector(AGENT, "--stamp", "862", "--stateful") as reflector:
+        asker = cable.asker(FAR, 862)
+        request = sender_packet(40) + bytes.fromhex("80070010") + bytes(16)
+        first, second = asker.ask(request), asker.ask(request)
+        assert first is not None
+        assert second is not None
+        result = reflector.stop()
+    assert (struct.unpack(">I", first[:4]), struct.unpack(">I", second[:4])) == ((0,), (1,))
+    assert first[48:64] == bytes(16)
+    sequence, left, by = struct.unpack(">IQB", second[48:61])
+    t3 = struct.unpack(">Q", first[4:12])[0]
+    # Number 0, by software, after T3 was written and before the second was received.
+    assert (sequence, by) == (0, 2)
+    assert t3 < left < struct.unpack(">Q", second[16:24])[0]
+    assert adds_up(result)
+
+
+def tables(cable: Cable) -> str:
+    return cable.far.must("nft", "list", "tables")
+
+
+def forwarding(cable: Cable) -> str:
+    return cable.far.must("sysctl", "-n", "net.ipv4.conf.far.forwarding").strip()
+
+
+def test_translation_leaves_nothing_behind_even_when_killed(cable: Cable) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("nft is not installed")
+    words = ("--mode", "nat", "--interface", "far", "--echo", "7", "--rate", "0")
+    cable.far.must("nft", "add", "table", "inet", "of_others")
+    with cable.reflector(AGENT, *words) as killed:
+        assert cable.asker(FAR, 7).ask(b"one") == b"one"
+        assert forwarding(cable) == "1"
+        killed.process.send_signal(signal.SIGKILL)
+        killed.process.wait()
+    assert "tailtrim_reflect_" in tables(cable)
+    with cable.reflector(AGENT, *words) as reflector:
+        asker = cable.asker(FAR, 7)
+        for number in range(20):
+            assert asker.ask(b"%d" % number) == b"%d" % number
+        assert cable.asker(FAR, 7, source_port=99).ask(b"x", 0.2) is None
+        result = reflector.stop()
+    assert adds_up(result)
+    assert (result["received"], result["reflected"]) == (21, 20)
+    assert result["refused"]["source_port"] == 1
+    assert len(result["removed"]) == 1
+    assert tables(cable).split() == ["table", "inet", "of_others"]
+    assert forwarding(cable) == "0"
+
+
+def test_a_mode_that_cannot_be_says_so(cable: Cable) -> None:
+    for words, expected in (
+        (("--mode", "nat", "--interface", "far", "--stamp", "862"), "reflects UDP echo only"),
+        (("--mode", "xdp"), "name the interface"),
+        (("--mode", "xdp", "--interface", "nowhere"), "nowhere"),
+        (("--address", "192.0.2.1"), "expected an address of this host"),
+        (("--key-file", "/dev/null"), "expected 16 or more"),
+        (("--allow", "10.0.0.0/33"), "is no prefix"),
+    ):
+        refused = cable.far.run(AGENT, "reflect", *words)
+        assert refused.returncode in (2, 3), refused
+        assert expected in refused.stderr
+
+
+def peer(program: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        pytest.skip(f"{program} is not installed")
+    return found
+
+
+@pytest.mark.parametrize("mode", ["socket", "xdp", "nat"])
+def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: Path) -> None:
+    program = peer("hipercontracer")
+    if "--iomodule" not in cable.near.run(program, "--help").stdout:
+        pytest.skip("this hipercontracer measures by ICMP only (2.0 was the first with UDP)")
+    words = MODES.get(mode, ("--mode", "nat", "--interface", "far"))
+    tmp_path.chmod(0o777)
+    with cable.reflector(AGENT, "--echo", "7", *words) as reflector:
+        done = cable.near.run(
+            program, "--source", "10.77.0.1", "--destination", FAR, "--ping", "--iomodule", "UDP",
+            "--iterations", "3", "--pinginterval", "200", "--pingexpiration", "1000",
+            "--pingudpdestinationport", "7", "--resultsdirectory", str(tmp_path),
+            "--resultscompression", "none", "--user", "root",
+        )  # fmt: skip
+        result = reflector.stop()
+    lines = [
+        line.split()
+        for file in tmp_path.rglob("*.hpct")
+        for line in file.read_text().splitlines()
+        if line.startswith("#P")
+    ]
+    if not lines:
+        pytest.skip(f"hipercontracer wrote no results: {done.stdout[-300:]}{done.stderr[-300:]}")
+    assert result["reflected"] >= len([line for line in lines if line[-8] == "255"]) >= 1
+    assert adds_up(result)
+
+
+def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
+    program = peer("sockperf")
+    with cable.reflector(AGENT, "--echo", "11111", "--rate", "0") as reflector:
+        done = cable.near.run(program, "ping-pong", "-i", FAR, "-p", "11111", "-t", "1")
+        result = reflector.stop()
+    # It looks for the mark of its own server in replies, and says where that is missing.
+    assert result["reflected"] > 0, done.stdout + done.stderr
+    assert adds_up(result)
+
+
+def test_irtt_is_no_echo_but_is_not_amplified(cable: Cable) -> None:
+    program = peer("irtt")
+    with cable.reflector(AGENT, "--echo", "2112") as reflector:
+        cable.near.run(program, "client", "-d", "1s", "--timeouts=200ms", FAR, timeout_s=20)
+        result = reflector.stop()
+    assert result["received"] >= 1
+    assert adds_up(result)
+
+
+def test_scapy_reads_the_replies(cable: Cable) -> None:
+    stamp = pytest.importorskip("scapy.contrib.stamp", reason="scapy is not installed")
+    with cable.reflector(AGENT, "--stamp", "862", "--stateful"):
+        request = stamp.STAMPSessionSenderTestUnauthenticated(seq=9, ssid=77)
+        reply = cable.asker(FAR, 862).ask(bytes(request))
+    assert reply is not None
+    read = stamp.STAMPSessionReflectorTestUnauthenticated(reply)
+    assert (read.seq, read.ssid, read.seq_sender, read.ttl_sender) == (0, 77, 9, 64)
+    assert float(read.ts) >= float(read.ts_rx)
