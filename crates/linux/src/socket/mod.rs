@@ -10,140 +10,23 @@ mod address;
 mod control;
 mod inbox;
 mod nic;
+mod opening;
+mod settings;
 
 pub use inbox::{Cause, Inbox, Notice, Point, Received};
 pub use nic::NicStamps;
+pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 
 use crate::sys::socket::{self as sys, MOST, Parcel};
 use crate::sys::{clock, poll};
+use opening::{open_echo, open_failed, open_udp};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Most datagrams that one call sends.
 pub const BATCH: usize = MOST;
-
-/// What is above IP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// UDP.
-    Udp,
-    /// Echo of ICMP or ICMPv6. Where the host allows it (`net.ipv4.ping_group_range`), the kernel chooses
-    /// the identifier; otherwise this one is used, which needs CAP_NET_RAW.
-    IcmpEcho {
-        /// The identifier of a raw socket.
-        identifier: u16,
-    },
-}
-
-/// Which stamps are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Stamping {
-    /// The kernel's for what is received.
-    pub receive: bool,
-    /// The kernel's for what is sent.
-    pub send: bool,
-    /// Also those of the NIC, in the directions above; [`NicStamps`] turns them on.
-    pub hardware: bool,
-}
-
-/// How a socket is to be.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What is above IP.
-    pub transport: Transport,
-    /// The address and port to bind to; an unspecified address is any.
-    pub local: SocketAddr,
-    /// Uses this interface only.
-    pub device: Option<String>,
-    /// DSCP and ECN of what is sent.
-    pub traffic_class: Option<u8>,
-    /// TTL or hop limit of what is sent.
-    pub hops: Option<u8>,
-    /// Microseconds for which the kernel asks the NIC itself when nothing is there (`SO_BUSY_POLL`).
-    pub busy_poll_us: Option<u32>,
-    /// Bytes for what was received and not yet fetched.
-    pub receive_buffer: Option<usize>,
-    /// Never fragment.
-    pub whole: bool,
-    /// Share the port with other sockets of this user; the kernel spreads flows over them.
-    pub share_port: bool,
-    /// Stamps.
-    pub stamping: Stamping,
-}
-
-impl Settings {
-    /// All defaults of the kernel, no stamps.
-    #[must_use]
-    pub fn new(transport: Transport, local: SocketAddr) -> Self {
-        Self {
-            transport,
-            local,
-            device: None,
-            traffic_class: None,
-            hops: None,
-            busy_poll_us: None,
-            receive_buffer: None,
-            whole: false,
-            share_port: false,
-            stamping: Stamping::default(),
-        }
-    }
-}
-
-/// Why a socket cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SocketError {
-    /// The host does not allow it, or lacks it.
-    #[error("{local}: {what}: {source}{hint}")]
-    Open {
-        /// The local address.
-        local: SocketAddr,
-        /// What was tried.
-        what: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// It worked and then no longer.
-    #[error("{local}: {what}: {source}")]
-    Broken {
-        /// The local address.
-        local: SocketAddr,
-        /// What was tried.
-        what: &'static str,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-}
-
-/// A datagram to send.
-#[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'a> {
-    /// Payload; with ICMP, from the ICMP header on, checksum included.
-    pub bytes: &'a [u8],
-    /// To whom.
-    pub to: SocketAddr,
-    /// From which address of this host, instead of the socket's.
-    pub from: Option<IpAddr>,
-    /// DSCP and ECN instead of the socket's.
-    pub traffic_class: Option<u8>,
-    /// TTL or hop limit instead of the socket's.
-    pub hops: Option<u8>,
-}
-
-/// What the kernel did with a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
-    /// The number of the first datagram, by which its stamps come back; those of the next ones follow.
-    pub first_key: u32,
-    /// How many it took, from the first on.
-    pub taken: usize,
-    /// Why not the next one: the error's number.
-    pub refused: Option<i32>,
-}
 
 /// A socket.
 #[derive(Debug)]
@@ -496,64 +379,4 @@ fn is_about_a_datagram(error: &io::Error) -> bool {
                 | libc::EOPNOTSUPP
         )
     )
-}
-
-fn open_failed(local: SocketAddr, what: &'static str, source: io::Error) -> SocketError {
-    let hint = match source.raw_os_error() {
-        Some(libc::EADDRINUSE) => " (another process has this port: `ss -ulpn` shows which)",
-        Some(libc::EADDRNOTAVAIL) => " (expected an address of this host: `ip address` lists them)",
-        Some(libc::EACCES | libc::EPERM) => " (run as root or with CAP_NET_RAW and CAP_NET_ADMIN)",
-        Some(libc::ENODEV) => " (no such interface: `ip link` lists them)",
-        _ => "",
-    };
-    SocketError::Open { local, what, source, hint }
-}
-
-fn open_udp(local: SocketAddr) -> Result<OwnedFd, SocketError> {
-    let family = if local.is_ipv6() { libc::AF_INET6 } else { libc::AF_INET };
-    sys::open(family, libc::SOCK_DGRAM, libc::IPPROTO_UDP)
-        .map_err(|source| open_failed(local, "opening a UDP socket", source))
-}
-
-/// A ping socket where the host allows one, else a raw socket that receives the replies to its identifier.
-fn open_echo(local: SocketAddr, identifier: u16) -> Result<(OwnedFd, bool), SocketError> {
-    let (family, protocol) = if local.is_ipv6() {
-        (libc::AF_INET6, libc::IPPROTO_ICMPV6)
-    } else {
-        (libc::AF_INET, libc::IPPROTO_ICMP)
-    };
-    if let Ok(file) = sys::open(family, libc::SOCK_DGRAM, protocol) {
-        return Ok((file, false));
-    }
-    let file = sys::open(family, libc::SOCK_RAW, protocol).map_err(|source| SocketError::Open {
-        local,
-        what: "opening an ICMP socket",
-        source,
-        hint: " (run as root, or let users ping: sysctl net.ipv4.ping_group_range=\"0 2147483647\")",
-    })?;
-    sys::filter(file.as_fd(), &echo_replies(local.is_ipv6(), identifier))
-        .map_err(|source| open_failed(local, "choosing the echo replies", source))?;
-    Ok((file, true))
-}
-
-/// Accepts echo replies of this identifier. A raw IPv4 socket filters from the IP header on, one of IPv6
-/// from the ICMPv6 header on.
-fn echo_replies(is_v6: bool, identifier: u16) -> Vec<sys::Instruction> {
-    const LOAD_HEADER_LEN: u16 = (libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16;
-    const LOAD_BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_IND) as u16;
-    const LOAD_HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_IND) as u16;
-    const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    const SET_INDEX: u16 = (libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM) as u16;
-    let (header, reply) =
-        if is_v6 { ((SET_INDEX, 0, 0, 0), 129) } else { ((LOAD_HEADER_LEN, 0, 0, 0), 0) };
-    vec![
-        header,
-        (LOAD_BYTE, 0, 0, 0),
-        (JUMP_EQUAL, 0, 3, reply),
-        (LOAD_HALF, 0, 0, 4),
-        (JUMP_EQUAL, 0, 1, identifier.into()),
-        (RETURN, 0, 0, u32::MAX),
-        (RETURN, 0, 0, 0),
-    ]
 }

@@ -1,0 +1,125 @@
+"""Reflectors written for tests: one with known faults, one from the RFC alone."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from tailtrim.testbed.node import Node
+
+FAR = "10.99.0.2"
+TIMEOUT_S = 0.3
+# An echo probe begins with these: magic, session, number.
+PROBE = struct.Struct(">4sIQ")
+
+
+class Responder:
+    """A reflector with known faults, each for one last digit of the probes' numbers."""
+
+    def __init__(self, node: Node) -> None:
+        def open_socket() -> socket.socket:
+            opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            opened.bind((FAR, 7))
+            opened.settimeout(0.05)
+            return opened
+
+        self.socket = node.inside(open_socket)
+        self.held: list[tuple[bytes, Any]] = []
+        self.waiting: list[tuple[float, bytes, Any]] = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.socket.close()
+
+    def serve(self) -> None:
+        while not self.over.is_set() or self.waiting:
+            while self.waiting and self.waiting[0][0] <= time.monotonic():
+                self.socket.sendto(*self.waiting.pop(0)[1:])
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            digit = PROBE.unpack_from(probe)[2] % 10
+            if digit == 1:
+                self.held.append((probe, client))
+            elif digit == 2:
+                self.waiting.append((time.monotonic() + 2 * TIMEOUT_S, probe, client))
+            elif digit > 2:
+                self.answer(digit, probe, client)
+
+    def answer(self, digit: int, probe: bytes, client: Any) -> None:
+        self.socket.sendto(probe, client)
+        for other in self.held:
+            self.socket.sendto(*other)
+        self.held.clear()
+        if digit == 4:
+            self.socket.sendto(probe, client)
+        if digit == 5:
+            self.socket.sendto(b"something else", client)
+        if digit == 6:
+            # A reply to another session.
+            self.socket.sendto(probe[:4] + bytes(4) + probe[8:], client)
+
+
+class Stamps:
+    """A STAMP reflector by RFC 8762 section 4.3 alone, written without looking at ours.
+
+    Its clock is ahead by ``ahead_ns``, and it keeps every probe for ``keeps_ns``.
+    """
+
+    SINCE_1900_S = 2_208_988_800
+
+    def __init__(self, node: Node, *, ahead_ns: int, keeps_ns: int) -> None:
+        def open_socket() -> socket.socket:
+            opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            opened.bind(("::", 862))
+            opened.settimeout(0.05)
+            return opened
+
+        self.socket = node.inside(open_socket)
+        self.ahead_ns, self.keeps_ns = ahead_ns, keeps_ns
+        self.probes: list[bytes] = []
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.serve)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.socket.close()
+
+    def stamp(self) -> bytes:
+        seconds, ns = divmod(time.time_ns() + self.ahead_ns, 10**9)
+        return struct.pack(">II", seconds + self.SINCE_1900_S, (ns << 32) // 10**9)
+
+    def serve(self) -> None:
+        while not self.over.is_set():
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            received = self.stamp()
+            self.probes.append(probe)
+            time.sleep(self.keeps_ns / 1e9)
+            # Own number and stamps; then the sender's: number, stamp, error estimate; its TTL.
+            # S is set: synchronised, within 2^-32 s times 2^20: 244 µs.
+            reply = struct.pack(">I", len(self.probes)) + self.stamp() + b"\x94\x01" + probe[14:16]
+            reply += (
+                received + probe[:4] + probe[4:12] + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
+            )
+            self.socket.sendto(reply, client)
