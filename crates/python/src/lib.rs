@@ -2,8 +2,10 @@
 //! public face of it is `python/tailtrim`.
 
 mod analysis;
+mod decode;
 mod errors;
 mod explain;
+mod ledger;
 mod rundir;
 mod tables;
 
@@ -14,10 +16,15 @@ mod _native {
     #[pymodule_export]
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
+    use crate::decode::NativeDecoder;
+    #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, simulate_interrupts};
+
+    #[pymodule_export]
+    use crate::ledger::NativeLedger;
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

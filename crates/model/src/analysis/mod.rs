@@ -1,19 +1,25 @@
 //! Two captures in, the tail out: drives reading, signing, matching and statistics in one pass.
 
 mod burst;
+mod decoding;
+mod findings;
 mod gaps;
 mod latencies;
+mod ledger;
 mod report;
 mod tap;
 
 pub use burst::{Bursts, POSITIONS};
+pub use decoding::{Decoding, Facts, Packet};
 pub use latencies::{Sample, Sink};
+pub use ledger::{DecidedPair, Ledger, LedgerError, Outcomes, Place, TangledPacket};
 
 use crate::capture::{Capture, CaptureError, Format, Record};
 use crate::matching::{Fate, Matcher, Pair, Window};
 use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
 use crate::stats::{Histogram, Probability, Ranked};
 use crate::summary::{self, Summary};
+use findings::Findings;
 use latencies::Latencies;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -167,8 +173,8 @@ pub fn analyze<S: Sink>(
 /// An analysis under way.
 struct Run<'a> {
     signer: Signer,
-    ingress: Tap<'a>,
-    egress: Tap<'a>,
+    ingress: Tap<&'a mut Capture>,
+    egress: Tap<&'a mut Capture>,
     matcher: Matcher,
     pairs: Vec<Pair>,
     position: Option<burst::Position>,
@@ -192,10 +198,7 @@ impl<'a> Run<'a> {
         egress: &'a mut Capture,
         options: &Options,
     ) -> Result<Self, AnalysisError> {
-        let signer = match &options.selection {
-            Some(selection) => Signer::of_selection(selection.clone()),
-            None => Signer::new(options.rewrites),
-        };
+        let signer = signer(options);
         let first = ingress.peek(&signer)?;
         let second = egress.peek(&signer)?;
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
@@ -364,34 +367,27 @@ impl Run<'_> {
         self.egress_outcomes.unmatched -= cut;
         self.egress_outcomes.cut = cut;
 
-        let latencies = Ranked::new(&self.latencies.histogram);
         self.ingress_outcomes.packets = self.ingress.packets;
         self.ingress_outcomes.unstamped = self.ingress.unstamped;
-        self.ingress_outcomes.matched = latencies.count();
-        self.ingress_outcomes.trimmed += self.latencies.trimmed;
         self.egress_outcomes.packets = self.egress.packets;
         self.egress_outcomes.unstamped = self.egress.unstamped;
-        self.egress_outcomes.matched = latencies.count();
-        self.egress_outcomes.trimmed += self.latencies.trimmed;
         let seconds = self.seconds();
-        let worst = std::mem::replace(&mut self.latencies.worst, crate::stats::Worst::new(0));
-        let worst: Vec<Worst> = worst
-            .into_sorted()
-            .into_iter()
-            .map(|(_, index, sample)| Worst { sample, index })
-            .collect();
-        let (summary, curve) = report::summarize(&self, options, &latencies, &worst);
-        Analysis {
-            summary,
-            latencies,
-            curve,
+        Findings {
+            signature: findings::signature(
+                options.selection.as_ref(),
+                options.rewrites,
+                self.signer.limit(),
+            ),
+            taps: summary::Taps { ingress: self.ingress.facts(), egress: self.egress.facts() },
+            ingress: self.ingress_outcomes,
+            egress: self.egress_outcomes,
+            trimmed_lost: self.trimmed_lost,
+            latencies: self.latencies,
             ingress_gaps: self.ingress.gaps.into_histogram(),
             egress_gaps: self.egress.gaps.into_histogram(),
-            delay_variation: self.latencies.delay_variation,
-            worst,
             seconds,
-            bursts: self.latencies.bursts,
         }
+        .analysis(options)
     }
 
     /// A packet still in flight at the end is lost, unless the egress capture ended before it could have
@@ -426,6 +422,14 @@ impl Run<'_> {
             (row.samples, row.max_latency_ns) = (samples, Some(max_latency_ns));
         }
         seconds.into_iter().map(|(second, row)| Second { second, ..row }).collect()
+    }
+}
+
+/// What takes the signatures, as far as no capture was looked at.
+fn signer(options: &Options) -> Signer {
+    match &options.selection {
+        Some(selection) => Signer::of_selection(selection.clone()),
+        None => Signer::new(options.rewrites),
     }
 }
 
