@@ -67,15 +67,15 @@ impl NativeDecoder {
         Ok(self.state().decoding()?.signable())
     }
 
-    /// Signs at most `bytes` and deals the packets out to so many buckets, a power of two.
-    fn start(&mut self, bytes: usize, buckets: usize) -> PyResult<()> {
+    /// Signs at most so many bytes and deals the packets out to so many buckets, a power of two.
+    fn start(&mut self, signed: usize, buckets: usize) -> PyResult<()> {
         if !buckets.is_power_of_two() {
             return Err(PyValueError::new_err(format!(
                 "{buckets} buckets: expected a power of two"
             )));
         }
         let state = self.state();
-        state.decoding = state.decoding.take().map(|decoding| decoding.limit_to(bytes));
+        state.decoding = state.decoding.take().map(|decoding| decoding.limit_to(signed));
         state.buckets = vec![Vec::new(); buckets];
         Ok(())
     }

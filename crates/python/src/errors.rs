@@ -21,12 +21,11 @@ create_exception!(tailtrim, OutputError, TailtrimError, "A result that cannot be
 
 /// The exception for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
-    let exception = match error {
-        AnalysisError::Capture(capture) => return raise_capture(py, capture),
+    match error {
+        AnalysisError::Capture(capture) => raise_capture(py, capture),
         AnalysisError::Sink(_) => OutputError::new_err(error.to_string()),
         _ => TailtrimError::new_err(error.to_string()),
-    };
-    exception
+    }
 }
 
 /// The exception for a capture that cannot be read.

@@ -15,7 +15,10 @@ from tailtrim import __version__
 from tailtrim.cli import (
     analyze,
     convert,
+    decode,
     explain,
+    load,
+    query,
     report,
     run,
     selftest,
@@ -46,6 +49,9 @@ for verb, told in verbs.VERBS.items():
     app.command(verb, help=told, context_settings=verbs.CONTEXT)(verbs.command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(simulate_interrupts.command)
+app.command("decode", epilog=decode.EXAMPLES)(decode.command)
+app.command("load", epilog=load.EXAMPLES)(load.command)
+app.command("query", epilog=query.EXAMPLES)(query.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 

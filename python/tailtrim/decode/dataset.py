@@ -69,13 +69,17 @@ class Decoded:
                 raise DecodedError(message)
             self.id = str(found["id"])
             self.buckets = int(found["buckets"])
-            self.signing = Signing(**{**found["signing"], "masks": tuple(found["signing"]["masks"])})
+            self.signing = Signing(
+                **{**found["signing"], "masks": tuple(found["signing"]["masks"])}
+            )
             self.captures = tuple(Captured(**captured) for captured in found["captures"])
         except FileNotFoundError as error:
             message = f"{self.path}: this is no decoded directory, expected one with a {INDEX}"
             failure = DecodedError(message)
             if (self.path / ".decode").exists():
-                failure.add_note("decoding was interrupted: the same command once more completes it")
+                failure.add_note(
+                    "decoding was interrupted: the same command once more completes it"
+                )
             raise failure from error
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DecodedError(f"{index}: cannot be read: {error!r}") from error
@@ -118,9 +122,7 @@ class Decoded:
         return self.captures[number]
 
 
-def index_text(
-    *, identity: str, buckets: int, signing: Signing, captures: list[Captured]
-) -> str:
+def index_text(*, identity: str, buckets: int, signing: Signing, captures: list[Captured]) -> str:
     """Return what ``decode.json`` says."""
     index = {
         "schema": SCHEMA,

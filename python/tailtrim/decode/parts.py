@@ -51,9 +51,7 @@ class Part:
                     batch.schema,
                     use_dictionary=list(_REPEATING),
                     column_encoding=dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
-                    compression={
-                        name: "NONE" if name in _RANDOM else "ZSTD" for name in COLUMNS
-                    },
+                    compression={name: "NONE" if name in _RANDOM else "ZSTD" for name in COLUMNS},
                 )
             writer.write_batch(batch)
 

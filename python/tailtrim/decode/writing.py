@@ -209,7 +209,9 @@ class _Decoder:
             identity = str(before.pop("id"))
             if before == settings:
                 return identity
-            failure = DecodedError(f"{self._place}: holds an interrupted decoding of something else")
+            failure = DecodedError(
+                f"{self._place}: holds an interrupted decoding of something else"
+            )
             failure.add_note("name another directory, or remove this one")
             raise failure
         if any(entry.name != ".decode" for entry in self._place.iterdir()):

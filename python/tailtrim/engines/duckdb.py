@@ -94,7 +94,9 @@ class DuckDb(Session):
         """Keep rows in a table of the session."""
         kept = None
         for expression in expressions:
-            verb = f"CREATE OR REPLACE TEMP TABLE {name} AS" if kept is None else f"INSERT INTO {name}"
+            verb = (
+                f"CREATE OR REPLACE TEMP TABLE {name} AS" if kept is None else f"INSERT INTO {name}"
+            )
             self._run(f"{verb} {ibis.to_sql(expression, dialect='duckdb')}")
             kept = ibis.table(expression.schema(), name=name)
         if kept is None:

@@ -128,7 +128,9 @@ def tangled(packet: ir.Table, one: ir.Table, rules: Rules) -> ir.Table:
     keys = one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
     packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
     # Of what left nothing is forgotten: it finds no such packet.
-    packets = packets.mutate(forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS)
+    packets = packets.mutate(
+        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS
+    )
     entered = packet.filter(packet.capture == rules.ingress)
     later = entered.select(forgotten_at=entered.packet_index, later_ns=entered.order_ns)
     joined = packets.left_join(later, "forgotten_at")

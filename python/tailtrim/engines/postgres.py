@@ -36,8 +36,7 @@ _CREATE = (
     " PRIMARY KEY, dataset text NOT NULL, number int8 NOT NULL, name text NOT NULL,"
     " rows int8 NOT NULL, facts jsonb NOT NULL, UNIQUE (dataset, number))",
     f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.packet ({_TABLE})",
-    f"CREATE INDEX IF NOT EXISTS packet_stamp ON {SCHEMA}.packet"
-    " USING brin (capture, stamp_ns)",
+    f"CREATE INDEX IF NOT EXISTS packet_stamp ON {SCHEMA}.packet USING brin (capture, stamp_ns)",
 )
 
 
@@ -96,7 +95,9 @@ class Postgres(Session):
             raise failure from error
         except psycopg.Error as error:
             failure = EngineError(f"postgres: the server cannot be reached: {_first(error)}")
-            failure.add_note("--server DSN says where it is, such as postgresql://user@host/database")
+            failure.add_note(
+                "--server DSN says where it is, such as postgresql://user@host/database"
+            )
             raise failure from error
         version = self._connection.info.server_version
         if version < OLDEST:
@@ -129,7 +130,11 @@ class Postgres(Session):
             self._execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
             for expression in expressions:
                 text = ibis.to_sql(expression, dialect="postgres")
-                verb = f"INSERT INTO {name}" if kept is not None else f"CREATE TEMPORARY TABLE {name} AS"
+                verb = (
+                    f"INSERT INTO {name}"
+                    if kept is not None
+                    else f"CREATE TEMPORARY TABLE {name} AS"
+                )
                 self._execute(f"{verb} {text}")
                 kept = ibis.table(expression.schema(), name=name)
             self._execute(f"ANALYZE {name}")
@@ -223,7 +228,9 @@ class Postgres(Session):
 
 def _placed(batch: pa.RecordBatch, number: int, bucket: int) -> pa.RecordBatch:
     """Add the columns that the folders stand for."""
-    constant = [pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (number, bucket)]
+    constant = [
+        pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (number, bucket)
+    ]
     return pa.RecordBatch.from_arrays([*constant, *batch.columns], names=list(PACKET))
 
 

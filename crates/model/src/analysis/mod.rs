@@ -236,13 +236,14 @@ impl<'a> Run<'a> {
     fn merge(&mut self) {
         let (entering, leaving) = (self.ingress.ahead(), self.egress.ahead());
         let (mut entered, mut left) = (0, 0);
+        let is_ordered = self.ingress.is_ordered() && self.egress.is_ordered();
         let mut tag =
             |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
         // Which capture is next cannot be predicted, and a wrong guess of the CPU costs as much as
         // matching a packet. So the ingress packets go first as far as the order makes no difference.
         if let (Some(last_in), Some(last_out)) = (entering.last(), leaving.last()) {
             let until_ns = last_in.stamp_ns.min(last_out.stamp_ns);
-            if self.ingress.is_ordered() && self.egress.is_ordered() {
+            if is_ordered {
                 let ahead = entering.partition_point(|record| record.stamp_ns <= until_ns);
                 entered = self.matcher.ingress_ahead(
                     entering[..ahead].iter().map(|record| (record.signature, record.stamp_ns)),
@@ -278,6 +279,10 @@ impl<'a> Run<'a> {
                 self.matcher.egress(record.signature, record.stamp_ns)
             };
             self.pairs.extend(pair);
+        }
+        // What was entered ahead and had left before is matched when it left instead of when it entered.
+        if is_ordered && self.pairs.iter().any(|pair| pair.egress_ns < pair.ingress_ns) {
+            sort_as_decided(&mut self.pairs, entering);
         }
         self.ingress.next += entered;
         self.egress.next += left;
@@ -431,6 +436,20 @@ fn signer(options: &Options) -> Signer {
         Some(selection) => Signer::of_selection(selection.clone()),
         None => Signer::new(options.rewrites),
     }
+}
+
+/// Puts pairs into the order in which the later one of their packets comes, ingress first: that of
+/// [`Place`], whatever was entered ahead. Both captures ascend.
+#[cold]
+fn sort_as_decided(pairs: &mut [Pair], entering: &[Record]) {
+    pairs.sort_by_cached_key(|pair| {
+        if pair.ingress_ns <= pair.egress_ns {
+            return (pair.egress_ns, true, 0);
+        }
+        let from = entering.partition_point(|record| record.stamp_ns < pair.ingress_ns);
+        let place = entering[from..].iter().position(|record| record.signature == pair.signature);
+        (pair.ingress_ns, false, place.unwrap_or(0))
+    });
 }
 
 /// Bytes after the L2 header that every one of these frames has, as far as the snap length cut any.
