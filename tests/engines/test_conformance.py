@@ -140,11 +140,8 @@ def test_a_run_directory_is_the_same(
             assert pq.read_table(other).equals(pq.read_table(native)), native.name
 
 
-def test_the_spark_cluster(
-    spark_cluster: Cluster, testpmd: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path) -> None:
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        same(at, testpmd, decode(testpmd, tmp_path / "testpmd"))
         captures = pair(tmp_path, 4, TROUBLES["everything"])
         same(at, captures, decode(captures, tmp_path / "random", buckets=4))
 

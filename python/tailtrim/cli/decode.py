@@ -23,7 +23,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     captures: Annotated[
         list[str],
         typer.Argument(
-            help="Captures: pcap, pcapng or mscap, also .zst or .gz; ingress and egress in this order."
+            help="Captures: pcap, pcapng or mscap, also .zst or .gz; ingress first, then egress."
         ),
     ],
     *,

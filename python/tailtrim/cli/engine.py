@@ -33,8 +33,8 @@ Server = Annotated[
     str | None,
     typer.Option(
         metavar="WHERE",
-        help="postgres: a DSN such as postgresql://user@host/database (what it leaves out comes from "
-        "libpq's environment); spark: sc://HOST:PORT; duckdb: a database file.",
+        help="postgres: a DSN such as postgresql://user@host/database (what it leaves out comes "
+        "from libpq's environment); spark: sc://HOST:PORT; duckdb: a database file.",
     ),
 ]
 Memory = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,8 +45,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[Path] | None,
         typer.Argument(
             metavar="[DIR]…",
-            help="Run directories, whose tables get a column run, and at most one decoded directory, "
-            "the table packet.",
+            help="Run directories, whose tables get a column run, and at most one decoded "
+            "directory, the table packet.",
         ),
     ] = None,
     *,
@@ -132,7 +133,7 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
             rows += 1
             if rows <= _SHOWN:
                 shown = ("" if value is None else value for value in row.values())
-                table.add_row(*(f"{v:,}" if type(v) is int else str(v) for v in shown))
+                table.add_row(*(f"{v:,}" if type(v) in {int, Decimal} else str(v) for v in shown))
     console = Console(highlight=False, markup=False)
     if table is not None:
         console.print(table)

@@ -183,7 +183,7 @@ class _Decoder:
         return decoded
 
     def _identity(self) -> list[list[int | str]]:
-        """What shows that the captures are still the same."""
+        """Return what shows that the captures are still the same."""
         return [
             [str(path), *((s.st_size, s.st_mtime_ns) if path.is_file() else (0, 0))]
             for path in self._paths
@@ -222,7 +222,7 @@ class _Decoder:
         return identity
 
     def _capture(self, number: int, decoder: _native.NativeDecoder, signed: int) -> Captured:
-        """Write the packets of one capture, from where a decoder before this one was interrupted."""
+        """Write the packets of one capture, from where an interrupted decoder came to."""
         decoder.start(signed, self._buckets)
         rows = max(_FEWEST_ROWS, self._buckets * _ROWS_OF_BUCKET)
         folder = self._place / "packet" / f"capture={number}"

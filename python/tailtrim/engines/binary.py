@@ -1,8 +1,8 @@
 """PostgreSQL's binary COPY for rows of 64-bit integers without nulls.
 
-After a header of 19 bytes each row is a 16-bit number of fields, then for each field its length (32
-bits, here always 8) and value, all big endian; a row of -1 fields ends it (PostgreSQL's manual, COPY,
-"Binary Format"). Rows of equal length are an array to NumPy.
+After a header of 19 bytes each row is a 16-bit number of fields, then for each field its length
+(32 bits, here always 8) and value, all big endian; a row of -1 fields ends it (PostgreSQL's manual,
+COPY, "Binary Format"). Rows of equal length are an array to NumPy.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ class DuckDb(Session):
         try:
             settings: dict[str, Any] = {
                 "temp_directory": str(self._folder / "spilled"),
-                # Rows that are kept need no order; those of an ORDER BY come in theirs, and the ledger looks.
+                # Rows that are kept need no order. Those of an ORDER BY come in theirs, which the
+                # ledger looks after.
                 "preserve_insertion_order": False,
             }
             if options.memory is not None:
@@ -73,18 +74,20 @@ class DuckDb(Session):
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Read the Parquet files as they lie."""
+        self._view("packet", decoded)
+        return ibis.table(PACKET, name="packet")
+
+    def _view(self, name: str, decoded: Decoded) -> None:
         files = [str(path) for one in decoded.captures for path in decoded.files(one.number)]
         columns = ", ".join(f'"{name}"' for name in ("capture", "bucket", *COLUMNS))
         if files:
-            source = (
-                f"SELECT {columns} FROM read_parquet({_list(files)}, hive_partitioning = true,"  # noqa: S608 - paths are quoted
-                " hive_types = {'capture': BIGINT, 'bucket': BIGINT})"
-            )
+            types = "hive_types = {'capture': BIGINT, 'bucket': BIGINT}"
+            read = f"read_parquet({_list(files)}, hive_partitioning = true, {types})"
+            source = f"SELECT {columns} FROM {read}"  # noqa: S608 - paths are quoted
         else:
             empty = ", ".join(f'NULL::BIGINT AS "{name}"' for name in PACKET)
-            source = f"SELECT {empty} WHERE false"  # noqa: S608 - constants
-        self._run(f"CREATE OR REPLACE TEMP VIEW packet AS {source}")
-        return ibis.table(PACKET, name="packet")
+            source = f"SELECT {empty} WHERE false"
+        self._run(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
 
     def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - the protocol's
         """Return the number in the directory."""
@@ -141,22 +144,22 @@ class DuckDb(Session):
         """
         if not self._kept:
             raise EngineError("duckdb: nothing would be kept, name a file with --server FILE")
-        self.packets(decoded)
+        self._view("decoded", decoded)
         self._run("BEGIN")
         self._run(
             "CREATE TABLE IF NOT EXISTS capture (dataset VARCHAR, capture BIGINT, name VARCHAR,"
             " rows BIGINT, facts JSON, PRIMARY KEY (dataset, capture))"
         )
         self._run(
-            "CREATE TABLE IF NOT EXISTS main.packet AS"
-            " SELECT '' AS dataset, * FROM temp.packet WHERE false"
+            "CREATE TABLE IF NOT EXISTS packet AS SELECT '' AS dataset, * FROM decoded WHERE false"
         )
-        for one in decoded.captures:
-            self.connection.execute(
-                "INSERT INTO capture VALUES (?, ?, ?, ?, ?)",
-                [decoded.id, one.number, one.name, one.rows, one.facts],
-            )
-        self._run(f"INSERT INTO main.packet SELECT {_text(decoded.id)}, * FROM temp.packet")  # noqa: S608 - quoted
+        with _telling():
+            for one in decoded.captures:
+                self.connection.execute(
+                    "INSERT INTO capture VALUES (?, ?, ?, ?, ?)",
+                    [decoded.id, one.number, one.name, one.rows, one.facts],
+                )
+        self._run(f"INSERT INTO packet SELECT {_text(decoded.id)}, * FROM decoded")  # noqa: S608 - quoted
         self._run("COMMIT")
 
 

@@ -1,11 +1,11 @@
 """The matching as relational expressions, the same for every engine.
 
-Only what is exact everywhere is used: select, filter, inner and left equi-join, group by with count,
-minimum, maximum and sum of integers, lag, order by. No engine's quantiles, no division, no booleans in
-results (ARCHITECTURE, "Engines").
+Only what is exact everywhere is used: select, filter, inner and left equi-join, group by with
+count, minimum, maximum and sum of integers, lag, order by. No engine's quantiles, no division, no
+truth values in results (ARCHITECTURE, "Engines").
 
-A signature that entered at most once and left at most once is *plain*: which packet became which is a
-matter of the two stamps. All others are *tangled*; their packets, usually few, are handed to the
+A signature that entered at most once and left at most once is *plain*: which packet became which is
+a matter of the two stamps. All others are *tangled*; their packets, usually few, are handed to the
 matcher's own rules in their order.
 """
 

@@ -190,7 +190,7 @@ class _Matching:
         return _batch({"gap_ns": list(counts), "packets": list(counts.values())})
 
     def _seconds(self, expression: Any) -> pa.RecordBatch:
-        """Number the seconds of few rows."""
+        """Compute few rows, their seconds numbered."""
         columns: dict[str, list[int]] = {name: [] for name in expression.columns}
         for batch in self._engine.rows(expression):
             for name in columns:

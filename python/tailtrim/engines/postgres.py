@@ -1,4 +1,4 @@
-"""PostgreSQL: packets are copied to the server, into a table of the session or, by ``load``, for keeps."""
+"""PostgreSQL: packets are copied to the server, for the session or, by ``load``, for keeps."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim"
 OLDEST = 130_000
 _TABLE = ", ".join(f'"{name}" int8 NOT NULL' for name in PACKET)
-#: The tables that ``load`` fills. Unlogged as in the papers, and both of them: after a crash the server
-#: empties unlogged tables, and then nothing must say that captures are there.
+#: The tables that ``load`` fills. Unlogged as in the papers, and both of them: after a crash the
+#: server empties unlogged tables, and then nothing must say that captures are there.
 _CREATE = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
-    f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.capture (capture int8 GENERATED ALWAYS AS IDENTITY"
-    " PRIMARY KEY, dataset text NOT NULL, number int8 NOT NULL, name text NOT NULL,"
-    " rows int8 NOT NULL, facts jsonb NOT NULL, UNIQUE (dataset, number))",
+    f"""CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.capture (
+        capture int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, dataset text NOT NULL,
+        number int8 NOT NULL, name text NOT NULL, rows int8 NOT NULL, facts jsonb NOT NULL,
+        UNIQUE (dataset, number))""",
     f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.packet ({_TABLE})",
     f"CREATE INDEX IF NOT EXISTS packet_stamp ON {SCHEMA}.packet USING brin (capture, stamp_ns)",
 )

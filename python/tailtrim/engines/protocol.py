@@ -32,7 +32,7 @@ class Engine(Protocol):
         """Return the number by which the table knows a capture."""
 
     def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
-        """Compute the expressions, which have the same columns, and keep all their rows as a table."""
+        """Compute expressions that have the same columns, and keep all their rows as a table."""
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Compute an expression and stream its rows."""

@@ -24,9 +24,9 @@ def query(
 ) -> Iterator[pa.RecordBatch]:
     """Run a query on an engine.
 
-    The tables of run directories (``sample``, ``histogram``, ``worst``, …) have the directory's name
-    in a column ``run`` before the others; of one decoded directory there is ``packet``. PostgreSQL has
-    what was loaded.
+    The tables of run directories (``sample``, ``histogram``, ``worst``, …) have the directory's
+    name in a column ``run`` before the others; of one decoded directory there is ``packet``.
+    PostgreSQL has what was loaded.
 
     Args:
         engine: where; see :func:`tailtrim.engines.connect`.

@@ -36,7 +36,7 @@ class Session:
 
 
 def integers(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with all columns as 64-bit integers: engines differ in how wide a count is."""
+    """Yield batches with all columns as 64-bit integers: engines differ in how wide a count is."""
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
 
     schema = pa.schema([pa.field(name, pa.int64()) for name in names])

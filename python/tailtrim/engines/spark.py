@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import ibis.expr.types as ir
-    from pyspark.sql.connect.dataframe import DataFrame
 
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.choice import EngineOptions
@@ -63,7 +62,8 @@ class Spark(Session):
     def __init__(self, url: str) -> None:
         """Open a session and see that somebody answers."""
         with _telling(f"reach {url}"):
-            self._session = SparkSession.builder.remote(url).create()
+            # Typed as nothing: pyspark's methods name classes of the other kind of session.
+            self._session: Any = SparkSession.builder.remote(url).create()
             self._version = self._session.version
 
     def packets(self, decoded: Decoded) -> ir.Table:
@@ -99,7 +99,7 @@ class Spark(Session):
         with _telling("run a query"):
             yield from self._stream(self._session.sql(text))
 
-    def _stream(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    def _stream(self, frame: Any) -> Iterator[pa.RecordBatch]:
         """Yield what the server sends as it comes; ``toArrow`` would hold all of it."""
         client: Any = self._session.client
         plan = frame._plan.to_proto(client)  # noqa: SLF001 - as toLocalIterator does it
@@ -114,7 +114,7 @@ class Spark(Session):
         from pyspark.sql.connect.functions import lit  # noqa: PLC0415
 
         with _telling("read tables"):
-            frame = None
+            frame: Any = None
             for run, paths in files.items():
                 one = self._session.read.parquet(*(str(path.resolve()) for path in paths))
                 one = one.select(lit(run).alias("run"), "*")

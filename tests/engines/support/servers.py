@@ -40,10 +40,19 @@ def postgres(folder: Path) -> Iterator[str]:
         shutil.chown(folder, "postgres")
         # The socket must be reachable, and pytest's folders are private.
         for parent in (folder, *folder.parents):
-            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o777 == 0o700:  # noqa: PLR2004
+            if parent.stat().st_uid == 0 and parent.stat().st_mode & 0o777 == 0o700:
                 parent.chmod(0o711)
     data = folder / "data"
-    make = [programs / "initdb", "-D", data, "-A", "trust", "-U", "tester", "--no-sync"]
+    make: list[str | Path] = [
+        programs / "initdb",
+        "-D",
+        data,
+        "-A",
+        "trust",
+        "-U",
+        "tester",
+        "--no-sync",
+    ]
     subprocess.run([*prefix, *make], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     server = subprocess.Popen(
         [*prefix, programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
@@ -51,7 +60,7 @@ def postgres(folder: Path) -> Iterator[str]:
         cwd=folder,
     )
     try:
-        _wait(lambda: (folder / ".s.PGSQL.5432").exists(), server, "PostgreSQL")
+        _wait((folder / ".s.PGSQL.5432").exists, server, "PostgreSQL")
         yield f"host={folder} dbname=postgres user=tester"
     finally:
         server.send_signal(signal.SIGINT)

@@ -89,7 +89,7 @@ def _disordered(
     """Sort by stamp, but for some that are recorded later than they should be."""
     late = {
         packet: draw.randrange(trouble.disorder_ns)
-        if trouble.disorder_ns and draw.random() < 0.1  # noqa: PLR2004 - a tenth
+        if trouble.disorder_ns and draw.random() < 0.1
         else 0
         for packet in packets
     }
