@@ -168,7 +168,6 @@ impl Ledger {
         } else {
             alone.ingress(Seen {
                 stamp_ns: packet.stamp_ns,
-                order_ns: packet.place.order_ns,
                 forgotten_ns: packet.forgotten_ns,
                 tag: packet.position,
                 signature: Signature { high: 0, low: packet.place.index },

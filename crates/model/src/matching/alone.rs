@@ -12,8 +12,6 @@ use crate::signature::Signature;
 pub struct Seen {
     /// When it passed the tap.
     pub stamp_ns: i64,
-    /// The largest stamp of its capture so far.
-    pub order_ns: i64,
     /// Of an ingress packet: the running maximum at the packet that enters [`MEMORY`](super::MEMORY)
     /// packets later, `i64::MAX` where none does. From then on nobody remembers this one.
     pub forgotten_ns: i64,
