@@ -12,11 +12,14 @@ const SIGNATURES: i64 = 4;
 /// A packet: whether it left, ticks since the one before, what it carries.
 type Step = (bool, i64, i64);
 
+/// Pairs (stamps and signature) and fates, sorted.
+type Found = (Vec<(i64, i64, i64)>, Vec<(Fate, i64)>);
+
 fn signature(low: i64) -> Signature {
     Signature { high: 7, low }
 }
 
-fn together(steps: &[Step], window: Window) -> (Vec<(i64, i64, i64)>, Vec<(Fate, i64)>) {
+fn together(steps: &[Step], window: Window) -> Found {
     let mut matcher: Matcher = Matcher::new(window);
     let (mut pairs, mut fates, mut now_ns): (Vec<Pair>, Vec<_>, i64) = Default::default();
     for &(left, ticks, low) in steps {
@@ -34,7 +37,7 @@ fn together(steps: &[Step], window: Window) -> (Vec<(i64, i64, i64)>, Vec<(Fate,
     sorted(&pairs, fates)
 }
 
-fn apart(steps: &[Step], window: Window) -> (Vec<(i64, i64, i64)>, Vec<(Fate, i64)>) {
+fn apart(steps: &[Step], window: Window) -> Found {
     let (mut pairs, mut fates): (Vec<Pair>, Vec<_>) = Default::default();
     for one in 0..SIGNATURES {
         let mut alone = Alone::new(window);
@@ -62,7 +65,7 @@ fn apart(steps: &[Step], window: Window) -> (Vec<(i64, i64, i64)>, Vec<(Fate, i6
     sorted(&pairs, fates)
 }
 
-fn sorted(pairs: &[Pair], mut fates: Vec<(Fate, i64)>) -> (Vec<(i64, i64, i64)>, Vec<(Fate, i64)>) {
+fn sorted(pairs: &[Pair], mut fates: Vec<(Fate, i64)>) -> Found {
     let mut pairs: Vec<_> =
         pairs.iter().map(|pair| (pair.ingress_ns, pair.egress_ns, pair.signature.low)).collect();
     pairs.sort_unstable();
