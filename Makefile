@@ -41,7 +41,11 @@ demo: setup
 	@rm -rf demo
 	tailtrim run examples/demo.yml --out demo
 
-test: check
+# Spark and Sail, which only tests need. Without them those tests are skipped loudly.
+$(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
+	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-spark.lock && touch $@
+
+test: check $(VENV)/spark.stamp
 	cargo test --workspace --exclude tailtrim-python --locked
 	packaging/prerequisites.sh test
 	packaging/kernels.sh

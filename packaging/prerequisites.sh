@@ -66,6 +66,9 @@ test)
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox
     need cpio cpio
+    # Engines: a server that the tests start as another user, and what runs Spark.
+    need_service postgresql pg_ctlcluster
+    need default-jre-headless java
     # What reads the agent's exports.
     need_service tuned tuned-adm
     need libvirt-clients virt-xml-validate

@@ -13,6 +13,61 @@ class NativeAnalysis:
     def table(self, name: str) -> Any: ...
     def write_tables(self, directory: Path) -> None: ...
 
+class NativeDecoder:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        signature: str | None,
+        masks: list[str],
+        x552_trailer: bool,
+        salvage: bool,
+    ) -> None: ...
+    @property
+    def signable(self) -> int: ...
+    def start(self, signed: int, buckets: int) -> None: ...
+    def read(self, packets: int) -> int: ...
+    def bucket(self, bucket: int) -> Any: ...
+    def done(self) -> float | None: ...
+    def facts_json(self) -> str: ...
+
+class NativeLedger:
+    MEMORY: int
+    early_ns: int
+    def __init__(
+        self,
+        ingress: str,
+        egress: str,
+        *,
+        signature_bytes: int,
+        signature: str | None,
+        masks: list[str],
+        trim_ns: int,
+        window_ns: int,
+        quantiles: list[str],
+        confidence: str,
+        directory: Path | None,
+        keep_samples: bool,
+    ) -> None: ...
+    @property
+    def shift_ns(self) -> int: ...
+    @property
+    def origin_ns(self) -> int: ...
+    @property
+    def trimmed_until_ns(self) -> int | None: ...
+    @property
+    def longest_ns(self) -> int: ...
+    def tangled(self, packets: Any) -> None: ...
+    def pairs(self, pairs: Any) -> None: ...
+    def settle(self) -> None: ...
+    def finish(
+        self,
+        outcomes: Any,
+        gaps: list[Any],
+        loads: list[Any],
+        sign: Callable[[list[int]], list[tuple[int, int, int]]],
+    ) -> NativeAnalysis: ...
+
 def analyze(
     ingress: Path,
     egress: Path,

@@ -168,8 +168,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             *paths,
             signature=signature,
             masks=list(masks),
-            trim_ns=_nanoseconds("trim", trim_s),
-            window_ns=_nanoseconds("window", window_s),
+            trim_ns=nanoseconds("trim", trim_s),
+            window_ns=nanoseconds("window", window_s),
             quantiles=list(quantiles),
             confidence=confidence,
             x552_trailer=x552_trailer,
@@ -190,7 +190,13 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     return Analysis(native)
 
 
-def _nanoseconds(name: str, seconds: str | float) -> int:
+def nanoseconds(name: str, seconds: str | float) -> int:
+    """Return seconds as an exact number of nanoseconds.
+
+    Raises:
+        ValueError: when that is no time.
+
+    """
     try:
         exact = Decimal(str(seconds))
         valid = 0 <= exact < _LONGEST_S

@@ -6,6 +6,8 @@
     ├── CaptureError         a capture cannot be read (says where, and what was expected there)
     ├── OutputError          a result cannot be written
     ├── RunDirectoryError    a run directory is missing, incomplete or of another version
+    ├── DecodedError         likewise a directory of decoded captures
+    ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
     └── RunError             a run broke: a device that died, an interface that went
@@ -17,6 +19,8 @@ from tailtrim._native import CaptureError, OutputError, TailtrimError
 
 __all__ = [
     "CaptureError",
+    "DecodedError",
+    "EngineError",
     "HostError",
     "OutputError",
     "PlanError",
@@ -28,6 +32,14 @@ __all__ = [
 
 class RunDirectoryError(TailtrimError):
     """A run directory is missing, incomplete or of another version."""
+
+
+class DecodedError(TailtrimError):
+    """A directory of decoded captures is missing, incomplete or of another version."""
+
+
+class EngineError(TailtrimError):
+    """An engine is missing, cannot be reached, refuses what is asked of it, or broke."""
 
 
 class PlanError(TailtrimError):

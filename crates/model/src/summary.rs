@@ -2,7 +2,7 @@
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
 use crate::stats::{Probability, Ranked};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Name and version of the form below.
 pub const SCHEMA: &str = "tailtrim.summary/1";
@@ -104,7 +104,7 @@ pub struct Taps {
 }
 
 /// What a capture says apart from any matching.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tap {
     /// The capture as the user named it.
     pub capture: String,

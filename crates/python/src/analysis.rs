@@ -15,12 +15,13 @@ use tailtrim_model::analysis::{self, Analysis, AnalysisError, Options, Sample};
 use tailtrim_model::capture::StampSource;
 use tailtrim_model::matching::Window;
 use tailtrim_model::signature::Rewrites;
+use tailtrim_model::stats::Probability;
 
 /// The result of [`analyze`]: tables as Arrow record batches, the rest as JSON.
 #[pyclass(frozen, name = "NativeAnalysis", module = "tailtrim._native")]
 pub(crate) struct NativeAnalysis {
-    analysis: Analysis,
-    samples: Option<Vec<Sample>>,
+    pub(crate) analysis: Analysis,
+    pub(crate) samples: Option<Vec<Sample>>,
 }
 
 #[pymethods]
@@ -51,12 +52,32 @@ impl NativeAnalysis {
     }
 }
 
-fn failed(error: ArrowError) -> PyErr {
+pub(crate) fn failed(error: ArrowError) -> PyErr {
     OutputError::new_err(error.to_string())
 }
 
-fn output_failed(directory: &std::path::Path, error: &io::Error) -> PyErr {
+pub(crate) fn output_failed(directory: &std::path::Path, error: &io::Error) -> PyErr {
     OutputError::new_err(format!("{}: cannot be written: {error}", directory.display()))
+}
+
+/// Options of which only what makes the signature is set.
+pub(crate) fn signing(signature: Option<&str>, masks: &[String]) -> PyResult<Options> {
+    let masked = |name: &str| masks.iter().any(|mask| mask == name);
+    Ok(Options {
+        rewrites: Rewrites { nat: masked("nat"), tos: masked("tos"), tunnel: masked("tunnel") },
+        selection: signature.map(str::parse).transpose().map_err(invalid)?,
+        ..Options::default()
+    })
+}
+
+/// The quantiles asked for.
+pub(crate) fn parsed(quantiles: &[String]) -> PyResult<Vec<Probability>> {
+    quantiles.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(invalid)
+}
+
+/// An option that makes no sense.
+pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 /// Matches two captures. `progress` is called now and then with the share done (0 to 1) or `None` where
@@ -83,24 +104,13 @@ pub(crate) fn analyze(
     keep_samples: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<NativeAnalysis> {
-    let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-    let masked = |name: &str| masks.iter().any(|mask| mask == name);
     let options = Options {
         window: Window { window_ns, ..Window::default() },
         trim_ns,
-        rewrites: Rewrites { nat: masked("nat"), tos: masked("tos"), tunnel: masked("tunnel") },
-        selection: signature
-            .map(|text| text.parse())
-            .transpose()
-            .map_err(|error| invalid(&error))?,
-        quantiles: quantiles
-            .iter()
-            .map(|text| text.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error| invalid(&error))?,
-        confidence: confidence.parse().map_err(|error| invalid(&error))?,
+        quantiles: parsed(&quantiles)?,
+        confidence: confidence.parse().map_err(invalid)?,
         watched_to_the_end,
-        ..Options::default()
+        ..signing(signature.as_deref(), &masks)?
     };
     let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
     let reading = Reading { stamps, salvage };

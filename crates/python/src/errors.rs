@@ -3,6 +3,7 @@
 use pyo3::exceptions::PyException;
 use pyo3::{PyErr, Python, create_exception};
 use tailtrim_model::analysis::AnalysisError;
+use tailtrim_model::capture;
 
 create_exception!(
     tailtrim,
@@ -20,13 +21,19 @@ create_exception!(tailtrim, OutputError, TailtrimError, "A result that cannot be
 
 /// The exception for `error`.
 pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
-    let (exception, hint) = match error {
-        AnalysisError::Capture(capture) => {
-            (CaptureError::new_err(error.to_string()), capture.hint())
-        }
-        AnalysisError::Sink(_) => (OutputError::new_err(error.to_string()), None),
-        _ => (TailtrimError::new_err(error.to_string()), None),
-    };
+    match error {
+        AnalysisError::Capture(capture) => raise_capture(py, capture),
+        AnalysisError::Sink(_) => OutputError::new_err(error.to_string()),
+        _ => TailtrimError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for a capture that cannot be read.
+pub(crate) fn raise_capture(py: Python<'_>, error: &capture::CaptureError) -> PyErr {
+    noted(py, CaptureError::new_err(error.to_string()), error.hint())
+}
+
+fn noted(py: Python<'_>, exception: PyErr, hint: Option<String>) -> PyErr {
     match hint.map(|hint| exception.value(py).add_note(&hint)) {
         Some(Err(failure)) => failure,
         None | Some(Ok(())) => exception,

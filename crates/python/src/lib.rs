@@ -3,8 +3,10 @@
 
 mod analysis;
 mod compare;
+mod decode;
 mod errors;
 mod explain;
+mod ledger;
 mod rundir;
 mod tables;
 
@@ -16,11 +18,15 @@ mod _native {
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
     use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length};
+    use crate::decode::NativeDecoder;
     #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 
     #[pymodule_export]
     use crate::explain::{explain_late, periodic_causes, simulate_interrupts};
+
+    #[pymodule_export]
+    use crate::ledger::NativeLedger;
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

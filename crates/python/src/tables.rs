@@ -4,7 +4,7 @@
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::sync::Arc;
-use tailtrim_model::analysis::{Analysis, Bursts, Sample, Second, Worst};
+use tailtrim_model::analysis::{Analysis, Bursts, Packet, Sample, Second, Worst};
 use tailtrim_model::stats::Histogram;
 use tailtrim_model::summary::Quantile;
 
@@ -105,6 +105,21 @@ pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError>
         ("position", integers(rows.iter().map(|row| row.0))),
         ("latency_ns", integers(rows.iter().map(|row| row.1))),
         ("count", counts(rows.iter().map(|row| row.2))),
+    ])
+}
+
+/// `packet`: one row a stamped packet of a decoded capture, in the order of the file.
+pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
+    let column = |value: fn(&Packet) -> i64| integers(packets.iter().map(value));
+    RecordBatch::try_from_iter_with_nullable([
+        ("packet_index", column(|packet| packet.index), false),
+        ("stamp_ns", column(|packet| packet.stamp_ns), false),
+        ("order_ns", column(|packet| packet.order_ns), false),
+        ("signature_high", column(|packet| packet.signature.high), false),
+        ("signature_low", column(|packet| packet.signature.low), false),
+        ("length", column(|packet| packet.length.into()), false),
+        ("burst_position", column(|packet| packet.position.into()), false),
+        ("misplaced", column(|packet| packet.misplaced.into()), false),
     ])
 }
 

@@ -17,9 +17,12 @@ from tailtrim.cli import (
     analyze,
     compare,
     convert,
+    decode,
     explain,
     import_,
     ping,
+    load,
+    query,
     report,
     run,
     selftest,
@@ -53,6 +56,9 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.command)
 app.command("compare", epilog=compare.EXAMPLES)(compare.command)
 app.command("plan-length", epilog=compare.LENGTH_EXAMPLES)(compare.plan_length)
 app.command("simulate-interrupts", epilog=simulate_interrupts.EXAMPLES)(simulate_interrupts.command)
+app.command("decode", epilog=decode.EXAMPLES)(decode.command)
+app.command("load", epilog=load.EXAMPLES)(load.command)
+app.command("query", epilog=query.EXAMPLES)(query.command)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("convert", epilog=convert.EXAMPLES)(convert.command)
 app.command("import", epilog=import_.EXAMPLES)(import_.command)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import tailtrim
-from tailtrim.cli.console import NEGATIVE, USAGE, Progress, complain
-from tailtrim.errors import TailtrimError
+from tailtrim.cli import engine as engines
+from tailtrim.cli.console import NEGATIVE, Progress
+from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
 from tailtrim.summary import Summary
 
 EXAMPLES = """\b
@@ -19,6 +20,7 @@ Examples:
   tailtrim analyze pre.pcap post.pcap --out results/hw
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
+  tailtrim analyze decoded --engine duckdb --memory 2GB
 """
 
 
@@ -42,10 +44,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         str,
         typer.Argument(
             help="Capture of what enters the device under test: pcap, pcapng or mscap, also .zst "
-            "or .gz; - for standard input."
+            "or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER."
         ),
     ],
-    egress: Annotated[str, typer.Argument(help="Capture of what leaves it.")],
+    egress: Annotated[
+        str | None,
+        typer.Argument(help="Capture of what leaves it. Not with a decoded directory of two."),
+    ] = None,
     *,
     signature: Annotated[
         str | None,
@@ -92,6 +97,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     salvage: Annotated[
         bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
     ] = False,
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(
+            help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
+            "Default: native for captures, duckdb for decoded directories. The result is the same."
+        ),
+    ] = None,
+    server: Server = None,
+    memory: Memory = None,
+    scratch: Scratch = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     out: Annotated[
         Path | None,
@@ -99,25 +114,42 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
-    with Progress("matching") as progress:
-        try:
-            analysis = tailtrim.analyze(
-                ingress,
-                egress,
-                signature=signature,
-                masks=mask or (),
-                trim_s=trim,
-                window_s=window,
-                quantiles=quantile or (),
-                confidence=confidence,
-                x552_trailer=stamps is Stamps.X552,
-                salvage=salvage,
-                out=out,
-                progress=progress,
+    captures = [ingress] if egress is None else [ingress, egress]
+    if engine is None:
+        engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
+    matching: dict[str, Any] = {
+        "trim_s": trim,
+        "window_s": window,
+        "quantiles": quantile or (),
+        "confidence": confidence,
+        "out": out,
+    }
+    decoding: dict[str, Any] = {
+        "signature": signature,
+        "masks": mask or (),
+        "x552_trailer": stamps is Stamps.X552,
+        "salvage": salvage,
+    }
+    with failing():
+        if engine is not EngineName.NATIVE:
+            analysis = engines.analyze(
+                captures,
+                engine=engine,
+                server=server,
+                memory=memory,
+                scratch=scratch,
+                decoding=decoding,
+                matching=matching,
             )
-        except (TailtrimError, ValueError) as error:
-            complain(error)
-            raise typer.Exit(USAGE) from error
+        elif is_decoded(captures):
+            raise ValueError("engine native reads captures; decoded ones are for the other engines")
+        elif egress is None:
+            raise ValueError(f"{ingress}: is one capture, expected ingress and egress")
+        else:
+            with Progress("matching") as progress:
+                analysis = tailtrim.analyze(
+                    ingress, egress, progress=progress, **decoding, **matching
+                )
     if json:
         typer.echo(analysis.summary.text)
     else:

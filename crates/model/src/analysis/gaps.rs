@@ -103,10 +103,6 @@ impl Gaps {
         self.misplaced
     }
 
-    pub(super) fn histogram(&self) -> &Histogram {
-        &self.histogram
-    }
-
     pub(super) fn into_histogram(self) -> Histogram {
         self.histogram
     }

@@ -1,19 +1,25 @@
 //! Two captures in, the tail out: drives reading, signing, matching and statistics in one pass.
 
 mod burst;
+mod decoding;
+mod findings;
 mod gaps;
 mod latencies;
+mod ledger;
 mod report;
 mod tap;
 
 pub use burst::{Bursts, POSITIONS};
+pub use decoding::{Decoding, Facts, Packet};
 pub use latencies::{Sample, Sink};
+pub use ledger::{DecidedPair, Ledger, LedgerError, Outcomes, Place, TangledPacket};
 
 use crate::capture::{Capture, CaptureError, Format, Record};
 use crate::matching::{Fate, Matcher, Pair, Window};
 use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
 use crate::stats::{Histogram, Probability, Ranked};
 use crate::summary::{self, Summary};
+use findings::Findings;
 use latencies::Latencies;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -171,8 +177,8 @@ pub fn analyze<S: Sink>(
 /// An analysis under way.
 struct Run<'a> {
     signer: Signer,
-    ingress: Tap<'a>,
-    egress: Tap<'a>,
+    ingress: Tap<&'a mut Capture>,
+    egress: Tap<&'a mut Capture>,
     matcher: Matcher,
     pairs: Vec<Pair>,
     position: Option<burst::Position>,
@@ -197,10 +203,7 @@ impl<'a> Run<'a> {
         egress: &'a mut Capture,
         options: &Options,
     ) -> Result<Self, AnalysisError> {
-        let signer = match &options.selection {
-            Some(selection) => Signer::of_selection(selection.clone()),
-            None => Signer::new(options.rewrites),
-        };
+        let signer = signer(options);
         let first = ingress.peek(&signer)?;
         let second = egress.peek(&signer)?;
         let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
@@ -239,13 +242,14 @@ impl<'a> Run<'a> {
     fn merge(&mut self) {
         let (entering, leaving) = (self.ingress.ahead(), self.egress.ahead());
         let (mut entered, mut left) = (0, 0);
+        let is_ordered = self.ingress.is_ordered() && self.egress.is_ordered();
         let mut tag =
             |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
         // Which capture is next cannot be predicted, and a wrong guess of the CPU costs as much as
         // matching a packet. So the ingress packets go first as far as the order makes no difference.
         if let (Some(last_in), Some(last_out)) = (entering.last(), leaving.last()) {
             let until_ns = last_in.stamp_ns.min(last_out.stamp_ns);
-            if self.ingress.is_ordered() && self.egress.is_ordered() {
+            if is_ordered {
                 let ahead = entering.partition_point(|record| record.stamp_ns <= until_ns);
                 entered = self.matcher.ingress_ahead(
                     entering[..ahead].iter().map(|record| (record.signature, record.stamp_ns)),
@@ -281,6 +285,10 @@ impl<'a> Run<'a> {
                 self.matcher.egress(record.signature, record.stamp_ns)
             };
             self.pairs.extend(pair);
+        }
+        // What was entered ahead and had left before is matched when it left instead of when it entered.
+        if is_ordered && self.pairs.iter().any(|pair| pair.egress_ns < pair.ingress_ns) {
+            sort_as_decided(&mut self.pairs, entering);
         }
         self.ingress.next += entered;
         self.egress.next += left;
@@ -370,34 +378,27 @@ impl Run<'_> {
         self.egress_outcomes.unmatched -= cut;
         self.egress_outcomes.cut = cut;
 
-        let latencies = Ranked::new(&self.latencies.histogram);
         self.ingress_outcomes.packets = self.ingress.packets;
         self.ingress_outcomes.unstamped = self.ingress.unstamped;
-        self.ingress_outcomes.matched = latencies.count();
-        self.ingress_outcomes.trimmed += self.latencies.trimmed;
         self.egress_outcomes.packets = self.egress.packets;
         self.egress_outcomes.unstamped = self.egress.unstamped;
-        self.egress_outcomes.matched = latencies.count();
-        self.egress_outcomes.trimmed += self.latencies.trimmed;
         let seconds = self.seconds();
-        let worst = std::mem::replace(&mut self.latencies.worst, crate::stats::Worst::new(0));
-        let worst: Vec<Worst> = worst
-            .into_sorted()
-            .into_iter()
-            .map(|(_, index, sample)| Worst { sample, index })
-            .collect();
-        let (summary, curve) = report::summarize(&self, options, &latencies, &worst);
-        Analysis {
-            summary,
-            latencies,
-            curve,
+        Findings {
+            signature: findings::signature(
+                options.selection.as_ref(),
+                options.rewrites,
+                self.signer.limit(),
+            ),
+            taps: summary::Taps { ingress: self.ingress.facts(), egress: self.egress.facts() },
+            ingress: self.ingress_outcomes,
+            egress: self.egress_outcomes,
+            trimmed_lost: self.trimmed_lost,
+            latencies: self.latencies,
             ingress_gaps: self.ingress.gaps.into_histogram(),
             egress_gaps: self.egress.gaps.into_histogram(),
-            delay_variation: self.latencies.delay_variation,
-            worst,
             seconds,
-            bursts: self.latencies.bursts,
         }
+        .analysis(options)
     }
 
     /// A packet still in flight at the end is lost, unless the egress capture ended before it could have
@@ -434,6 +435,28 @@ impl Run<'_> {
         }
         seconds.into_iter().map(|(second, row)| Second { second, ..row }).collect()
     }
+}
+
+/// What takes the signatures, as far as no capture was looked at.
+fn signer(options: &Options) -> Signer {
+    match &options.selection {
+        Some(selection) => Signer::of_selection(selection.clone()),
+        None => Signer::new(options.rewrites),
+    }
+}
+
+/// Puts pairs into the order in which the later one of their packets comes, ingress first: that of
+/// [`Place`], whatever was entered ahead. Both captures ascend.
+#[cold]
+fn sort_as_decided(pairs: &mut [Pair], entering: &[Record]) {
+    pairs.sort_by_cached_key(|pair| {
+        if pair.ingress_ns <= pair.egress_ns {
+            return (pair.egress_ns, true, 0);
+        }
+        let from = entering.partition_point(|record| record.stamp_ns < pair.ingress_ns);
+        let place = entering[from..].iter().position(|record| record.signature == pair.signature);
+        (pair.ingress_ns, false, place.unwrap_or(0))
+    });
 }
 
 /// Bytes after the L2 header that every one of these frames has, as far as the snap length cut any.

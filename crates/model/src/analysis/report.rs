@@ -1,7 +1,7 @@
-//! From the state at the end of an analysis to its summary.
+//! From what an analysis found to its summary.
 
-use super::tap::Tap;
-use super::{Options, Run, Worst};
+use super::findings::Findings;
+use super::{Options, Worst};
 use crate::stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
 use crate::summary::{self, Quantile, Spread, Summary, Warning};
 
@@ -10,7 +10,7 @@ const FEWEST_NINES: u32 = 6;
 
 /// The summary, and the quantiles along the whole curve.
 pub(super) fn summarize(
-    run: &Run<'_>,
+    run: &Findings,
     options: &Options,
     latencies: &Ranked,
     worst: &[Worst],
@@ -18,16 +18,16 @@ pub(super) fn summarize(
     let probabilities = probabilities(latencies.count(), options);
     let quantile = Quantiles { run, options, latencies, worst };
     let curve = curve(latencies.count()).map(|p| quantile.of(p, 0)).collect();
-    let undelivered = run.ingress_outcomes.lost + run.ingress_outcomes.beyond_window;
+    let undelivered = run.ingress.lost + run.ingress.beyond_window;
     let summary = Summary {
         schema: summary::SCHEMA,
-        ingress: run.ingress_outcomes,
-        egress: run.egress_outcomes,
+        ingress: run.ingress,
+        egress: run.egress,
         samples: latencies.count(),
         trim_ns: options.trim_ns,
         window_ns: options.window.window_ns,
-        signature: signature(run, options),
-        taps: summary::Taps { ingress: tap(&run.ingress), egress: tap(&run.egress) },
+        signature: run.signature.clone(),
+        taps: run.taps.clone(),
         latency_ns: summary::Latency {
             min: latencies.at_rank(1),
             max: latencies.at_rank(latencies.count()),
@@ -37,8 +37,8 @@ pub(super) fn summarize(
         },
         delivery_adjusted_ns: probabilities.iter().map(|&p| quantile.of(p, undelivered)).collect(),
         gap_ns: summary::Gaps {
-            ingress: Spread::of(&Ranked::new(run.ingress.gaps.histogram())),
-            egress: Spread::of(&Ranked::new(run.egress.gaps.histogram())),
+            ingress: Spread::of(&Ranked::new(&run.ingress_gaps)),
+            egress: Spread::of(&Ranked::new(&run.egress_gaps)),
         },
         delay_variation_ns: Spread::of(&Ranked::new(&run.latencies.delay_variation)),
         worst: summary::WorstPackets {
@@ -53,32 +53,6 @@ pub(super) fn summarize(
         warnings: warnings(run),
     };
     (summary, curve)
-}
-
-fn signature(run: &Run<'_>, options: &Options) -> summary::Signature {
-    let rewrites = options.rewrites;
-    let masks = [("nat", rewrites.nat), ("tos", rewrites.tos), ("tunnel", rewrites.tunnel)];
-    summary::Signature {
-        selection: options.selection.as_ref().map(ToString::to_string),
-        bytes: run.signer.limit(),
-        masks: masks.iter().filter(|(_, masked)| *masked).map(|(name, _)| *name).collect(),
-    }
-}
-
-fn tap(tap: &Tap<'_>) -> summary::Tap {
-    let stamped = tap.first_ns <= tap.last_ns;
-    summary::Tap {
-        capture: tap.capture.name().to_owned(),
-        first_ns: stamped.then_some(tap.first_ns),
-        last_ns: stamped.then_some(tap.last_ns),
-        bytes: tap.bytes(),
-        cut_frames: tap.cut_frames,
-        short_signatures: tap.short_signatures,
-        out_of_order: tap.out_of_order,
-        misplaced: tap.gaps.misplaced(),
-        tap_drops: tap.capture.tap_drops(),
-        damage: tap.capture.damage().map(ToString::to_string),
-    }
 }
 
 /// 0.5, 0.9, 0.99 … as far as the samples support them and at least to [`FEWEST_NINES`], and what the
@@ -106,7 +80,7 @@ fn curve(samples: u64) -> impl Iterator<Item = Probability> {
 
 /// Takes quantiles with their intervals.
 struct Quantiles<'a> {
-    run: &'a Run<'a>,
+    run: &'a Findings,
     options: &'a Options,
     latencies: &'a Ranked,
     worst: &'a [Worst],
@@ -154,33 +128,38 @@ fn position((index, latencies): (usize, &Histogram)) -> summary::Position {
     }
 }
 
-fn warnings(run: &Run<'_>) -> Vec<Warning> {
+fn warnings(run: &Findings) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code, count: u64, text: String| {
         if count > 0 {
             warnings.push(Warning { code, count, text });
         }
     };
-    for (side, tap) in [("ingress", &run.ingress), ("egress", &run.egress)] {
-        if let Some(damage) = tap.capture.damage() {
+    let sides = [
+        ("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped),
+        ("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped),
+    ];
+    for (side, tap, packets, unstamped) in sides {
+        if let Some(damage) = &tap.damage {
             warn(
                 "damaged",
                 1,
-                format!("{damage}; {} packets before it were used", grouped(tap.packets)),
+                format!("{damage}; {} packets before it were used", grouped(packets)),
             );
         }
+        let drops = tap.tap_drops.unwrap_or(0);
         warn(
             "tap_drops",
-            tap.capture.tap_drops().unwrap_or(0),
+            drops,
             format!(
                 "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
-                grouped(tap.capture.tap_drops().unwrap_or(0)),
+                grouped(drops),
             ),
         );
         warn(
             "unstamped",
-            tap.unstamped,
-            format!("{} {side} packets have no stamp and take no part", grouped(tap.unstamped),),
+            unstamped,
+            format!("{} {side} packets have no stamp and take no part", grouped(unstamped)),
         );
         warn(
             "out_of_order",
@@ -192,10 +171,10 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
         );
         warn(
             "misplaced",
-            tap.gaps.misplaced(),
+            tap.misplaced,
             format!(
                 "{} {side} packets are too far out of order for their gaps to be counted",
-                grouped(tap.gaps.misplaced()),
+                grouped(tap.misplaced),
             ),
         );
         warn(
@@ -207,7 +186,7 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
             ),
         );
     }
-    let (outcomes, samples) = (&run.ingress_outcomes, run.latencies.histogram.count());
+    let (outcomes, samples) = (&run.ingress, run.latencies.histogram.count());
     warn(
         "duplicate",
         outcomes.duplicate,
@@ -234,8 +213,10 @@ fn warnings(run: &Run<'_>) -> Vec<Warning> {
             grouped(samples),
         ),
     );
-    let overlap =
-        run.ingress.first_ns <= run.egress.last_ns && run.egress.first_ns <= run.ingress.last_ns;
+    let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
+    // Where nothing is stamped, there is no first and no last one.
+    let overlap = ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
+        && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
     if run.ingress.packets > 0 && run.egress.packets > 0 && samples == 0 {
         let text = if overlap {
             "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \

@@ -4,7 +4,9 @@ use super::gaps::Gaps;
 use crate::capture::{Capture, CaptureError, Record};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
+use crate::summary;
 use std::collections::BTreeMap;
+use std::ops::DerefMut;
 
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: i64 = 1_000_000_000;
@@ -17,8 +19,8 @@ pub(super) struct Load {
 }
 
 /// The read side of a tap: batches, their order in time and what was odd about them.
-pub(super) struct Tap<'a> {
-    pub(super) capture: &'a mut Capture,
+pub(super) struct Tap<C> {
+    pub(super) capture: C,
     batch: Vec<Record>,
     /// Bytes on the wire of the batch.
     batch_bytes: u64,
@@ -44,8 +46,8 @@ pub(super) struct Tap<'a> {
     origin_ns: i64,
 }
 
-impl<'a> Tap<'a> {
-    pub(super) fn new(capture: &'a mut Capture, shift_ns: i64, origin_ns: i64) -> Self {
+impl<C: DerefMut<Target = Capture>> Tap<C> {
+    pub(super) fn new(capture: C, shift_ns: i64, origin_ns: i64) -> Self {
         Self {
             capture,
             batch: Vec::new(),
@@ -214,8 +216,25 @@ impl<'a> Tap<'a> {
         }
     }
 
+    /// What the capture says, apart from any matching.
+    pub(super) fn facts(&self) -> summary::Tap {
+        let stamped = self.first_ns <= self.last_ns;
+        summary::Tap {
+            capture: self.capture.name().to_owned(),
+            first_ns: stamped.then_some(self.first_ns),
+            last_ns: stamped.then_some(self.last_ns),
+            bytes: self.bytes(),
+            cut_frames: self.cut_frames,
+            short_signatures: self.short_signatures,
+            out_of_order: self.out_of_order,
+            misplaced: self.gaps.misplaced(),
+            tap_drops: self.capture.tap_drops(),
+            damage: self.capture.damage().map(ToString::to_string),
+        }
+    }
+
     /// Bytes on the wire so far, without FCS.
-    pub(super) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.loads.values().map(|load| load.bytes).sum::<u64>() + self.load.bytes
     }
 

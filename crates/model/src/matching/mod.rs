@@ -22,10 +22,12 @@
 //! The papers' SQL drops every ingress signature that occurs twice anywhere in the capture, and yields a
 //! row for each copy. On captures without either the results are the same.
 
+mod alone;
 mod pending;
 mod ring;
 
 use crate::signature::Signature;
+pub use alone::{Alone, Seen};
 use pending::Pending;
 use ring::{Entry, Ring, State};
 

@@ -1,0 +1,152 @@
+//! A capture on its own, packet by packet: what an engine matches when no one machine holds both sides.
+//!
+//! Whatever depends on the order of the records in the file is decided here, where that order is known:
+//! engines see sets. Two captures are merged by the running maxima of their stamps: of two sequences that
+//! are merged by comparing their heads, an element comes before one of the other exactly when its running
+//! maximum is smaller, also where the sequences do not ascend.
+
+use super::burst::{self, Position};
+use super::gaps::Gaps;
+use super::tap::Tap;
+use super::{Options, common_bytes, signer};
+use crate::capture::{Capture, CaptureError, Format, Record};
+use crate::signature::{Signature, Signer};
+use crate::summary;
+use serde::{Deserialize, Serialize};
+
+/// A packet of a decoded capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// Its place among the stamped packets of the capture, from 0.
+    pub index: i64,
+    /// When it passed the tap, ns of the capture's clock.
+    pub stamp_ns: i64,
+    /// The largest stamp so far: packets of two captures are merged in this order.
+    pub order_ns: i64,
+    /// What identifies it.
+    pub signature: Signature,
+    /// Bytes on the wire, without FCS.
+    pub length: u32,
+    /// Its place in its burst, from 0; 0 where the traffic has no bursts.
+    pub position: u16,
+    /// Too far out of order for its gaps to be counted.
+    pub misplaced: bool,
+}
+
+/// What a decoded capture says beside its packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// What the summary says of the tap.
+    pub tap: summary::Tap,
+    /// Packets in the capture.
+    pub packets: u64,
+    /// Those without a stamp, which are not decoded.
+    pub unstamped: u64,
+    /// The first stamp in the file.
+    pub origin_ns: Option<i64>,
+    /// The largest gap within a burst, where the traffic has bursts.
+    pub burst_gap_ns: Option<i64>,
+    /// The stamps wrap every 2^32 ns.
+    pub wraps: bool,
+}
+
+/// A capture being decoded.
+pub struct Decoding {
+    tap: Tap<Box<Capture>>,
+    signer: Signer,
+    signable: usize,
+    /// Tells which frames are misplaced.
+    places: Gaps,
+    position: Option<Position>,
+    order_ns: i64,
+    index: i64,
+    origin_ns: Option<i64>,
+    burst_gap_ns: Option<i64>,
+    wraps: bool,
+}
+
+impl Decoding {
+    /// Looks at the first records. Of `options` only what makes the signature counts.
+    ///
+    /// # Errors
+    /// [`CaptureError`] of a source that gives nothing.
+    pub fn new(mut capture: Box<Capture>, options: &Options) -> Result<Self, CaptureError> {
+        let signer = signer(options);
+        let first = capture.peek(&signer)?;
+        let stamps: Vec<i64> =
+            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
+        let burst_gap_ns = burst::threshold_ns(&stamps);
+        let wraps = capture.wraps() && capture.format() == Format::Mscap;
+        Ok(Self {
+            tap: Tap::new(capture, 0, 0),
+            signer,
+            signable: common_bytes(&first),
+            places: Gaps::new(),
+            position: burst_gap_ns.map(Position::new),
+            order_ns: i64::MIN,
+            index: 0,
+            origin_ns: stamps.first().copied(),
+            burst_gap_ns,
+            wraps,
+        })
+    }
+
+    /// Bytes after the L2 header that the frames have. Captures that are to match must all be
+    /// [limited](Self::limit_to) to what the shortest of them has.
+    #[must_use]
+    pub fn signable(&self) -> usize {
+        self.signable
+    }
+
+    /// Signs at most so many bytes after the L2 header. To be called before the first packet is read.
+    #[must_use]
+    pub fn limit_to(self, bytes: usize) -> Self {
+        Self { signer: self.signer.limited_to(bytes), ..self }
+    }
+
+    /// Adds the next packets to `packets`; `false` at the end of the capture.
+    ///
+    /// # Errors
+    /// [`CaptureError`] at the first damage of a capture that is not salvaged.
+    pub fn read(&mut self, packets: &mut Vec<Packet>) -> Result<bool, CaptureError> {
+        self.tap.refill(&self.signer, i64::MIN)?;
+        let records = self.tap.ahead();
+        for record in records {
+            let before = self.places.misplaced();
+            self.places.record(record.stamp_ns, i64::MIN);
+            self.order_ns = self.order_ns.max(record.stamp_ns);
+            let &Record { stamp_ns, signature, length, .. } = record;
+            packets.push(Packet {
+                index: self.index,
+                stamp_ns,
+                order_ns: self.order_ns,
+                signature,
+                length,
+                position: self.position.as_mut().map_or(0, |position| position.next(stamp_ns)),
+                misplaced: self.places.misplaced() > before,
+            });
+            self.index += 1;
+        }
+        self.tap.next += records.len();
+        Ok(!self.tap.is_ended())
+    }
+
+    /// Bytes of the (decompressed) capture that are done with.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.tap.capture.offset()
+    }
+
+    /// What the capture says beside its packets, complete at its end.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        Facts {
+            tap: self.tap.facts(),
+            packets: self.tap.packets,
+            unstamped: self.tap.unstamped,
+            origin_ns: self.origin_ns,
+            burst_gap_ns: self.burst_gap_ns,
+            wraps: self.wraps,
+        }
+    }
+}

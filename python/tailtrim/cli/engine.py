@@ -1,0 +1,123 @@
+"""What ``analyze``, ``load`` and ``query`` have in common: the options that choose an engine."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain
+from tailtrim.errors import EngineError, TailtrimError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim import Analysis
+    from tailtrim.decode import Decoded
+
+
+class EngineName(StrEnum):
+    """Where packets are matched."""
+
+    NATIVE = "native"
+    DUCKDB = "duckdb"
+    POSTGRES = "postgres"
+    SPARK = "spark"
+
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHERE",
+        help="postgres: a DSN such as postgresql://user@host/database (what it leaves out comes "
+        "from libpq's environment); spark: sc://HOST:PORT; duckdb: a database file.",
+    ),
+]
+Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="What DuckDB may take, such as 2GB.")
+]
+Scratch = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where to put what does not fit into memory."),
+]
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """End the command on what the user can do something about."""
+    try:
+        yield
+    except EngineError as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE) from error
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+
+
+def analyze(  # noqa: PLR0913 - what the command line says
+    captures: Sequence[str],
+    *,
+    engine: EngineName,
+    server: str | None,
+    memory: str | None,
+    scratch: Path | None,
+    decoding: dict[str, Any],
+    matching: dict[str, Any],
+) -> Analysis:
+    """Match decoded captures, or captures that are decoded for the occasion."""
+    from tailtrim import engines  # noqa: PLC0415 - the native matcher does without
+    from tailtrim.decode import Decoded, decode  # noqa: PLC0415
+
+    options = engines.EngineOptions(server=server, memory=memory, scratch=scratch)
+    directory, numbers = _decoded(captures)
+    if directory is not None:
+        given = [name for name, value in decoding.items() if value]
+        if given:
+            raise ValueError(
+                f"--{given[0].split('_')[0]} is an option of decode: it is done already"
+            )
+        decoded = Decoded(directory)
+        with engines.connect(str(engine), options) as at:
+            return _match(at, decoded, numbers, matching)
+    with (
+        engines.connect(str(engine), options) as at,
+        tempfile.TemporaryDirectory(prefix="tailtrim-decoded-", dir=scratch) as place,
+        Progress("decoding") as progress,
+    ):
+        decoded = decode(captures, place, progress=progress, **decoding)
+        return _match(at, decoded, (None, None), matching)
+
+
+def _match(
+    engine: Any, decoded: Decoded, numbers: tuple[int | None, int | None], matching: dict[str, Any]
+) -> Analysis:
+    from tailtrim import engines  # noqa: PLC0415
+
+    return engines.analyze(engine, decoded, ingress=numbers[0], egress=numbers[1], **matching)
+
+
+def _decoded(captures: Sequence[str]) -> tuple[Path | None, tuple[int | None, int | None]]:
+    """Return the decoded directory that ``DIR`` or ``DIR:0 DIR:1`` stand for, if they do."""
+    if len(captures) == 1:
+        if not Path(captures[0]).is_dir():
+            raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
+        return Path(captures[0]), (None, None)
+    parted = [capture.rpartition(":") for capture in captures]
+    if all(Path(path).is_dir() and number.isdigit() for path, _, number in parted):
+        folders = {path for path, _, _ in parted}
+        if len(folders) > 1:
+            raise ValueError(
+                "captures that were decoded apart cannot be matched: name one directory"
+            )
+        return Path(folders.pop()), (int(parted[0][2]), int(parted[1][2]))
+    return None, (None, None)
+
+
+def is_decoded(captures: Sequence[str]) -> bool:
+    """Whether decoded captures are meant, which the native matcher does not read."""
+    return any(Path(capture.rpartition(":")[0] or capture).is_dir() for capture in captures)

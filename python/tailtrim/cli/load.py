@@ -1,0 +1,44 @@
+"""``tailtrim load``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.engine import Server, failing
+
+EXAMPLES = """\b
+Examples:
+  tailtrim load decoded --engine postgres --server postgresql://lab@db/captures
+  psql postgresql://lab@db/captures -c 'SELECT count(*) FROM tailtrim.packet'
+  tailtrim load decoded --engine duckdb --server captures.duckdb
+"""
+
+
+class Database(StrEnum):
+    """Engines that keep data."""
+
+    POSTGRES = "postgres"
+    DUCKDB = "duckdb"
+
+
+def command(
+    decoded: Annotated[Path, typer.Argument(metavar="DIR", help="A directory written by decode.")],
+    *,
+    engine: Annotated[Database, typer.Option(help="Into which database.")] = Database.POSTGRES,
+    server: Server = None,
+) -> None:
+    """Load decoded captures into a database, whole or not at all, for queries of your own."""
+    from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
+    from tailtrim.decode import Decoded  # noqa: PLC0415
+
+    with failing():
+        directory = Decoded(decoded)
+        with engines.connect(str(engine), engines.EngineOptions(server=server)) as at:
+            engines.load(at, directory)
+    packets = sum(captured.rows for captured in directory.captures)
+    schema = "tailtrim." if engine is Database.POSTGRES else ""
+    typer.echo(f"{packets:,} packets of {len(directory.captures)} captures are in {schema}packet")

@@ -1,0 +1,141 @@
+"""``tailtrim query``."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+EXAMPLES = """\b
+Examples:
+  tailtrim query 'SELECT run, max(latency_ns) FROM worst GROUP BY run' results/hw results/vm
+  tailtrim query 'SELECT capture, count(*), max(length) FROM packet GROUP BY capture' decoded
+  tailtrim query 'SELECT * FROM second' results/hw --format csv > seconds.csv
+  tailtrim query 'SELECT count(*) FROM packet' --engine postgres --server postgresql://lab@db/captures
+"""
+
+#: Rows that a table shows; the other formats have all.
+_SHOWN = 100
+
+
+class Format(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    text: Annotated[str, typer.Argument(metavar="SQL", help="The query.")],
+    sources: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DIR]…",
+            help="Run directories, whose tables get a column run, and at most one decoded "
+            "directory, the table packet.",
+        ),
+    ] = None,
+    *,
+    engine: Annotated[EngineName, typer.Option(help="Who answers.")] = EngineName.DUCKDB,
+    server: Server = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="json: one object a line; parquet: needs --out.")
+    ] = Format.TABLE,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")
+    ] = None,
+    memory: Memory = None,
+    scratch: Scratch = None,
+) -> None:
+    """Ask run directories and decoded captures in SQL."""
+    from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
+
+    if engine is EngineName.NATIVE:
+        complain(ValueError("engine native knows no SQL, expected duckdb, postgres or spark"))
+        raise typer.Exit(USAGE)
+    if form is Format.PARQUET and out is None:
+        complain(ValueError("parquet is nothing to print, name a file with --out"))
+        raise typer.Exit(USAGE)
+    options = engines.EngineOptions(server=server, memory=memory, scratch=scratch)
+    with failing(), engines.connect(str(engine), options) as at:
+        _write(engines.query(at, text, sources or ()), form, out)
+
+
+def _write(batches: Iterator[pa.RecordBatch], form: Format, out: Path | None) -> None:
+    """Write rows as they come; a file gets its name when it is whole."""
+    if out is None:
+        if form is Format.TABLE:
+            _table(batches)
+        else:
+            _stream(batches, form, sys.stdout.buffer)
+        return
+    draft = out.with_name(f".{out.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            _stream(batches, form, file)
+        draft.rename(out)
+    except OSError as error:
+        raise ValueError(f"{out}: cannot be written: {error.strerror or error}") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _stream(batches: Iterator[pa.RecordBatch], form: Format, file: object) -> None:
+    import json  # noqa: PLC0415
+
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+    import pyarrow.csv  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
+
+    sink = pa.PythonFile(file, mode="w")
+    writer = None
+    for batch in batches:
+        if form is Format.JSON:
+            lines = (json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist())
+            sink.write("".join(f"{line}\n" for line in lines).encode())
+            continue
+        if writer is None:
+            kind = pa.csv.CSVWriter if form is not Format.PARQUET else pa.parquet.ParquetWriter
+            writer = kind(sink, batch.schema)
+        writer.write_batch(batch)
+    if writer is not None:
+        writer.close()
+    sink.flush()
+
+
+def _table(batches: Iterator[pa.RecordBatch]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table: Table | None = None
+    rows = 0
+    for batch in batches:
+        if table is None:
+            table = Table(box=None, pad_edge=False)
+            for field in batch.schema:
+                number = str(field.type).startswith(("int", "uint", "decimal", "double", "float"))
+                table.add_column(field.name, justify="right" if number else "left")
+        for row in batch.to_pylist():
+            rows += 1
+            if rows <= _SHOWN:
+                shown = ("" if value is None else value for value in row.values())
+                table.add_row(*(f"{v:,}" if type(v) in {int, Decimal} else str(v) for v in shown))
+    console = Console(highlight=False, markup=False)
+    if table is not None:
+        console.print(table)
+    if rows > _SHOWN:
+        typer.echo(f"{rows - _SHOWN:,} more rows: --format csv, json or parquet has all", err=True)

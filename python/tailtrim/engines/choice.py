@@ -1,0 +1,63 @@
+"""Engines by name: :func:`connect`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import EngineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.engines.protocol import Engine
+
+#: Engines for decoded captures; ``native`` reads captures themselves.
+ENGINES = ("duckdb", "postgres", "spark")
+
+#: What an engine needs beside tailtrim, by the name that Python imports it by.
+_NEEDS = {
+    "duckdb": ("ibis", "duckdb"),
+    "postgres": ("ibis", "psycopg"),
+    "spark": ("ibis", "pyspark", "grpc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How to reach an engine and what it may take.
+
+    Args:
+        server: PostgreSQL: a DSN (``postgresql://user@host/database``, or ``host=… dbname=…``;
+            what it leaves out is taken from libpq's environment); Spark: ``sc://host:15002``;
+            DuckDB: a database file to keep, none by default.
+        memory: what DuckDB may take, such as ``2GB``.
+        threads: on how many threads DuckDB may run.
+        scratch: where DuckDB may put what does not fit into memory.
+
+    """
+
+    server: str | None = None
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+
+
+def connect(name: str, options: EngineOptions | None = None) -> Engine:
+    """Return the engine of this name, ready for work.
+
+    Raises:
+        EngineError: it is unknown, not installed, or cannot be reached.
+
+    """
+    if name not in ENGINES:
+        raise EngineError(f"engine {name!r} is unknown, expected one of {', '.join(ENGINES)}")
+    missing = [needed for needed in _NEEDS[name] if find_spec(needed) is None]
+    if missing:
+        failure = EngineError(f"engine {name} is not installed: no module {missing[0]!r}")
+        failure.add_note(f"pip install 'tailtrim[{name}]'")
+        raise failure
+    engine: Engine = import_module(f"tailtrim.engines.{name}").connect(options or EngineOptions())
+    return engine

@@ -1,0 +1,227 @@
+"""The matching as relational expressions, the same for every engine.
+
+Only what is exact everywhere is used: select, filter, inner and left equi-join, group by with
+count, minimum, maximum and sum of integers, lag, order by. No engine's quantiles, no division, no
+truth values in results (ARCHITECTURE, "Engines").
+
+A signature that entered at most once and left at most once is *plain*: which packet became which is
+a matter of the two stamps. All others are *tangled*; their packets, usually few, are handed to the
+matcher's own rules in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import ibis
+
+from tailtrim.decode.dataset import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import ibis.expr.types as ir
+
+PACKET = ibis.schema(dict.fromkeys(("capture", "bucket", *COLUMNS), "int64"))
+SECOND_NS = 10**9
+#: Beyond every stamp, and far enough from the ends of 64 bits to be subtracted from.
+NEVER_NS = 2**62
+#: Values of ``kind``.
+TANGLED, MATCHED, BEYOND, APART = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides whether two packets match: the two captures, and times in ns."""
+
+    ingress: int
+    egress: int
+    window_ns: int
+    early_ns: int
+    shift_ns: int
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is known when all pairs are."""
+
+    trimmed_until_ns: int
+    longest_ns: int
+    first_ingress_ns: int
+    last_egress_ns: int
+    origin_ns: int
+
+
+def _number(condition: ir.BooleanValue) -> ir.IntegerValue:
+    """Return 1 or 0. Not every engine casts a truth value to 64 bits, but all do to 32."""
+    return condition.cast("int32").cast("int64")
+
+
+def taken(packet: ir.Table, rules: Rules) -> ir.Table:
+    """Return the packets of both captures, with ``side`` 1 for those that left."""
+    both = packet.filter(packet.capture.isin([rules.ingress, rules.egress]))
+    both = both.mutate(side=_number(both.capture == rules.egress))
+    if rules.shift_ns == 0:
+        return both
+    return both.mutate(
+        stamp_ns=both.stamp_ns + both.side * rules.shift_ns,
+        order_ns=both.order_ns + both.side * rules.shift_ns,
+    )
+
+
+def folded(packet: ir.Table, rules: Rules) -> ir.Table:
+    """Return one row a signature: how often it entered and left, when, and its ``kind``.
+
+    Where a packet entered once, the maximum over its signature is its value: no join is needed.
+    """
+    both = taken(packet, rules)
+    entered, left = both.side == 0, both.side == 1
+    one = both.group_by("signature_high", "signature_low").agg(
+        entered=both.count(where=entered),
+        left=both.count(where=left),
+        in_ns=both.stamp_ns.max(where=entered),
+        in_order_ns=both.order_ns.max(where=entered),
+        in_index=both.packet_index.max(where=entered),
+        in_position=both.burst_position.max(where=entered),
+        out_ns=both.stamp_ns.max(where=left),
+        out_order_ns=both.order_ns.max(where=left),
+        out_index=both.packet_index.max(where=left),
+    )
+    tangled = (one.entered > 1) | (one.left > 1)
+    pair = (one.entered == 1) & (one.left == 1)
+    latency_ns = one.out_ns - one.in_ns
+    matched = pair & (latency_ns > -rules.early_ns) & (latency_ns < rules.window_ns)
+    # What comes too late is told from what never came only when it entered first.
+    beyond = (
+        pair
+        & (one.in_order_ns <= one.out_order_ns)
+        & (latency_ns >= rules.window_ns)
+        & (latency_ns < 2 * rules.window_ns)
+    )
+    # Integers, not cases: a literal is no 64-bit integer everywhere. 1 matched, 2 beyond, 3 apart.
+    apart = _number(~matched & ~beyond)
+    return one.mutate(kind=_number(~tangled) * (1 + _number(beyond) + 2 * apart))
+
+
+def pairs(one: ir.Table) -> ir.Table:
+    """Return the matched packets of plain signatures in the order in which they were decided."""
+    matched = one.filter(one.kind == MATCHED)
+    in_first = matched.in_order_ns <= matched.out_order_ns
+    return matched.select(
+        decided_ns=ibis.greatest(matched.in_order_ns, matched.out_order_ns),
+        decided_side=_number(in_first),
+        decided_index=ibis.ifelse(in_first, matched.out_index, matched.in_index),
+        ingress_ns=matched.in_ns,
+        egress_ns=matched.out_ns,
+        ingress_index=matched.in_index,
+        burst_position=matched.in_position,
+    ).order_by("decided_ns", "decided_side", "decided_index")
+
+
+def tangled(packet: ir.Table, one: ir.Table, rules: Rules) -> ir.Table:
+    """Return the packets of tangled signatures, by signature and in their order.
+
+    ``forgotten_ns`` is the running maximum at the ingress packet that comes ``rules.memory`` later.
+    """
+    keys = one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
+    packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
+    # Of what left nothing is forgotten: it finds no such packet.
+    packets = packets.mutate(
+        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS
+    )
+    entered = packet.filter(packet.capture == rules.ingress)
+    later = entered.select(forgotten_at=entered.packet_index, later_ns=entered.order_ns)
+    joined = packets.left_join(later, "forgotten_at")
+    return joined.select(
+        "signature_high",
+        "signature_low",
+        "order_ns",
+        "side",
+        "packet_index",
+        "stamp_ns",
+        "burst_position",
+        forgotten_ns=joined.later_ns.fill_null(NEVER_NS),
+    ).order_by("signature_high", "signature_low", "order_ns", "side", "packet_index")
+
+
+def outcomes(one: ir.Table, rules: Rules, settled: Settled) -> ir.Table:
+    """Count what became of packets of plain signatures that were not matched.
+
+    ``ingress`` is 1 lost, 2 cut, 3 beyond the window; ``egress`` 1 unmatched, 2 cut; 0 nothing.
+    ``second_ns`` is the start of the second in which a lost packet entered, since the origin.
+    """
+    apart = one.filter((one.kind == BEYOND) | (one.kind == APART))
+    is_open = (apart.kind == APART) & (apart.entered == 1)
+    left_ns = settled.last_egress_ns - apart.in_ns
+    lost = is_open & ((left_ns >= rules.window_ns) | (left_ns > settled.longest_ns))
+    beyond = apart.kind == BEYOND
+    unmatched = apart.left == 1
+    before = unmatched & (apart.out_ns - settled.first_ingress_ns <= settled.longest_ns)
+    until_ns = settled.trimmed_until_ns
+    fates = apart.select(
+        ingress=_number(lost) + 2 * _number(is_open & ~lost) + 3 * _number(beyond),
+        ingress_trimmed=_number((is_open | beyond) & (apart.in_ns <= until_ns)),
+        second_ns=ibis.ifelse(
+            lost, second_start_ns(apart.in_ns, settled.origin_ns), apart.entered * 0
+        ),
+        egress=_number(unmatched) + _number(before),
+        egress_trimmed=_number(unmatched & (apart.out_ns <= until_ns)),
+    )
+    return fates.group_by(
+        "ingress", "ingress_trimmed", "second_ns", "egress", "egress_trimmed"
+    ).agg(packets=fates.count())
+
+
+def second_start_ns(stamp_ns: ir.IntegerValue, origin_ns: int) -> ir.IntegerValue:
+    """Return the start of the second of a stamp, since the origin: downwards, also before it."""
+    since_ns = stamp_ns - origin_ns
+    return since_ns - (since_ns % SECOND_NS + SECOND_NS) % SECOND_NS
+
+
+def gaps_within(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:
+    """Count the gaps between successive stamps within one second of the clock.
+
+    By second, so that each can be sorted on its own; :func:`ends` has what lies between.
+    """
+    placed = packet.filter((packet.capture == capture) & (packet.misplaced == 0))
+    stamps = placed.select(stamp_ns=placed.stamp_ns + shift_ns)
+    stamps = stamps.mutate(part=stamps.stamp_ns - stamps.stamp_ns % SECOND_NS)
+    ordered = stamps.mutate(
+        before_ns=stamps.stamp_ns.lag().over(group_by=stamps.part, order_by=stamps.stamp_ns)
+    )
+    counting = ordered.filter(ordered.before_ns.notnull() & (ordered.before_ns > after_ns))
+    gap = counting.select(gap_ns=counting.stamp_ns - counting.before_ns)
+    return gap.group_by("gap_ns").agg(packets=gap.count())
+
+
+def ends(packet: ir.Table, capture: int, shift_ns: int) -> ir.Table:
+    """Return the first and last stamp of each second of the clock, ascending."""
+    placed = packet.filter((packet.capture == capture) & (packet.misplaced == 0))
+    stamps = placed.select(stamp_ns=placed.stamp_ns + shift_ns)
+    stamps = stamps.mutate(part=stamps.stamp_ns - stamps.stamp_ns % SECOND_NS)
+    return (
+        stamps.group_by("part")
+        .agg(first_ns=stamps.stamp_ns.min(), last_ns=stamps.stamp_ns.max())
+        .order_by("part")
+    )
+
+
+def loads(packet: ir.Table, capture: int, shift_ns: int, origin_ns: int) -> ir.Table:
+    """Count packets and bytes by second."""
+    one = packet.filter(packet.capture == capture)
+    timed = one.select(
+        second_ns=second_start_ns(one.stamp_ns + shift_ns, origin_ns), length=one.length
+    )
+    return timed.group_by("second_ns").agg(
+        packets=timed.count(),
+        # A sum of 64-bit integers is wider in some engines.
+        bytes=timed.length.sum().cast("decimal(38,0)").cast("int64"),
+    )
+
+
+def signatures(packet: ir.Table, capture: int, indices: Sequence[int]) -> ir.Table:
+    """Return the signatures of these packets."""
+    chosen = packet.filter((packet.capture == capture) & packet.packet_index.isin(list(indices)))
+    return chosen.select("packet_index", "signature_high", "signature_low")

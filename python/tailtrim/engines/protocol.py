@@ -1,0 +1,55 @@
+"""What an engine can do: :class:`Engine`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from tailtrim.decode import Captured, Decoded
+
+
+class Engine(Protocol):
+    """Runs relational expressions over decoded captures.
+
+    Everything it makes is its own session's and goes with it. All columns are 64-bit integers.
+    """
+
+    name: str
+    #: Whether matching bucket by bucket is cheaper than all at once.
+    by_bucket: bool
+
+    def packets(self, decoded: Decoded) -> ir.Table:
+        """Make the packets of a decoded directory readable; the table is ``PACKET``."""
+
+    def number(self, decoded: Decoded, captured: Captured) -> int:
+        """Return the number by which the table knows a capture."""
+
+    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
+        """Compute expressions that have the same columns, and keep all their rows as a table."""
+
+    def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
+        """Compute an expression and stream its rows."""
+
+    def sql(self, text: str) -> Iterator[pa.RecordBatch]:
+        """Run a query of the user's."""
+
+    def close(self) -> None:
+        """Give everything back."""
+
+    def __enter__(self) -> Self:
+        """Return the engine."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give everything back."""

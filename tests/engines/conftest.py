@@ -1,0 +1,45 @@
+"""Engines that are ready, and captures that are decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import servers
+
+from tailtrim.engines import EngineOptions, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.engines import Engine
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with servers.postgres(tmp_path_factory.mktemp("postgres")) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def sail_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with servers.sail(tmp_path_factory.mktemp("sail")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Cluster]:
+    with servers.spark(tmp_path_factory.mktemp("spark")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module", params=["duckdb", "postgres", "sail"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Yield each engine that answers quickly; the Spark cluster has tests of its own."""
+    pytest.importorskip("ibis", reason="engines need ibis-framework")
+    servers_of = {"duckdb": None, "postgres": "postgres_dsn", "sail": "sail_url"}
+    server = servers_of[request.param]
+    options = EngineOptions(server=request.getfixturevalue(server) if server else None)
+    name = "spark" if request.param == "sail" else request.param
+    with connect(name, options) as at:
+        yield at

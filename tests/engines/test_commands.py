@@ -1,0 +1,113 @@
+"""``decode``, ``analyze --engine``, ``load`` and ``query`` as a user meets them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("ibis", reason="engines need ibis-framework")
+
+
+def tailtrim(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tailtrim.cli", *arguments],
+        check=False,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": "80"},
+    )
+
+
+@pytest.fixture(scope="module")
+def decoded(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("commands") / "decoded"
+    result = tailtrim("decode", *testpmd, "--out", place)
+    assert result.returncode == 0, result.stderr
+    assert "40,000 packets" in result.stdout
+    return place
+
+
+@pytest.fixture(scope="module")
+def native(testpmd: tuple[Path, Path]) -> str:
+    return tailtrim("analyze", *testpmd, "--json").stdout
+
+
+def test_the_same_bytes(testpmd: tuple[Path, Path], decoded: Path, native: str) -> None:
+    assert tailtrim("analyze", decoded, "--json").stdout == native
+    assert tailtrim("analyze", f"{decoded}:0", f"{decoded}:1", "--json").stdout == native
+    assert tailtrim("analyze", *testpmd, "--engine", "duckdb", "--json").stdout == native
+
+
+def test_postgres(decoded: Path, native: str, postgres_dsn: str) -> None:
+    at = ("--engine", "postgres", "--server", postgres_dsn)
+    assert tailtrim("analyze", decoded, *at, "--json").stdout == native
+    result = tailtrim("load", decoded, *at)
+    assert "80,000 packets of 2 captures are in tailtrim.packet" in result.stdout
+    assert tailtrim("analyze", decoded, *at, "--json").stdout == native
+    counted = (
+        "SELECT name, count(*) AS packets FROM packet JOIN capture USING (capture) GROUP BY name"
+    )
+    lines = tailtrim("query", counted, *at, "--format", "json").stdout.splitlines()
+    assert 40_000 in {json.loads(line)["packets"] for line in lines}
+    refused = tailtrim("query", "DROP TABLE packet", *at)
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("error: postgres: ")
+
+
+def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> None:
+    run = tmp_path / "hw"
+    tailtrim("analyze", *testpmd, "--out", run)
+    asked = "SELECT run, sum(count) AS samples FROM histogram GROUP BY run"
+    table = tailtrim("query", asked, run).stdout
+    assert "30,717" in table
+    rows = list(
+        csv.DictReader(io.StringIO(tailtrim("query", asked, run, "--format", "csv").stdout))
+    )
+    assert rows == [{"run": "hw", "samples": "30717"}]
+    out = tmp_path / "rows.parquet"
+    packets = "SELECT capture, count(*) AS packets FROM packet GROUP BY capture"
+    result = tailtrim("query", packets, decoded, "--format", "parquet", "--out", out)
+    assert result.returncode == 0, result.stderr
+    assert pq.read_table(out)["packets"].to_pylist() == [40_000, 40_000]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("query", "SELEC 1"), 3, "error: duckdb: "),
+        (("query", "SELECT 1", "--engine", "native"), 2, "knows no SQL"),
+        (("query", "SELECT 1", "--format", "parquet"), 2, "name a file with --out"),
+        (("analyze", "one.pcap"), 2, "expected ingress and egress"),
+        (("analyze", "/nowhere:0", "/nowhere:1", "--engine", "duckdb"), 2, "error: "),
+        (("load", "/nowhere", "--engine", "duckdb"), 2, "no decoded directory"),
+    ],
+)
+def test_errors(arguments: tuple[str, ...], code: int, told: str) -> None:
+    result = tailtrim(*arguments)
+    assert result.returncode == code, result.stderr
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("error: ") == 1
+
+
+def test_native_does_not_read_what_is_decoded(decoded: Path) -> None:
+    result = tailtrim("analyze", decoded, "--engine", "native")
+    assert result.returncode == 2
+    assert "decoded ones are for the other engines" in result.stderr
+
+
+def test_options_of_decode_come_too_late(decoded: Path) -> None:
+    result = tailtrim("analyze", decoded, "--mask", "nat")
+    assert result.returncode == 2
+    assert "option of decode" in result.stderr

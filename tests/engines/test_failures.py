@@ -1,0 +1,187 @@
+"""What goes wrong at an engine is one clear error, and nothing half-done is left."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from random_captures import Trouble, pair
+
+import tailtrim
+from tailtrim import engines
+from tailtrim.decode import Decoded, decode
+from tailtrim.engines import EngineOptions, binary, choice
+from tailtrim.errors import DecodedError, EngineError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
+pytest.importorskip("ibis", reason="engines need ibis-framework")
+
+
+@pytest.fixture
+def decoded(tmp_path: Path) -> Decoded:
+    return decode(pair(tmp_path, 11, Trouble(packets=2_000)), tmp_path / "decoded", buckets=2)
+
+
+def loaded(dsn: str) -> tuple[int, int]:
+    """Return how many captures and packets are loaded."""
+    with psycopg.connect(dsn) as connection:
+        if connection.execute("SELECT to_regclass('tailtrim.capture')").fetchone() == (None,):
+            return (0, 0)
+        (captures,) = connection.execute("SELECT count(*) FROM tailtrim.capture").fetchone()
+        (packets,) = connection.execute("SELECT count(*) FROM tailtrim.packet").fetchone()
+        return captures, packets
+
+
+def test_importing_is_fast() -> None:
+    # Nobody who only matches two captures pays for the engines.
+    program = (
+        "import sys, tailtrim.cli, tailtrim.engines;"
+        "heavy = {'ibis', 'duckdb', 'psycopg', 'pyspark', 'pyarrow'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_an_engine_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(choice._NEEDS, "duckdb", ("no_such_module",))  # noqa: SLF001
+    with pytest.raises(EngineError, match="not installed") as raised:
+        engines.connect("duckdb")
+    assert raised.value.__notes__ == ["pip install 'tailtrim[duckdb]'"]
+
+
+def test_an_unknown_engine() -> None:
+    with pytest.raises(EngineError, match="expected one of duckdb, postgres, spark"):
+        engines.connect("oracle")
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
+        ("host=/nowhere dbname=none", "cannot be reached"),
+        ("what is this", "is no DSN"),
+    ],
+)
+def test_a_postgres_that_is_not_there(server: str, told: str) -> None:
+    with pytest.raises(EngineError, match=told):
+        engines.connect("postgres", EngineOptions(server=server))
+
+
+def test_a_spark_without_a_url() -> None:
+    pytest.importorskip("pyspark", reason="Spark needs pyspark")
+    with pytest.raises(EngineError, match="no Spark Connect URL"):
+        engines.connect("spark")
+
+
+def test_loading_once_and_again(postgres_dsn: str, decoded: Decoded) -> None:
+    before = loaded(postgres_dsn)
+    options = EngineOptions(server=postgres_dsn)
+    for _ in range(2):
+        with engines.connect("postgres", options) as at:
+            engines.load(at, decoded)
+    packets = sum(captured.rows for captured in decoded.captures)
+    assert loaded(postgres_dsn) == (before[0] + 2, before[1] + packets)
+    captures = [captured.name for captured in decoded.captures]
+    with engines.connect("postgres", options) as at:
+        found = engines.analyze(at, decoded).summary.text
+        assert found == tailtrim.analyze(*captures).summary.text
+
+
+def test_a_load_that_fails_leaves_nothing(postgres_dsn: str, decoded: Decoded) -> None:
+    before = loaded(postgres_dsn)
+    last = list(decoded.files(1))[-1]
+    last.write_bytes(b"no Parquet")
+    with (
+        engines.connect("postgres", EngineOptions(server=postgres_dsn)) as at,
+        pytest.raises(Exception, match="Parquet"),
+    ):
+        engines.load(at, decoded)
+    assert loaded(postgres_dsn) == before
+
+
+def test_a_role_without_rights(postgres_dsn: str, decoded: Decoded) -> None:
+    with psycopg.connect(postgres_dsn) as connection:
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest LOGIN")
+        connection.execute("REVOKE TEMPORARY ON DATABASE postgres FROM PUBLIC")
+    try:
+        guest = postgres_dsn.replace("user=tester", "user=guest")
+        with engines.connect("postgres", EngineOptions(server=guest)) as at:
+            with pytest.raises(EngineError, match="no right to load captures") as raised:
+                engines.load(at, decoded)
+            assert "GRANT CREATE, TEMPORARY" in raised.value.__notes__[0]
+            with pytest.raises(EngineError, match="no right to"):
+                engines.analyze(at, decoded)
+    finally:
+        with psycopg.connect(postgres_dsn) as connection:
+            connection.execute("GRANT TEMPORARY ON DATABASE postgres TO PUBLIC")
+            connection.execute("DROP ROLE guest")
+
+
+def test_a_backend_that_is_ended(
+    postgres_dsn: str, decoded: Decoded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = loaded(postgres_dsn)
+    encode, calls = binary.encode, []
+
+    def end_backend(batch: pa.RecordBatch) -> bytes:
+        calls.append(1)
+        if len(calls) == 2:
+            with psycopg.connect(postgres_dsn) as connection:
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
+                )
+        return encode(batch)
+
+    options = EngineOptions(server=postgres_dsn)
+    with monkeypatch.context() as patched, engines.connect("postgres", options) as at:
+        patched.setattr(binary, "encode", end_backend)
+        with pytest.raises(EngineError, match="postgres"):
+            engines.load(at, decoded)
+    assert len(calls) >= 2
+    assert loaded(postgres_dsn) == before
+    with engines.connect("postgres", options) as at:
+        engines.load(at, decoded)
+    assert loaded(postgres_dsn)[0] == before[0] + 2
+
+
+def test_no_memory(decoded: Decoded) -> None:
+    with (
+        engines.connect("duckdb", EngineOptions(memory="1MB", threads=1)) as at,
+        pytest.raises(EngineError, match="duckdb"),
+    ):
+        engines.analyze(at, decoded)
+
+
+def test_captures_that_are_not_there(decoded: Decoded, tmp_path: Path) -> None:
+    with engines.connect("duckdb") as at:
+        with pytest.raises(DecodedError, match="has no capture 7"):
+            engines.analyze(at, decoded, ingress=0, egress=7)
+        with pytest.raises(DecodedError, match="the same capture"):
+            engines.analyze(at, decoded, ingress=1, egress=1)
+    with pytest.raises(DecodedError, match="no decoded directory"):
+        Decoded(tmp_path)
+
+
+def test_loading_into_duckdb(decoded: Decoded, tmp_path: Path) -> None:
+    place = tmp_path / "captures.duckdb"
+    with engines.connect("duckdb", EngineOptions(server=str(place))) as at:
+        engines.load(at, decoded)
+        with pytest.raises(EngineError, match="onstraint"):
+            engines.load(at, decoded)
+    with engines.connect("duckdb", EngineOptions(server=str(place))) as at:
+        (batch,) = engines.query(at, "SELECT count(*) AS packets FROM packet")
+        assert batch.to_pylist() == [{"packets": sum(c.rows for c in decoded.captures)}]
+    with (
+        engines.connect("duckdb") as at,
+        pytest.raises(EngineError, match="--server FILE"),
+    ):
+        engines.load(at, decoded)
