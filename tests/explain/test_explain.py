@@ -212,9 +212,7 @@ def test_a_trace_of_several_cpus_needs_one(testpmd: tuple[Path, Path], tmp_path:
     assert "the schema is 'else'" in run("explain", tmp_path / "run").stderr
 
 
-def test_a_trace_without_events_is_no_evidence(
-    testpmd: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_trace_without_events_is_no_evidence(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     traced(tmp_path / "run", testpmd, {**HEADER, "source": "counters"})
     found = explain(tmp_path / "run")
     assert found.basis == "statistics"

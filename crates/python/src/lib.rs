@@ -18,6 +18,7 @@ mod _native {
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
     use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length};
+    #[pymodule_export]
     use crate::decode::NativeDecoder;
     #[pymodule_export]
     use crate::errors::{CaptureError, OutputError, TailtrimError};

@@ -3,8 +3,8 @@
 //! Commands and structures: <linux/bpf.h>. The kernel takes what is missing at the end of a structure as
 //! zeros, so each stops behind the last field that is used.
 
-use std::ffi::CStr;
 use super::mapping::Mapping;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
