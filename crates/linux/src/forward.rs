@@ -25,7 +25,7 @@ pub struct Forwarding {
     pub wait: bool,
     /// Most frames handled in one go, 1 to 64.
     pub batch: usize,
-    /// Work for each frame, in ns of busy waiting.
+    /// Work for each frame, in ns that it takes if nothing takes the CPU meanwhile.
     pub work_ns: u64,
     /// New source MAC address.
     pub source_mac: Option<[u8; 6]>,
@@ -160,6 +160,7 @@ struct Way {
     forwarded: Forwarded,
     batch: Vec<Held>,
     carries: Capabilities,
+    work: Work,
     start_ns: i64,
 }
 
@@ -170,6 +171,7 @@ impl Way {
             forwarded: Forwarded::default(),
             batch: (0..batch).map(|_| Held::default()).collect(),
             carries: to.capabilities(),
+            work: Work::lasting(how.work_ns),
             start_ns: clock::realtime_ns(),
         }
     }
@@ -182,7 +184,7 @@ impl Way {
         how: &Forwarding,
         log: &mut Option<&mut dyn Write>,
     ) -> Result<usize, ForwardError> {
-        let Self { forwarded, batch, carries, .. } = self;
+        let Self { forwarded, batch, carries, work, .. } = self;
         let mut count = 0;
         let came = from.receive(batch.len(), &mut |frame| {
             // A frame that was cut is none that anybody sent.
@@ -199,9 +201,7 @@ impl Way {
         forwarded.received += came as u64;
         for held in &mut batch[..count] {
             held.rewrite(how);
-            if how.work_ns > 0 {
-                busy_until(clock::monotonic_ns() + how.work_ns as i64, clock::monotonic_ns);
-            }
+            work.once();
         }
         if how.delay.is_some() {
             self.send_delayed(count, to, how, log)?;
@@ -277,6 +277,38 @@ impl Held {
             if let (Some(mac), Some(place)) = (mac, self.bytes.get_mut(at..at + 6)) {
                 place.copy_from_slice(&mac);
             }
+        }
+    }
+}
+
+/// Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer.
+struct Work {
+    steps: u64,
+}
+
+/// How often the speed of the CPU is measured, the best counting, and by how many steps.
+const MEASURED: (usize, u64) = (9, 200_000);
+
+impl Work {
+    fn lasting(ns: u64) -> Self {
+        if ns == 0 {
+            return Self { steps: 0 };
+        }
+        let best = (0..MEASURED.0).map(|_| {
+            let start_ns = clock::monotonic_ns();
+            Self { steps: MEASURED.1 }.once();
+            clock::monotonic_ns() - start_ns
+        });
+        let best_ns = best.min().unwrap_or(1).max(1).cast_unsigned();
+        let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
+        Self { steps: u64::try_from(steps).unwrap_or(u64::MAX).max(1) }
+    }
+
+    fn once(&self) {
+        let mut value = 1_u64;
+        for _ in 0..self.steps {
+            // Each step waits for the one before (the constant is that of Knuth's generator MMIX).
+            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005));
         }
     }
 }

@@ -60,7 +60,7 @@ enum Means {
     Port(Box<dyn Port>),
     Quota(Group),
     Stop(u32),
-    Program,
+    Program(Program),
 }
 
 impl Means {
@@ -90,7 +90,7 @@ impl Means {
             }
             Disturbing::Quota => Self::Quota(Group::around(target.pid)?),
             Disturbing::Stop => Self::Stop(target.pid),
-            Disturbing::Program => Self::Program,
+            Disturbing::Program => Self::Program(Program::tracepoint(&RETURN)?),
             _ => {
                 return Err(io::Error::other(
                     "comes from within: tailtrim-agent forward --disturb",
@@ -127,10 +127,9 @@ impl Means {
                 process::go_on(*pid)?;
                 Ok((start_ns, clock::realtime_ns()))
             }
-            Self::Program => {
+            Self::Program(program) => {
                 let start_ns = clock::realtime_ns();
-                let program = Program::tracepoint(&RETURN)?;
-                drop(Link::tracepoint(&program, RARE)?);
+                drop(Link::tracepoint(program, RARE)?);
                 Ok((start_ns, clock::realtime_ns()))
             }
         }
