@@ -17,6 +17,8 @@ use tailtrim_model::traffic::{Disturbance, Disturbing};
 const TIMERS_APART_NS: u64 = 20_000;
 /// Between arming the timers and the first of them: who arms them takes the CPU, too.
 const ARMED_BEFORE_NS: u64 = 10_000_000;
+/// Between packets that are none of the device's.
+const BETWEEN_FLOODS: Duration = Duration::from_micros(80);
 /// A frame of the smallest size for nobody: of a local experimental EtherType (IEEE 802).
 const NOBODYS: [u8; 60] = {
     let mut frame = [0; 60];
@@ -117,7 +119,10 @@ impl Means {
             }
             Self::Port(port) => work(for_ns, || {
                 // What the other side has no room for is of no use to anybody.
-                port.send(&[NOBODYS.as_slice(); 32]).map(drop).map_err(io::Error::other)
+                port.send(&[NOBODYS.as_slice(); 32]).map_err(io::Error::other)?;
+                // Where the generator shares the CPU, the device would get no packets to be late with.
+                thread::sleep(BETWEEN_FLOODS);
+                Ok(())
             }),
             Self::Quota(group) => group.starve(for_ns),
             Self::Stop(pid) => {

@@ -1,7 +1,7 @@
 //! When the device's own thread was away from its CPU, and why.
 //!
-//! A thread that gave the CPU up by itself, was stopped, or used the quota of its group up leaves an idle CPU
-//! or one that others make use of. Who only ran because it was away is no thief.
+//! A thread that gave the CPU up by itself, was stopped, or used the quota of its group up leaves a CPU that idles,
+//! or that others make use of. Who only ran because it was away is no thief.
 
 use super::serving::{self, Thread};
 use crate::trace::{Event, Kind, Left};
@@ -13,45 +13,77 @@ pub(super) const STOPPED: &str = "stopped";
 /// See [`ASLEEP`].
 pub(super) const THROTTLED: &str = "throttled";
 
-/// The events of others, and before them one for each time that the thread was away. Others that were seen
-/// running meanwhile go first in the timeline, except threads while it was stopped.
-pub(super) fn others(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Event> {
-    let mut own: Vec<&Event> = events
+/// One in so many packets may find a polling device asleep; one that waits for packets sleeps before most.
+const RARELY: usize = 10;
+/// A thread that could run and does not while the CPU idles for a tenth of the time is kept from it.
+const IDLE: i64 = 10;
+
+/// A time when the thread was away.
+struct Absence {
+    event: Event,
+    /// Whether others only ran because of it.
+    lets_in: bool,
+}
+
+/// The events of others, and before them one for each time that the thread was away by itself or by decree. What
+/// interrupted meanwhile goes first in the timeline.
+pub(super) fn others(events: &[Event], cpu: u32, thread: &Thread, packets: usize) -> Vec<Event> {
+    let mut found = absences(events, cpu, thread);
+    let asleep = |absence: &Absence| absence.event.detail.as_deref() == Some(ASLEEP);
+    if found.iter().filter(|absence| asleep(absence)).count() * RARELY > packets {
+        // It sleeps until a packet comes; who then has the CPU may be what it waits for.
+        found.iter_mut().filter(|absence| asleep(absence)).for_each(|a| a.lets_in = false);
+    }
+    let let_in = |event: &Event| {
+        let next = found.partition_point(|absence| absence.event.end_ns < event.end_ns);
+        event.cpu == cpu
+            && event.kind == Kind::Thread
+            && found
+                .get(next)
+                .is_some_and(|away| away.lets_in && away.event.start_ns <= event.start_ns)
+    };
+    let rest: Vec<Event> = events
         .iter()
-        .filter(|event| event.cpu == cpu && serving::is(event, thread) && event.left.is_some())
+        .filter(|event| !serving::is(event, thread) && !let_in(event))
+        .cloned()
         .collect();
+    found.into_iter().map(|absence| absence.event).chain(rest).collect()
+}
+
+/// In order.
+fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
+    let here = || events.iter().filter(|event| event.cpu == cpu);
+    let mut own: Vec<&Event> = here().filter(|event| serving::is(event, thread)).collect();
     own.sort_by_key(|event| event.start_ns);
-    let holes: Vec<&Event> =
-        events.iter().filter(|event| event.cpu == cpu && event.kind == Kind::Hole).collect();
-    let mut away = Vec::new();
+    let holes: Vec<&Event> = here().filter(|event| event.kind == Kind::Hole).collect();
+    let mut rest: Vec<&Event> =
+        here().filter(|event| event.kind == Kind::Thread && !serving::is(event, thread)).collect();
+    rest.sort_by_key(|event| event.start_ns);
+    let mut found = Vec::new();
     for (before, after) in own.iter().zip(own.iter().skip(1)) {
         let (start_ns, end_ns) = (before.end_ns, after.start_ns);
         let lost = holes.iter().any(|hole| hole.start_ns < end_ns && hole.end_ns > start_ns);
+        if start_ns >= end_ns || lost {
+            continue;
+        }
+        let first = rest.partition_point(|event| event.start_ns < start_ns);
+        let busy_ns: i64 = rest[first..]
+            .iter()
+            .take_while(|event| event.start_ns < end_ns)
+            .map(|event| event.end_ns.min(end_ns) - event.start_ns)
+            .sum();
+        let idle_ns = end_ns - start_ns - busy_ns;
         let why = match before.left {
-            Some(Left::Runnable) => THROTTLED,
+            Some(Left::Runnable) if idle_ns * IDLE > end_ns - start_ns => THROTTLED,
             Some(Left::Sleeping) => ASLEEP,
             Some(Left::Stopped) => STOPPED,
-            Some(Left::Ended) | None => continue,
+            Some(Left::Runnable | Left::Ended) | None => continue,
         };
-        if start_ns < end_ns && !lost {
-            let detail = Some(why.to_owned());
-            away.push(Event { start_ns, end_ns, detail, left: None, ..(*before).clone() });
-        }
+        let detail = Some(why.to_owned());
+        let event = Event { start_ns, end_ns, detail, left: None, ..(*before).clone() };
+        found.push(Absence { event, lets_in: true });
     }
-    let stopped: Vec<(i64, i64)> = away
-        .iter()
-        .filter(|event| event.detail.as_deref() == Some(STOPPED))
-        .map(|event| (event.start_ns, event.end_ns))
-        .collect();
-    let let_in = |event: &Event| {
-        let next = stopped.partition_point(|(_, end_ns)| *end_ns < event.end_ns);
-        event.cpu == cpu
-            && event.kind == Kind::Thread
-            && stopped.get(next).is_some_and(|(start_ns, _)| *start_ns <= event.start_ns)
-    };
-    let rest = events.iter().filter(|event| !serving::is(event, thread) && !let_in(event)).cloned();
-    away.extend(rest);
-    away
+    found
 }
 
 #[cfg(test)]
@@ -71,30 +103,45 @@ mod tests {
         }
     }
 
+    fn told(events: &[Event], packets: usize) -> Vec<(i64, i64, String)> {
+        others(events, 1, &("dut".to_owned(), None), packets)
+            .into_iter()
+            .map(|event| (event.start_ns, event.end_ns, event.detail.unwrap_or(event.name)))
+            .collect()
+    }
+
+    fn expected<const N: usize>(list: [(i64, i64, &str); N]) -> Vec<(i64, i64, String)> {
+        list.into_iter().map(|(start, end, name)| (start, end, name.to_owned())).collect()
+    }
+
     #[test]
-    fn who_ran_because_the_device_was_stopped_is_no_thief() {
+    fn who_ran_because_the_device_was_away_is_no_thief() {
         let events = [
             ran("dut", 0, 10, Left::Stopped),
             ran("passer-by", 12, 15, Left::Sleeping),
             ran("dut", 20, 30, Left::Runnable),
-            ran("thief", 30, 35, Left::Runnable),
+            ran("thief", 30, 36, Left::Runnable),
             ran("dut", 36, 40, Left::Sleeping),
+            ran("passer-by", 41, 43, Left::Sleeping),
             ran("dut", 50, 60, Left::Runnable),
+            ran("passer-by", 60, 65, Left::Sleeping),
+            // The CPU was idle although the device could run.
+            ran("dut", 70, 80, Left::Runnable),
         ];
-        let told: Vec<(i64, i64, String)> = others(&events, 1, &("dut".to_owned(), None))
-            .into_iter()
-            .map(|event| (event.start_ns, event.end_ns, event.detail.unwrap_or(event.name)))
-            .collect();
-        let expected =
-            [(10, 20, STOPPED), (30, 36, THROTTLED), (40, 50, ASLEEP), (30, 35, "thief")];
-        assert_eq!(told, expected.map(|(start, end, name)| (start, end, name.to_owned())));
+        let polls = told(&events, 100);
+        assert_eq!(
+            polls,
+            expected([(10, 20, STOPPED), (40, 50, ASLEEP), (60, 70, THROTTLED), (30, 36, "thief")])
+        );
+        // One that sleeps for every packet finds the CPU taken when it wakes up.
+        let waits = told(&events, 1);
+        assert!(waits.contains(&(41, 43, "passer-by".to_owned())), "{waits:?}");
     }
 
     #[test]
     fn nothing_is_known_across_a_hole() {
         let hole = Event { kind: Kind::Hole, ..ran("lost", 12, 15, Left::Runnable) };
-        let events =
-            [ran("dut", 0, 10, Left::Stopped), hole.clone(), ran("dut", 20, 30, Left::Runnable)];
-        assert_eq!(others(&events, 1, &("dut".to_owned(), None)), [hole]);
+        let events = [ran("dut", 0, 10, Left::Stopped), hole, ran("dut", 20, 30, Left::Runnable)];
+        assert_eq!(told(&events, 100), expected([(12, 15, "lost")]));
     }
 }

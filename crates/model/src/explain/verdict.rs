@@ -120,7 +120,7 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     let egress_ns = samples.iter().map(|(_, egress_ns)| *egress_ns);
     let serving = serving::serving(trace.events, trace.cpu, egress_ns, trace.error_ns);
     let events = match &serving {
-        Some(thread) => absence::others(trace.events, trace.cpu, thread),
+        Some(thread) => absence::others(trace.events, trace.cpu, thread, samples.len()),
         None => trace.events.to_vec(),
     };
     let trace = Trace { events: &events, ..trace };
