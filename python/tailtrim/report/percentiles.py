@@ -23,27 +23,29 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
     runs = measured(runs)
     if not runs:
         return None
+    shown = panel(runs)
+    return Figure(
+        key="hdr",
+        title="Latency by percentile",
+        caption=_caption(runs, len(shown.bands)),
+        panels=(shown,),
+    )
+
+
+def panel(runs: Sequence[Run]) -> Panel:
+    """Return the panel of runs that have samples."""
     most = max(run.summary.samples for run in runs)
     y = latency_axis(runs)
     x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
     bands = {run.index: band for run in runs if (band := _band(run, y)) is not None}
-    return Figure(
-        key="hdr",
-        title="Latency by percentile",
-        caption=_caption(runs, len(bands)),
-        panels=(
-            Panel(
-                x,
-                y,
-                tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
-                tuple(
-                    interval
-                    for run in runs
-                    for interval in _intervals(run, y, bars=run.index not in bands)
-                ),
-                tuple(bands.values()),
-            ),
+    return Panel(
+        x,
+        y,
+        tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
+        tuple(
+            interval for run in runs for interval in _intervals(run, y, bars=run.index not in bands)
         ),
+        tuple(bands.values()),
     )
 
 
@@ -92,7 +94,7 @@ def _supported(run: Run, band: Band | None) -> float:
     if band is None:
         quantiles = run.summary.latency_ns.quantiles
         return max(
-            (_nines(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
+            (nines(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
         )
     # Clusters can leave a gap: what lies behind it is bounded, but not all up to there is.
     bounded = np.append(np.isfinite(band.high), False)
@@ -110,7 +112,7 @@ def _band(run: Run, y: Axis) -> Band | None:
     table = run.quantiles()
     if table is None or not table.p:
         return None
-    at = [1.0, *map(_nines, table.p)]
+    at = [1.0, *map(nines, table.p)]
     value = [run.histogram[0][:1], table.value_ns]
     low, high = [np.nan, *table.low_ns], [*table.high_ns]
     if at[-1] < run.summary.samples:
@@ -130,7 +132,7 @@ def _band(run: Run, y: Axis) -> Band | None:
 
 def _intervals(run: Run, y: Axis, *, bars: bool) -> Iterator[Interval]:
     for quantile in run.summary.latency_ns.quantiles:
-        at = _nines(quantile.p)
+        at = nines(quantile.p)
         if quantile.value is not None and at <= run.summary.samples:
             yield Interval(
                 run.index,
@@ -142,6 +144,7 @@ def _intervals(run: Run, y: Axis, *, bars: bool) -> Iterator[Interval]:
             )
 
 
-def _nines(p: str) -> float:
+def nines(p: str) -> float:
+    """Return where a quantile stands on the axis: 1/(1 - p)."""
     rest = 1 - Decimal(p)
     return float(1 / rest) if rest else float("inf")
