@@ -76,7 +76,7 @@ def _figure(explained: Explained, late: Late, since_ns: int, number: int) -> Fig
     x = Axis.of_times("Time since the device became busy", 0, span_ns)
     margin = _MARGIN * span_ns / x.unit_ns
     x = replace(x, scale="linear", low=-margin, high=span_ns / x.unit_ns + margin, digits=10)
-    queue = _queue(explained.run, since_ns, left_ns, x)
+    queue = _queue(explained.run, since_ns, x)
     lanes, names, left_out = _lanes(explained, late, since_ns, x)
     at_s = (late.arrival_ns - (explained.run.summary.ingress_tap.first_ns or 0)) / units.SECOND
     return Figure(
@@ -88,7 +88,7 @@ def _figure(explained: Explained, late: Late, since_ns: int, number: int) -> Fig
     )
 
 
-def _queue(run: Run, since_ns: int, left_ns: int, x: Axis) -> Panel:
+def _queue(run: Run, since_ns: int, x: Axis) -> Panel:
     """Return how many packets were inside: taps stamped them in, and not yet out."""
     came, left = run.samples
     low_ns, high_ns = (since_ns + round(edge * x.unit_ns) for edge in (x.low, x.high))
@@ -122,7 +122,7 @@ def _thinned(x: Floats, count: Floats) -> Integers:
 def _lanes(
     explained: Explained, late: Late, since_ns: int, x: Axis
 ) -> tuple[Panel, tuple[str, ...], int]:
-    names = ["this packet", *explained.names[1 : _ELSE - 1 + 1], "others"]
+    names = ["this packet", *explained.names[1:_ELSE], "others"]
     came = (late.arrival_ns - since_ns) / x.unit_ns
     passage = np.array([came]), np.array([came + late.latency_ns / x.unit_ns])
     rows: list[tuple[str, int, Floats, Floats]] = [("this packet", _PACKET, *passage)]
@@ -158,7 +158,9 @@ def _costliest_first(
 ) -> list[tuple[Key, Integers]]:
     """Return who took the CPU in the window, the run's costliest causes first, then by time."""
     long_ns = np.minimum(events.end_ns, high_ns) - np.maximum(events.start_ns, low_ns)
-    groups = [(events.keys[key], np.flatnonzero(events.key == key)) for key in np.unique(events.key)]
+    groups = [
+        (events.keys[key], np.flatnonzero(events.key == key)) for key in np.unique(events.key)
+    ]
     return sorted(
         groups,
         key=lambda group: (
@@ -173,8 +175,7 @@ def _name(explained: Explained, key: Key) -> str:
     for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True):
         if cause.key == key:
             return name
-    _, name, detail = key
-    return units.printable("/".join(filter(None, (name, detail))))
+    return reasons.named(key)
 
 
 def _caption(explained: Explained, late: Late, at_s: float, left_out: int) -> str:

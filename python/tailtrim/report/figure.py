@@ -177,9 +177,13 @@ class Figure:
     def used(self) -> tuple[int, ...]:
         """The places among :attr:`names` that the figure shows."""
         shown = {
-            drawn.run
+            run
             for panel in self.panels
-            for drawn in (*panel.lines, *panel.intervals, *panel.bands, *panel.bars)
+            for run in (
+                *(line.run for line in panel.lines),
+                *(interval.run for interval in panel.intervals),
+                *(bars.run for bars in panel.bars),
+            )
         }
         return tuple(sorted(shown))
 

@@ -89,6 +89,9 @@ _CLOUD = "cloud"
 # Share of its lane that a bar fills; lanes.js has the same.
 _BAR = 0.64
 _MANY_BARS = 200
+# Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
+_DOTS = 1_000
+_SHORT_ALPHA = 0.4
 
 
 def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
@@ -126,7 +129,7 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
                 _bar(axes, interval, panel.y)
             _mark(axes, interval)
         for bars in panel.bars:
-            _bars(axes, bars)
+            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS)
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -261,17 +264,22 @@ def _mark(axes: Axes, interval: Interval) -> None:
     )
 
 
-def _bars(axes: Axes, bars: Bars) -> None:
+def _bars(axes: Axes, bars: Bars, dot: float) -> None:
     colour = LIGHT[bars.run % len(LIGHT)]
-    axes.broken_barh(
-        np.column_stack([bars.start, bars.end - bars.start]),
-        (bars.lane - _BAR / 2, _BAR),
-        facecolor=colour,
-        # The edge shows what is shorter than a dot.
-        edgecolor=colour,
-        linewidth=0.3,
-        gid=_CLOUD if bars.start.size > _MANY_BARS else None,
-    )
+    long = bars.end - bars.start
+    short = long < dot
+    # The edge shows what is shorter than a dot, paler than it would be if it were that long.
+    for chosen, alpha in ((short, _SHORT_ALPHA), (~short, 1.0)):
+        if chosen.any():
+            axes.broken_barh(
+                list(zip(bars.start[chosen], long[chosen], strict=True)),
+                (bars.lane - _BAR / 2, _BAR),
+                facecolor=colour,
+                edgecolor=colour,
+                linewidth=0.3,
+                alpha=alpha,
+                gid=_CLOUD if long.size > _MANY_BARS else None,
+            )
 
 
 def _ticks(axis: Ticked, model: Axis) -> None:

@@ -93,9 +93,7 @@ def _supported(run: Run, band: Band | None) -> float:
     """Return up to where the samples support the percentiles."""
     if band is None:
         quantiles = run.summary.latency_ns.quantiles
-        return max(
-            (nines(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
-        )
+        return max((nines(quantile.p) for quantile in quantiles if quantile.supported), default=1.0)
     # Clusters can leave a gap: what lies behind it is bounded, but not all up to there is.
     bounded = np.append(np.isfinite(band.high), False)
     return float(band.x[np.argmin(bounded)])

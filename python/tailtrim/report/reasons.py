@@ -167,26 +167,30 @@ def _first(error: ValidationError) -> str:
 
 
 def labels(causes: tuple[Cause, ...]) -> list[str]:
-    """Return what to call each cause, no two the same where their details tell them apart."""
+    """Return what to call each cause; two that cost something differ at least in their detail."""
     short = [label(cause) for cause in causes]
-    uses = Counter(short)
+    uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
     return [
-        text if uses[text] == 1 or not cause.signature else f"{text} ({_which(cause)})"
+        f"{text} ({units.printable(cause.detail or cause.name)})"
+        if uses[text] > 1 and cause.signature
+        else text
         for text, cause in zip(short, causes, strict=True)
     ]
 
 
 def label(cause: Cause) -> str:
     """Return what to call a cause: what it is recognised as, else its name, and its sender."""
-    name = cause.signature.name if cause.signature else _which(cause)
+    name = cause.signature.name if cause.signature else named(cause.key)
     if cause.sender:
         sender, _ = cause.sender
         name = f"{name} by {sender.comm} ({sender.pid})"
     return units.printable(name)
 
 
-def _which(cause: Cause) -> str:
-    return units.printable("/".join(filter(None, (cause.name or cause.kind, cause.detail))))
+def named(key: Key) -> str:
+    """Return the name of what has the CPU, as the trace has it."""
+    kind, name, detail = key
+    return units.printable("/".join(filter(None, (name or kind, detail))))
 
 
 def sentence(verdict: Verdict, *, most: int = 3) -> str:

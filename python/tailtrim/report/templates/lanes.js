@@ -3,6 +3,7 @@
 const lanes = (() => {
   // The share of its lane that a bar fills; as in the static figures.
   const BAR = .64;
+  const SHORT = .4;
   const NS = { s: 1e9, ms: 1e6, "µs": 1e3 };
   // How near the pointer must be to what is read out, in CSS pixels.
   const NEAR = 4;
@@ -18,15 +19,20 @@ const lanes = (() => {
     for (const { run, lane, start, long } of panel.bars) {
       if (hidden.has(run)) continue;
       const top = u.valToPos(lane, "y", true) - tall / 2;
-      const path = new Path2D();
+      const [full, short] = [new Path2D(), new Path2D()];
       start.forEach((from, i) => {
         const left = u.valToPos(from, "x", true);
         const right = u.valToPos(from + long[i], "x", true);
-        // What is shorter than a pixel is seen, too.
-        if (right >= bbox.left && left <= bbox.left + bbox.width) path.rect(left, top, Math.max(right - left, devicePixelRatio), tall);
+        if (right < bbox.left || left > bbox.left + bbox.width) return;
+        // What is shorter than a pixel is seen, too, but paler.
+        const wide = Math.max(right - left, devicePixelRatio);
+        (wide > right - left ? short : full).rect(left, top, wide, tall);
       });
       ctx.fillStyle = colour(run);
-      ctx.fill(path);
+      ctx.globalAlpha = SHORT;
+      ctx.fill(short);
+      ctx.globalAlpha = 1;
+      ctx.fill(full);
     }
     ctx.restore();
   }
