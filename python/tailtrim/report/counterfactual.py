@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tailtrim.report.late import Explained
 
 _MOST = 3
+# Between fewer quantiles a line would be a guess.
+_DENSE = 8
 
 
 def without_causes(explained: Explained) -> Figure | None:
@@ -36,7 +38,7 @@ def without_causes(explained: Explained) -> Figure | None:
             look,
             at[known],
             np.array(cause.without_ns, dtype=float)[known] / panel.y.unit_ns,
-            draw="line",
+            draw="line" if known.size >= _DENSE else "points",
             part="without",
         )
         for look, cause in enumerate(causes, start=1)

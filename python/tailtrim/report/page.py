@@ -86,6 +86,7 @@ def render(runs: Sequence[Run], figures: Sequence[Figure], reasons: Sequence[Why
 class _Shown:
     """What the page says of a run beside its summary."""
 
+    index: int
     name: str
     path: Path
     summary: Summary
@@ -109,6 +110,7 @@ class _Shown:
         inputs = provenance.get("inputs")
         known = inputs if isinstance(inputs, list) else []
         return cls(
+            run.index,
             run.name,
             run.directory.path,
             run.summary,

@@ -171,9 +171,7 @@ def labels(causes: tuple[Cause, ...]) -> list[str]:
     short = [label(cause) for cause in causes]
     uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
     return [
-        f"{text} ({units.printable(cause.detail or cause.name)})"
-        if uses[text] > 1 and cause.signature
-        else text
+        f"{text} ({_apart(cause, cause.signature)})" if uses[text] > 1 and cause.signature else text
         for text, cause in zip(short, causes, strict=True)
     ]
 
@@ -185,6 +183,11 @@ def label(cause: Cause) -> str:
         sender, _ = cause.sender
         name = f"{name} by {sender.comm} ({sender.pid})"
     return units.printable(name)
+
+
+def _apart(cause: Cause, signature: Signature) -> str:
+    name = cause.kind if cause.name == signature.name else cause.name
+    return units.printable(cause.detail or name)
 
 
 def named(key: Key) -> str:

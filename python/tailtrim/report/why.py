@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 QUANTILES = ("0.99", "0.999", "0.9999")
 
 _MOST_ROWS = 12
+# Causes whose share would be printed as nothing share a row.
+_LEAST_PPM = 500
 # Events on the page, over all runs, and of one.
 _MOST_EVENTS, _MOST_OF_RUN = 20_000, 5_000
 # Zoomed packets of a run; where many runs are explained, one of each.
@@ -45,6 +47,7 @@ class Why:
     """Why the packets of a run were late."""
 
     run: Run
+    headline: str
     sentence: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
@@ -73,11 +76,18 @@ def _why(explained: Explained, events: int, packets: int) -> Why:
     ]
     return Why(
         explained.run,
+        _headline(explained),
         reasons.sentence(verdict),
         tuple(_rows(explained.reasons)),
         tuple(_notes(explained)),
         tuple(figure for figure in drawn if figure is not None),
     )
+
+
+def _headline(explained: Explained) -> str:
+    if not explained.causes:
+        return ""
+    return f"{reasons.share(explained.causes[0].share_ppm)} {explained.labels[0]}"
 
 
 def _rows(explained: reasons.Reasons) -> list[Row]:
@@ -87,8 +97,11 @@ def _rows(explained: reasons.Reasons) -> list[Row]:
         for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True)
         if cause.late_packets
     ]
-    rows = [_row(explained, name, cause) for name, cause in costly[:_MOST_ROWS]]
-    rest = [cause for _, cause in costly[_MOST_ROWS:]]
+    shown = sum(cause.share_ppm >= _LEAST_PPM for _, cause in costly[:_MOST_ROWS])
+    # A row that stands for one cause had better be that cause's own.
+    shown += len(costly) - shown == 1
+    rows = [_row(explained, name, cause) for name, cause in costly[:shown]]
+    rest = [cause for _, cause in costly[shown:]]
     if rest:
         rows.append(_others(verdict, rest))
     queued = sum(late.queue_ns > 0 for late in verdict.late)
