@@ -97,7 +97,8 @@ def _queue(run: Run, since_ns: int, x: Axis) -> Panel:
     inside_at_once = int(((came < low_ns) & within).sum())
     at = np.concatenate([came[within], left[within]])
     step = np.repeat([1, -1], int(within.sum()))
-    at, step = at[at >= low_ns], step[at >= low_ns]
+    seen = (at >= low_ns) & (at <= high_ns)
+    at, step = at[seen], step[seen]
     order = np.lexsort((-step, at))
     count = inside_at_once + np.cumsum(step[order])
     at_x: Floats = (np.append(low_ns, at[order]) - since_ns) / x.unit_ns

@@ -87,7 +87,7 @@ def _of_table(table: pa.Table, run: Run, reasons: Reasons) -> HostEvents:
     start_ns, end_ns = (table[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns"))
     key, keys = _keys(table, ("kind", "name", "detail"))
     left, words = _keys(table, ("left",))
-    away = np.array([_AWAY.get(word or "", "") for (word,) in words], dtype=object)[left]
+    away = np.array([word and _AWAY.get(word, "") for (word,) in words], dtype=object)[left]
     order = np.argsort(start_ns, kind="stable")
     events = HostEvents(start_ns[order], end_ns[order], key[order], keys)
     own = _serving(events, run, reasons)
@@ -147,10 +147,11 @@ def _threads(events: HostEvents) -> Flags:
 def _without_own(events: HostEvents, away: Any, own: int) -> HostEvents:
     """Put the times in which the device was away in the place of those in which it ran."""
     name = events.keys[own][1]
-    mine = np.flatnonzero((events.key == own) & (away != ""))
+    seen = np.array([word is not None for word in away], dtype=bool)
+    mine = np.flatnonzero((events.key == own) & seen)
     start_ns, end_ns = events.end_ns[mine[:-1]], events.start_ns[mine[1:]]
     why = away[mine[:-1]]
-    keep = (start_ns < end_ns) & ~_overlap(events, start_ns, end_ns)
+    keep = (why != "") & (start_ns < end_ns) & ~_overlap(events, start_ns, end_ns)
     start_ns, end_ns, why = start_ns[keep], end_ns[keep], why[keep]
     stopped = why == _AWAY["stopped"]
     others = events.key != own

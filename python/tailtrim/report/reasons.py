@@ -202,11 +202,12 @@ def sentence(verdict: Verdict, *, most: int = 3) -> str:
         null = "no event to compare chance with"
     else:
         null = f"a trace shifted in time explains {share(verdict.null_ppm)}"
-    names = labels(verdict.causes)[:most]
-    parts = [
-        f"{share(cause.share_ppm)} {name}"
-        for name, cause in zip(names, verdict.causes, strict=False)
+    costly = [
+        (cause, name)
+        for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
+        if cause.excess_ns > 0
     ]
+    parts = [f"{share(cause.share_ppm)} {name}" for cause, name in costly[:most]]
     parts.append(f"{share(verdict.ppm(verdict.queue_ns))} queueing behind packets")
     parts.append(f"{share(verdict.ppm(verdict.unknown_ns))} unknown")
     return (

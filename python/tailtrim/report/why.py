@@ -85,9 +85,13 @@ def _why(explained: Explained, events: int, packets: int) -> Why:
 
 
 def _headline(explained: Explained) -> str:
-    if not explained.causes:
-        return ""
-    return f"{reasons.share(explained.causes[0].share_ppm)} {explained.labels[0]}"
+    """Return the largest part of the excess: a cause, the queue or what is unknown."""
+    verdict = explained.reasons.verdict
+    costly = zip(explained.causes, explained.labels, strict=True)
+    parts = [(cause.excess_ns, label) for cause, label in costly]
+    parts += [(verdict.queue_ns, "queueing behind packets"), (verdict.unknown_ns, "unknown")]
+    part_ns, label = max(parts, key=lambda part: part[0])
+    return f"above all {label} ({reasons.share(verdict.ppm(part_ns))})" if part_ns > 0 else ""
 
 
 def _rows(explained: reasons.Reasons) -> list[Row]:
