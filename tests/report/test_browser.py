@@ -129,13 +129,14 @@ def test_it_zooms_resets_reads_and_hides(
     )
 
 
-# Drags over the packets, and presses the name of what has no points but bars.
+# Drags over the packets, and presses the name of a cause.
 ACT_ON_CAUSES = """
 <script>
 setTimeout(async () => {
   const wait = () => new Promise((done) => setTimeout(done, 60));
-  const draw = () => [...document.querySelectorAll("#late-1 canvas:not(.swatch)")].map((one) => one.toDataURL());
-  const overs = [...document.querySelectorAll("#late-1 .u-over")];
+  const all = (chosen) => [...document.querySelectorAll(`#late-1 ${chosen}`)];
+  const draw = () => all("canvas:not(.swatch)").map((one) => one.toDataURL());
+  const overs = all(".u-over");
   overs[0].scrollIntoView();
   const mouse = (over, kind, x, y) => {
     const at = over.getBoundingClientRect();
@@ -148,16 +149,17 @@ setTimeout(async () => {
   const whole = draw();
   mouse(overs[1], "mousemove", .02 / .102, .3);
   await wait();
-  const readout = document.querySelectorAll("#late-1 .readout")[1].textContent;
-  for (const [kind, x, y] of [["mouseenter", .1, .3], ["mousemove", .1, .3], ["mousedown", .1, .3], ["mousemove", .5, .31], ["mouseup", .5, .31]]) mouse(overs[0], kind, x, y);
+  const readout = all(".readout")[1].textContent;
+  for (const kind of ["mouseenter", "mousemove", "mousedown"]) mouse(overs[0], kind, .1, .3);
+  for (const kind of ["mousemove", "mouseup"]) mouse(overs[0], kind, .5, .31);
   await wait();
   const zoomed = draw();
   mouse(overs[1], "dblclick", .5, .5);
   await wait();
   const again = draw();
-  const names = [...document.querySelectorAll("#late-1 .legend button")].map((one) => one.textContent);
+  const names = all(".legend button").map((one) => one.textContent);
   const other = document.querySelector("#worst canvas").toDataURL();
-  document.querySelectorAll("#late-1 .legend button")[0].click();
+  all(".legend button")[1].click();
   await wait();
   const hidden = draw();
   document.title = JSON.stringify({
@@ -187,7 +189,5 @@ def test_both_panels_of_late_packets_zoom_and_have_a_legend_of_their_own(
     acted.write_text(html.replace("</body>", ACT_ON_CAUSES + "</body>"), "utf-8")
     (title,) = re.findall(r"<title>(.*)</title>", dom(acted))
     assert '"zooms":[true,true],"resets":[true,true],"hides":[true,true],"alone":true' in title
-    assert re.search(r'"readout":"0.02[\d.]*&nbsp;s: .*thief/pid 9 340.0&nbsp;µs', title)
-    assert '"names":["thief/pid 9","tick by stress (812)","unknown"' in title.replace(
-        '"other causes",', ""
-    )
+    assert re.search(r'"readout":"[\d.]+&nbsp;s: thief/pid 9 340.0&nbsp;µs', title)
+    assert '"names":["other causes","thief/pid 9","tick by stress (812)","unknown"]' in title

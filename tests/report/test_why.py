@@ -47,14 +47,16 @@ def lanes(figure: Figure | None) -> dict[str, list[tuple[float, float]]]:
 
 
 def text_of(page: Path) -> str:
-    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", page.read_text("utf-8"), flags=re.S)
+    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body))
 
 
 def rows_of(page: Path) -> list[list[str]]:
-    (table,) = re.findall(r'<table class="causes">(.*?)</table>', page.read_text("utf-8"), re.S)
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.S)
-    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    (table,) = re.findall(
+        r'<table class="causes">(.*?)</table>', page.read_text("utf-8"), re.DOTALL
+    )
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
     return [[" ".join(re.sub(r"<[^>]*>", "", cell).split()) for cell in row] for row in cells]
 
 
