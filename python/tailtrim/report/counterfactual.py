@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tailtrim.report.late import Explained
 
 _MOST = 3
+# Without a cause of less the curve is the same.
+_LEAST_PPM = 10_000
 # Between fewer quantiles a line would be a guess.
 _DENSE = 8
 
@@ -24,7 +26,7 @@ _DENSE = 8
 def without_causes(explained: Explained) -> Figure | None:
     """Latency by percentile of a run, and what the quantiles were without each of its causes."""
     run = explained.run
-    causes = explained.causes[:_MOST]
+    causes = [cause for cause in explained.causes[:_MOST] if cause.share_ppm >= _LEAST_PPM]
     # The looks are those of the causes in the other figures; the first one is the run's here.
     alone = Run(OTHER, run.name, run.directory)
     if not measured([alone]) or not causes:
@@ -48,10 +50,10 @@ def without_causes(explained: Explained) -> Figure | None:
         key=f"without-{explained.number}",
         title="Latency by percentile, without the costliest causes",
         caption=(
-            "The tail of this run, with its confidence interval, and dashed what it was without"
-            " each of the costliest causes: busy periods replayed with all of its stalls removed,"
+            "The tail of this run, with its confidence interval, and what its quantiles were"
+            " without each of the costliest causes: busy periods replayed with all of its stalls removed,"
             " the queue behind them included."
         ),
         panels=(replace(panel, lines=panel.lines + lines),),
-        names=(run.name, *(f"without {label}" for label in explained.labels[:_MOST])),
+        names=(run.name, *(f"without {label}" for label in explained.labels[: len(causes)])),
     )

@@ -184,5 +184,5 @@ def _told(explained: Explained, left_out: int, *, any_lane: bool) -> str:
         return f" Nothing else had CPU {cpu} meanwhile."
     text = f" Beneath: who else had CPU {cpu}, a lane for each of the costliest causes."
     if left_out:
-        text += f" The {units.count(left_out)} shortest events are left out."
+        text += f" {units.count(left_out)} events are left out, the shortest of each lane."
     return text

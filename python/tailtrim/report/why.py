@@ -74,12 +74,13 @@ def _why(explained: Explained, events: int, packets: int) -> Why:
         counterfactual.without_causes(explained),
         *busy.packets(explained, packets),
     ]
+    rows = tuple(_rows(explained.reasons))
     return Why(
         explained.run,
         _headline(explained),
         reasons.sentence(verdict),
-        tuple(_rows(explained.reasons)),
-        tuple(_notes(explained)),
+        rows,
+        tuple(_notes(explained, rows)),
         tuple(figure for figure in drawn if figure is not None),
     )
 
@@ -170,10 +171,10 @@ def _kind(kind: str) -> str:
     return known.get(kind, units.printable(kind))
 
 
-def _notes(explained: Explained) -> list[str]:
+def _notes(explained: Explained, rows: Sequence[Row]) -> list[str]:
     found = explained.reasons
     notes = []
-    if any(cause.signature and cause.signature.checks for cause in explained.causes):
+    if any(row.checks for row in rows):
         notes.append(
             "Checks are those of tailtrim audit: --explain says what one asks. tailtrim tune plan"
             " shows what it would change for those that a setting answers."
