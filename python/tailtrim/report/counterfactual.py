@@ -51,8 +51,8 @@ def without_causes(explained: Explained) -> Figure | None:
         title="Latency by percentile, without the costliest causes",
         caption=(
             "The tail of this run, with its confidence interval, and what its quantiles were"
-            " without each of the costliest causes: busy periods replayed with all of its stalls removed,"
-            " the queue behind them included."
+            " without each of the costliest causes: busy periods replayed with all of its stalls"
+            " removed, the queue behind them included."
         ),
         panels=(replace(panel, lines=panel.lines + lines),),
         names=(run.name, *(f"without {label}" for label in explained.labels[: len(causes)])),
