@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import late_run
 import pytest
 
 import tailtrim
@@ -59,6 +60,14 @@ def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
         return tailtrim.RunDirectory(place)
 
     return make
+
+
+@pytest.fixture
+def explained_run(make_run: Callable[..., tailtrim.RunDirectory]) -> tailtrim.RunDirectory:
+    """A run with an explanation and a trace, see ``late_run``."""
+    run = make_run(late_run.latencies())
+    late_run.store(run, late_run.explanation(), late_run.events())
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -127,3 +127,67 @@ def test_it_zooms_resets_reads_and_hides(
     assert re.search(
         r'"open":"[\d.]+ %: testpmd [\d.]+&nbsp;µs \(at least [\d.]+&nbsp;µs\)"', title
     )
+
+
+# Drags over the packets, and presses the name of a cause.
+ACT_ON_CAUSES = """
+<script>
+setTimeout(async () => {
+  const wait = () => new Promise((done) => setTimeout(done, 60));
+  const all = (chosen) => [...document.querySelectorAll(`#late-1 ${chosen}`)];
+  const draw = () => all("canvas:not(.swatch)").map((one) => one.toDataURL());
+  const overs = all(".u-over");
+  overs[0].scrollIntoView();
+  const mouse = (over, kind, x, y) => {
+    const at = over.getBoundingClientRect();
+    over.dispatchEvent(new MouseEvent(kind, {
+      bubbles: true, view: window, movementX: 1,
+      clientX: at.left + x * at.width, clientY: at.top + y * at.height,
+    }));
+  };
+  await wait();
+  const whole = draw();
+  mouse(overs[1], "mousemove", .02 / .102, .3);
+  await wait();
+  const readout = all(".readout")[1].textContent;
+  for (const kind of ["mouseenter", "mousemove", "mousedown"]) mouse(overs[0], kind, .1, .3);
+  for (const kind of ["mousemove", "mouseup"]) mouse(overs[0], kind, .5, .31);
+  await wait();
+  const zoomed = draw();
+  mouse(overs[1], "dblclick", .5, .5);
+  await wait();
+  const again = draw();
+  const names = all(".legend button").map((one) => one.textContent);
+  const other = document.querySelector("#worst canvas").toDataURL();
+  all(".legend button")[1].click();
+  await wait();
+  const hidden = draw();
+  document.title = JSON.stringify({
+    zooms: zoomed.map((one, n) => one !== whole[n]),
+    resets: again.map((one, n) => one === whole[n]),
+    hides: hidden.map((one, n) => one !== whole[n]),
+    alone: other === document.querySelector("#worst canvas").toDataURL(),
+    readout, names,
+  });
+}, 100);
+</script>
+"""
+
+
+def test_both_panels_of_late_packets_zoom_and_have_a_legend_of_their_own(
+    explained_run: RunDirectory, tmp_path: Path, dom: Callable[[Path], str]
+) -> None:
+    page = write([explained_run], tmp_path / "out")[0]
+    html = dom(page)
+    # Percentiles, worst, histogram, cumulative, two of gaps, two of seconds; then late packets,
+    # the tail without causes, three packets.
+    panels = 8 + 2 + 1 + 3 * 2
+    assert len(re.findall(r"data-drawn", html.partition('id="data"')[0])) == panels
+    assert re.search(r'id="trouble"[^>]* hidden', html)
+    html = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"))
+    acted = tmp_path / "acted.html"
+    acted.write_text(html.replace("</body>", ACT_ON_CAUSES + "</body>"), "utf-8")
+    (title,) = re.findall(r"<title>(.*)</title>", dom(acted))
+    assert '"zooms":[true,true],"resets":[true,true],"hides":[true,true],"alone":true' in title
+    assert re.search(r'"readout":"[\d.]+&nbsp;s: thief/pid 9 340.0&nbsp;µs', title)
+    assert '"names":["other causes","thief/pid 9","tick by stress (812)","unknown"]' in title

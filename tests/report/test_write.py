@@ -167,7 +167,7 @@ def test_foreign_text_stays_text(make_run: Callable[..., RunDirectory], tmp_path
     assert EVIL not in html
     assert "\x1b" not in html
     page = Page(html)
-    assert len([tag for tag, _ in page.tags if tag == "script"]) == 5
+    assert len([tag for tag, _ in page.tags if tag == "script"]) == 6
     for text in (f"{EVIL} & 'in'.pcap", f"{EVIL} warned\\x1b[0m", f"{EVIL} damaged"):
         assert text in page.text
     assert json.loads(page.data)["names"] == [EVIL]

@@ -26,7 +26,10 @@ _SAME_RATE = 0.01
 
 # Shifts for the null, in ns: not near multiples of any usual tick.
 _SHIFTS_NS = (137_137_137, 471_234_567, 931_313_131)
-_QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
+_QUANTILES = (
+    *("0.5", "0.75", "0.9", "0.95", "0.98", "0.99", "0.995", "0.998", "0.999"),
+    *("0.9995", "0.9998", "0.9999", "0.99995", "0.99998", "0.99999"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,15 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a trace of the host says: the verdict as JSON data, and what the trace lacks."""
+    """What a trace of the host says: the verdict as JSON data, and what the trace lacks.
+
+    ``quantiles`` are those of the verdict's ``quantiles_ns`` and of each cause's ``without_ns``.
+    """
 
     cpu: int
     holes: int
     missing: tuple[str, ...]
+    quantiles: tuple[str, ...]
     verdict: dict[str, Any]
 
 
@@ -221,7 +228,8 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
         shifts_ns=list(_SHIFTS_NS),
     )
     missing = tuple(header.get("missing", ()))
-    return Host(chosen, int(header.get("holes", 0)), missing, json.loads(text))
+    holes = int(header.get("holes", 0))
+    return Host(chosen, holes, missing, _QUANTILES, json.loads(text))
 
 
 def _events(path: Path) -> tuple[dict[str, Any], str]:

@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.report import units
+from tailtrim.report import reasons, units
 from tailtrim.report.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.explain import Explanation, Host, PeriodicCause, Simulation
+    from tailtrim.explain import Explanation, PeriodicCause, Simulation
+    from tailtrim.report.reasons import Reasons
 
-_SOURCES = 3
 _WORST = 5_000
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
-_PPM_OF_PERCENT = 10_000
 
 
 def lines(explanation: Explanation) -> Iterator[str]:
     """Return what ``tailtrim explain`` prints, line by line."""
     if explanation.host is not None:
-        yield from _of_host(explanation.host)
+        yield from _of_host(reasons.of_host(explanation.host))
         yield ""
     late = units.count(explanation.late_packets)
     yield (
@@ -86,50 +85,26 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"
 
 
-def _of_host(host: Host) -> Iterator[str]:
+def _of_host(host: Reasons) -> Iterator[str]:
     verdict = host.verdict
-    if verdict["null_ppm"] is None:
-        null = "no event to compare chance with"
-    else:
-        null = f"a trace shifted in time explains {_percent(verdict['null_ppm'])}"
-    parts = [
-        f"{_percent(cause['share_ppm'])} {_cause(cause)}" for cause in verdict["causes"][:_SOURCES]
-    ]
-    excess = max(verdict["excess_ns"], 1)
-    for name in ("queue", "unknown"):
-        share = _percent(verdict[f"{name}_ns"] * 1_000_000 // excess)
-        parts.append(f"{share} {'queueing behind packets' if name == 'queue' else name}")
-    yield (
-        f"Of the excess of packets from {units.time(verdict['late_from_ns'])} on:"
-        f" {', '.join(parts)} ({null}; times are within {units.time(verdict['error_ns'])})."
-    )
+    yield reasons.sentence(verdict)
     yield ""
     yield f"{'cause':<40}{'packets':>9}{'share':>8}{'p99.9 without':>15}  checks"
-    for cause in verdict["causes"]:
-        if not cause["late_packets"]:
+    for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True):
+        if not cause.late_packets:
             continue
-        signature = cause["signature"] or {"checks": ()}
+        checks = cause.signature.checks if cause.signature else ()
+        without_ns = host.at("0.999", cause.without_ns)
         yield (
-            f"{_cause(cause):<40.40}{units.count(cause['late_packets']):>9}"
-            f"{_percent(cause['share_ppm']):>8}{units.time(cause['without_ns'][2]):>15}"
-            f"  {' '.join(signature['checks'])}"
+            f"{name:<40.40}{units.count(cause.late_packets):>9}"
+            f"{reasons.share(cause.share_ppm):>8}"
+            f"{units.NONE if without_ns is None else units.time(without_ns):>15}"
+            f"  {' '.join(checks)}"
         )
     if host.holes:
         yield f"The trace has {units.count(host.holes)} holes, where events were lost."
     if host.missing:
         yield f"This kernel lacks {', '.join(host.missing)}."
-
-
-def _cause(cause: dict[str, object]) -> str:
-    signature, sender = cause["signature"], cause["sender"]
-    name = signature["name"] if isinstance(signature, dict) else cause["name"] or cause["kind"]
-    if isinstance(sender, list):
-        name = f"{name} by {sender[0]['comm']} ({sender[0]['pid']})"
-    return units.printable(str(name))
-
-
-def _percent(ppm: int) -> str:
-    return f"{units.fixed(ppm, _PPM_OF_PERCENT, 1)} %"
 
 
 def observed(simulation: Simulation) -> Figure:

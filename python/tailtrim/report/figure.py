@@ -25,6 +25,9 @@ _LINEAR_RATIO = 35
 # Share of a linear axis that is left free beside the data: arrows and markers need some.
 _ROOM = 0.08
 
+#: More digits than a screen has pixels.
+DIGITS = 7
+
 _MICROSECOND = 1_000
 _MILLISECOND = 1_000_000
 
@@ -33,7 +36,8 @@ _MILLISECOND = 1_000_000
 class Axis:
     """An axis: ``nines`` is 1/(1 - p), logarithmic, labelled with the percentile.
 
-    ``unit`` is what a single value read off the axis is followed by.
+    ``unit`` is what a single value read off the axis is followed by, ``digits`` are those that the
+    page keeps of a value. An axis with ``names`` has lanes: at 0, 1, … stands the name.
     """
 
     label: str
@@ -42,6 +46,13 @@ class Axis:
     high: float
     unit_ns: int = 1
     unit: str = ""
+    digits: int = DIGITS
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of_lanes(cls, names: tuple[str, ...]) -> Axis:
+        """Return an axis of lanes, the first of them at the foot."""
+        return cls("", "linear", -0.6, len(names) - 0.4, names=names)
 
     @classmethod
     def of_times(
@@ -91,7 +102,7 @@ class Line:
     x: Floats
     y: Floats
     draw: Literal["steps", "points", "line"] = "steps"
-    part: Literal["", "p50", "p99", "max", "ingress", "egress"] = ""
+    part: Literal["", "p50", "p99", "max", "ingress", "egress", "without"] = ""
     faded: bool = False
 
 
@@ -126,6 +137,16 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Bars:
+    """Times from ``start`` to ``end`` in a lane of an axis that has names."""
+
+    run: int
+    lane: int
+    start: Floats
+    end: Floats
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """One pair of axes; ``rules`` are values of y at which nothing differs."""
 
@@ -134,18 +155,38 @@ class Panel:
     lines: tuple[Line, ...]
     intervals: tuple[Interval, ...] = ()
     bands: tuple[Band, ...] = ()
+    bars: tuple[Bars, ...] = ()
     title: str = ""
     rules: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure: ``key`` names its files; panels are one above the other and share their x."""
+    """A figure: ``key`` names its files; panels are one above the other and share their x.
+
+    What it shows are the runs of a report, or what its own ``names`` say: ``run`` is the place
+    among these then.
+    """
 
     key: str
     title: str
     caption: str
     panels: tuple[Panel, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The places among :attr:`names` that the figure shows."""
+        shown = {
+            run
+            for panel in self.panels
+            for run in (
+                *(line.run for line in panel.lines),
+                *(interval.run for interval in panel.intervals),
+                *(bars.run for bars in panel.bars),
+            )
+        }
+        return tuple(sorted(shown))
 
 
 def _nice_below(value: float) -> float:

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from tailtrim.report.palette import LIGHT, MARKERS, dash
@@ -22,7 +23,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figure import Axis, Band, Figure, Flags, Floats, Interval, Line, Scale
+    from tailtrim.report.figure import (
+        Axis,
+        Band,
+        Bars,
+        Figure,
+        Flags,
+        Floats,
+        Interval,
+        Line,
+        Scale,
+    )
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
@@ -75,6 +86,12 @@ _FADE_STEPS = 12
 # What an SVG has as pixels: sharp in print.
 _DOTS_PER_INCH = 300
 _CLOUD = "cloud"
+# Share of its lane that a bar fills; lanes.js has the same.
+_BAR = 0.64
+_MANY_BARS = 200
+# Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
+_DOTS = 1_000
+_SHORT_ALPHA = 0.4
 
 
 def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
@@ -113,6 +130,8 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
             if interval.bars:
                 _bar(axes, interval, panel.y)
             _mark(axes, interval)
+        for bars in panel.bars:
+            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS)
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -125,7 +144,7 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     grid[-1].set_xlim(x.low, x.high)
     grid[-1].set_xlabel(x.label)
     canvas.align_ylabels()
-    _legend(canvas, figure, names)
+    _legend(canvas, figure, figure.names or names)
     return canvas
 
 
@@ -247,7 +266,32 @@ def _mark(axes: Axes, interval: Interval) -> None:
     )
 
 
+def _bars(axes: Axes, bars: Bars, dot: float) -> None:
+    colour = LIGHT[bars.run % len(LIGHT)]
+    long = bars.end - bars.start
+    short = long < dot
+    # The edge shows what is shorter than a dot, paler than it would be if it were that long.
+    for chosen, alpha in ((short, _SHORT_ALPHA), (~short, 1.0)):
+        if chosen.any():
+            axes.broken_barh(
+                list(zip(bars.start[chosen], long[chosen], strict=True)),
+                (bars.lane - _BAR / 2, _BAR),
+                facecolor=colour,
+                edgecolor=colour,
+                linewidth=0.3,
+                alpha=alpha,
+                gid=_CLOUD if long.size > _MANY_BARS else None,
+            )
+
+
 def _ticks(axis: Ticked, model: Axis) -> None:
+    if model.names:
+        axis.set_major_locator(FixedLocator(range(len(model.names))))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: model.names[round(value)]))
+        axis.set_tick_params(length=0)
+        for label in axis.get_ticklabels():
+            label.set_parse_math(False)
+        return
     if model.scale == "linear":
         axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
@@ -283,21 +327,30 @@ def nines(value: float) -> str:
 
 def _legend(canvas: Canvas, figure: Figure, names: Sequence[str]) -> None:
     lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
+    bars = {bars.run for panel in figure.panels for bars in panel.bars}
     marked = any(panel.intervals for panel in figure.panels)
+    shown = sorted(lines.keys() | bars)
     handles = [
-        Line2D(
-            [],
-            [],
-            color=LIGHT[run % len(LIGHT)],
-            linewidth=0 if line.draw == "points" else 1.1,
-            dashes=dash(run, line.part) or (None, None),
-            marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
-            markersize=4,
-            markeredgewidth=0,
-        )
-        for run, line in sorted(lines.items())
+        _key(run, lines[run], marked=marked) if run in lines else _patch(run) for run in shown
     ]
-    labels = [names[run] for run in sorted(lines)]
+    labels = [names[run] for run in shown]
     legend = canvas.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.8)
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def _key(run: int, line: Line, *, marked: bool) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=LIGHT[run % len(LIGHT)],
+        linewidth=0 if line.draw == "points" else 1.1,
+        dashes=dash(run, line.part) or (None, None),
+        marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
+        markersize=4,
+        markeredgewidth=0,
+    )
+
+
+def _patch(run: int) -> Patch:
+    return Patch(color=LIGHT[run % len(LIGHT)], linewidth=0)

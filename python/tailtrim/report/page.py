@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from tailtrim.report import units, wording
+from tailtrim.report import units, why, wording
+from tailtrim.report.figure import DIGITS
 from tailtrim.report.palette import DARK, LIGHT, MARKERS, dash
 from tailtrim.report.rows import Rows
 from tailtrim.summary import Spread
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.report.figure import Axis, Band, Figure, Floats, Line, Panel
+    from tailtrim.report.figure import Axis, Band, Bars, Figure, Floats, Line, Panel
     from tailtrim.report.run import Run
+    from tailtrim.report.why import Why
     from tailtrim.summary import Summary
-
-# More digits than a screen has pixels.
-_DIGITS = 7
 
 
 def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
@@ -50,6 +49,7 @@ def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
         bytes=_bytes,
         command=_command,
         exact=partial(units.microseconds, places=3),
+        percent=units.percent,
         seconds=_seconds,
         thousands=units.count,
         us=units.microseconds,
@@ -58,16 +58,18 @@ def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
         _asset("vendor/uPlot.iife.min.js"),
         _asset("templates/marks.js"),
         _asset("templates/intervals.js"),
+        _asset("templates/lanes.js"),
         _asset("templates/report.js"),
     ]
     styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
     return environment, scripts, styles
 
 
-def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
-    """Return the page of some runs as UTF-8."""
+def render(runs: Sequence[Run], figures: Sequence[Figure], reasons: Sequence[Why]) -> bytes:
+    """Return the page of some runs as UTF-8; ``figures`` show all of them, ``reasons`` one each."""
     environment, scripts, styles = stationery()
     names = [run.name for run in runs]
+    drawn = [*figures, *(figure for why in reasons for figure in why.figures)]
     page = environment.get_template("report.html.j2").render(
         policy=policy(scripts, styles),
         scripts=scripts,
@@ -76,7 +78,10 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         table=Rows.of([run.summary for run in runs], names),
         figures=figures,
-        data=embedded(names, [run.index for run in runs], figures),
+        data=embedded(names, [run.index for run in runs], drawn),
+        places={figure.key: place for place, figure in enumerate(drawn)},
+        reasons=reasons,
+        quantiles=why.QUANTILES,
         wording=wording,
         units=units,
     )
@@ -87,6 +92,7 @@ def render(runs: Sequence[Run], figures: Sequence[Figure]) -> bytes:
 class _Shown:
     """What the page says of a run beside its summary."""
 
+    index: int
     name: str
     path: Path
     summary: Summary
@@ -110,6 +116,7 @@ class _Shown:
         inputs = provenance.get("inputs")
         known = inputs if isinstance(inputs, list) else []
         return cls(
+            run.index,
             run.name,
             run.directory.path,
             run.summary,
@@ -160,19 +167,35 @@ def _json(value: Any) -> Markup:
 
 
 def _looks(indices: Sequence[int]) -> list[dict[str, Any]]:
-    return [
-        {
-            "light": LIGHT[index % len(LIGHT)],
-            "dark": DARK[index % len(DARK)],
-            "marker": MARKERS[index % len(MARKERS)],
-            "dash": dash(index, ""),
-        }
-        for index in indices
-    ]
+    return [_look(index, dash(index, "")) for index in indices]
+
+
+def _look(run: int, pattern: tuple[float, ...]) -> dict[str, Any]:
+    return {
+        "light": LIGHT[run % len(LIGHT)],
+        "dark": DARK[run % len(DARK)],
+        "marker": MARKERS[run % len(MARKERS)],
+        "dash": pattern,
+        "swatch": "line",
+    }
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    return {"key": figure.key, "panels": [_panel(panel) for panel in figure.panels]}
+    shown = {"key": figure.key, "panels": [_panel(panel) for panel in figure.panels]}
+    if figure.names:
+        looks = [_own_look(figure, place) for place in range(len(figure.names))]
+        shown |= {"names": figure.names, "looks": looks}
+    return shown
+
+
+def _own_look(figure: Figure, place: int) -> dict[str, Any]:
+    """Return how one of a figure's own names looks, in the legend, too."""
+    lines = [line for panel in figure.panels for line in panel.lines if line.run == place]
+    if not lines:
+        return _look(place, ()) | {"swatch": "bar"}
+    line = lines[0]
+    look = _look(place, dash(place, line.part))
+    return look | {"swatch": {"points": "points", "line": "line", "steps": "steps"}[line.draw]}
 
 
 def _panel(panel: Panel) -> dict[str, Any]:
@@ -180,7 +203,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
         "title": panel.title,
         "x": _axis(panel.x),
         "y": _axis(panel.y),
-        "lines": [_line(line) for line in panel.lines],
+        "lines": [_line(line, panel.x.digits) for line in panel.lines],
         "intervals": [
             {
                 "run": interval.run,
@@ -194,6 +217,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
         ],
         "bands": [_band(band) for band in panel.bands],
         "rules": list(panel.rules),
+        "bars": [_bars(bars, panel.x.digits) for bars in panel.bars],
     }
 
 
@@ -204,18 +228,28 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "low": axis.low,
         "high": axis.high,
         "unit": axis.unit,
+        "names": axis.names,
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: Line, digits: int) -> dict[str, Any]:
     return {
         "run": line.run,
         "draw": line.draw,
         "part": line.part,
         "dash": dash(line.run, line.part),
         "faded": line.faded,
-        "x": _numbers(line.x),
+        "x": _numbers(line.x, digits),
         "y": _numbers(line.y),
+    }
+
+
+def _bars(bars: Bars, digits: int) -> dict[str, Any]:
+    return {
+        "run": bars.run,
+        "lane": bars.lane,
+        "start": _numbers(bars.start, digits),
+        "long": _numbers(bars.end - bars.start, 4),
     }
 
 
@@ -229,15 +263,15 @@ def _band(band: Band) -> dict[str, Any]:
     }
 
 
-def _numbers(values: Floats) -> list[float | int | None]:
-    return [_number(value) for value in values.tolist()]
+def _numbers(values: Floats, digits: int = DIGITS) -> list[float | int | None]:
+    return [_number(value, digits) for value in values.tolist()]
 
 
-def _number(value: float | None) -> float | int | None:
+def _number(value: float | None, digits: int = DIGITS) -> float | int | None:
     """Return a short number for JSON; what is not finite is no value."""
     if value is None or value in (float("inf"), float("-inf")) or value != value:  # noqa: PLR0124
         return None
-    short = float(f"{value:.{_DIGITS}g}")
+    short = float(f"{value:.{digits}g}")
     return int(short) if short.is_integer() else short
 
 

@@ -11,7 +11,12 @@ DARK = ("#56B4E9", "#F28E4B", "#35C99B", "#E08FC0", "#F0D264", "#D8D8D8", "#9BD0
 
 # On and off in points; the order differs in length from the colours, so that pairs repeat late.
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 1.5), (7, 2, 1.5, 2))
-PARTS: dict[str, tuple[float, ...]] = {"p99": (5, 2), "max": (1.5, 1.5), "egress": (2, 1.5)}
+PARTS: dict[str, tuple[float, ...]] = {
+    "p99": (5, 2),
+    "max": (1.5, 1.5),
+    "egress": (2, 1.5),
+    "without": (4, 2),
+}
 
 # Names of matplotlib's markers; the page draws the same shapes.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

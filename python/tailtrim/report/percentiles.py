@@ -23,27 +23,29 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
     runs = measured(runs)
     if not runs:
         return None
+    shown = panel(runs)
+    return Figure(
+        key="hdr",
+        title="Latency by percentile",
+        caption=_caption(runs, len(shown.bands)),
+        panels=(shown,),
+    )
+
+
+def panel(runs: Sequence[Run]) -> Panel:
+    """Return the panel of runs that have samples."""
     most = max(run.summary.samples for run in runs)
     y = latency_axis(runs)
     x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
     bands = {run.index: band for run in runs if (band := _band(run, y)) is not None}
-    return Figure(
-        key="hdr",
-        title="Latency by percentile",
-        caption=_caption(runs, len(bands)),
-        panels=(
-            Panel(
-                x,
-                y,
-                tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
-                tuple(
-                    interval
-                    for run in runs
-                    for interval in _intervals(run, y, bars=run.index not in bands)
-                ),
-                tuple(bands.values()),
-            ),
+    return Panel(
+        x,
+        y,
+        tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
+        tuple(
+            interval for run in runs for interval in _intervals(run, y, bars=run.index not in bands)
         ),
+        tuple(bands.values()),
     )
 
 

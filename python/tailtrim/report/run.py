@@ -66,6 +66,13 @@ class Run:
         at, latencies = self._arrays(self.directory.table("worst"), "ingress_ns", "latency_ns")
         return at, latencies
 
+    @cached_property
+    def samples(self) -> tuple[Integers, Integers]:
+        """Ingress and egress stamps in ns of the samples, in the order in which they left."""
+        came, left = self._arrays(self.directory.table("sample"), "ingress_ns", "egress_ns")
+        order = np.lexsort((came, left))
+        return came[order], left[order]
+
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:
         """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""
         table = self.directory.table("gap")

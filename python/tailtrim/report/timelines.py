@@ -32,7 +32,7 @@ def worst(runs: Sequence[Run]) -> Figure | None:
             points.append((run.index, (at[order] - first) / units.SECOND, latency[order]))
     if not points:
         return None
-    x = _time_axis(max(float(at[-1]) for _, at, _ in points))
+    x = time_axis(max(float(at[-1]) for _, at, _ in points))
     limits = min(int(y.min()) for _, _, y in points), max(int(y.max()) for _, _, y in points)
     y = Axis.of_times("Latency", *limits)
     most = max(at.size for _, at, _ in points)
@@ -62,7 +62,7 @@ def seconds(runs: Sequence[Run]) -> Figure | None:
     columns = {run: column for run, column in columns.items() if column["second"].size}
     if not columns:
         return None
-    x = _time_axis(max(float(column["second"][-1]) + 1 for column in columns.values()))
+    x = time_axis(max(float(column["second"][-1]) + 1 for column in columns.values()))
     panels = [_packets(columns, x)]
     if any(column["lost"].any() for column in columns.values()):
         panels.append(_lost(columns, x))
@@ -158,5 +158,6 @@ def _per_second(second: Integers, values: Floats) -> tuple[Floats, Floats]:
     return np.append(second, second[-1] + 1).astype(float), np.append(values, values[-1])
 
 
-def _time_axis(last: float) -> Axis:
+def time_axis(last: float) -> Axis:
+    """Return the axis of times in s since the first ingress packet."""
     return Axis(_TIME, "linear", 0.0, max(1.02 * last, 1e-6), unit="s")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.report import distributions, figures, page, percentiles, timelines, units
+from tailtrim.report import distributions, figures, page, percentiles, timelines, units, why
 from tailtrim.report.errors import ReportError
 from tailtrim.report.run import Run
 
@@ -28,6 +29,8 @@ _SERIES = (
 )
 _KEYS = ("hdr", "worst", "histogram", "cdf", "gaps", "seconds", "burst")
 _FOLDER = "figures"
+# Figures of single runs: their names end in the run's number.
+_OF_A_RUN = re.compile(r"(late|without|packet)-\d+(-\d+)?\.(svg|pdf)")
 
 
 def series(runs: Sequence[Run]) -> list[Figure]:
@@ -48,17 +51,21 @@ def write(
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
     drawn = series(runs)
-    contents = {"report.html": page.render(runs, drawn)}
-    for figure in drawn:
+    reasons = why.explain(runs)
+    contents = {"report.html": page.render(runs, drawn, reasons)}
+    for figure in [*drawn, *(figure for one in reasons for figure in one.figures)]:
         for suffix, content in figures.render(figure, [run.name for run in runs]).items():
             contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
     stale = {f"{_FOLDER}/{key}.{suffix}" for key in _KEYS for suffix in ("svg", "pdf")}
-    return _store(Path(out), contents, stale - contents.keys())
+    return _store(Path(out), contents, stale)
 
 
 def _store(out: Path, contents: dict[str, bytes], stale: set[str]) -> list[Path]:
     try:
         (out / _FOLDER).mkdir(parents=True, exist_ok=True)
+        earlier = {place.name for place in (out / _FOLDER).iterdir()}
+        stale |= {f"{_FOLDER}/{name}" for name in earlier if _OF_A_RUN.fullmatch(name)}
+        stale -= contents.keys()
         for name in stale:
             (out / name).unlink(missing_ok=True)
         for name, content in contents.items():

@@ -17,6 +17,7 @@
 //! trace shifted in time. Between stamps and results all is integers.
 
 mod absence;
+mod hidden;
 pub mod periodic;
 pub mod queue;
 pub mod replay;

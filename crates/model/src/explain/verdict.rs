@@ -1,6 +1,7 @@
 //! The causes of each late packet, and the tail without each cause.
 
 use super::absence;
+use super::hidden;
 use super::queue::{Passage, Service, passages};
 use super::replay::{Taken, replay, taken};
 use super::serving;
@@ -50,6 +51,9 @@ pub struct Cause {
     pub excess_ns: i64,
     /// That part, in millionths.
     pub share_ppm: i64,
+    /// What an event of it costs beyond the time that the trace shows: the way in and out of an interrupt, and the
+    /// hypervisor's part of it.
+    pub hidden_ns: i64,
     /// The asked quantiles without it.
     pub without_ns: Vec<i64>,
     /// Who sent it most often, and how often.
@@ -132,6 +136,10 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     }
     let cause_of = |event: usize| keys.get(&key(&trace.events[event])).copied().unwrap_or(0);
     let slices = beyond_usual(slices, keys.len(), cause_of, samples.len());
+    // The same, too, for the null: what packets met by chance has no cost of its own.
+    let raw = slices;
+    let hidden = hidden::costs(&passages, &raw, trace.events, keys.len(), cause_of);
+    let slices = hidden::widened(&raw, &hidden, cause_of);
     let found = taken(&passages, &service, &slices, trace.error_ns);
     let ranked = ranked(passages.iter().map(Passage::latency_ns));
     let late_from_ns = ranked.quantile(asked.late_from).unwrap_or(0);
@@ -139,7 +147,10 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     let mut told: Vec<(usize, Cause)> = keys
         .clone()
         .into_iter()
-        .map(|(key, index)| (index, cause(key, index, &whole, &slices, trace, asked, &passages)))
+        .map(|(key, index)| {
+            let of_key = cause(key, index, &whole, &raw, trace, asked, &passages);
+            (index, Cause { hidden_ns: hidden[index], ..of_key })
+        })
         .collect();
     told.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.excess_ns));
     let mut place = vec![0; told.len()];
@@ -168,7 +179,16 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         unknown_ns,
         hole_ns,
         explained_ppm: ppm(excess_ns - queue_ns - unknown_ns, excess_ns),
-        null_ppm: null_ppm(&passages, &service, &slices, trace.error_ns, asked, late_from_ns),
+        null_ppm: null_ppm(
+            &passages,
+            &service,
+            &raw,
+            trace,
+            asked,
+            late_from_ns,
+            keys.len(),
+            cause_of,
+        ),
         causes,
         late,
     }
@@ -328,6 +348,7 @@ fn cause(
         late_packets: parts().count() as u64,
         excess_ns,
         share_ppm: ppm(excess_ns, all_ns),
+        hidden_ns: 0,
         without_ns: asked.quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect(),
         sender: sender(&events),
         kind,
@@ -354,9 +375,11 @@ fn null_ppm(
     passages: &[Passage],
     service: &Service,
     slices: &[Slice],
-    error_ns: i64,
+    trace: Trace<'_>,
     asked: &Asked,
     late_from_ns: i64,
+    causes: usize,
+    cause_of: impl Fn(usize) -> usize + Copy,
 ) -> Option<i64> {
     let (first_ns, last_ns) = (slices.first()?.start_ns, slices.last()?.end_ns);
     let span_ns = (last_ns - first_ns).max(1);
@@ -373,7 +396,9 @@ fn null_ppm(
                 })
                 .collect();
             shifted.sort_by_key(|slice| slice.start_ns);
-            let found = taken(passages, service, &shifted, error_ns);
+            let hidden = hidden::costs(passages, &shifted, trace.events, causes, cause_of);
+            let shifted = hidden::widened(&shifted, &hidden, cause_of);
+            let found = taken(passages, service, &shifted, trace.error_ns);
             let split = Split::of(passages, service, &found, 1, |_| 0, late_from_ns);
             let part = |of: fn(&Late) -> i64| split.late.iter().map(of).sum::<i64>();
             let causes_ns = part(|late| late.causes.iter().map(|(_, ns)| ns).sum());

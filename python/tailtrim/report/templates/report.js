@@ -4,7 +4,13 @@
 (() => {
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const hidden = new Set();
+  // What a figure shows: the runs, or names of its own; which of them are hidden.
+  const runs = { names: data.names, looks: data.looks, hidden: new Set() };
+  const subjects = data.figures.map(({ names, looks }) => (names ? { names, looks, hidden: new Set(), own: true } : runs));
+  const subjectOf = (element) => {
+    const figure = element.closest("[data-of]");
+    return figure ? subjects[figure.dataset.of] : runs;
+  };
   const { SHAPES, measure, merge, nines, number, rounded, valueAt } = marks;
   // The width of a chart on paper, A4 or letter, in CSS pixels.
   const PAPER = 680;
@@ -14,13 +20,13 @@
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const dark = () => root.dataset.theme === "dark"
     || (!root.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  const colour = (run) => data.looks[run][dark() ? "dark" : "light"];
-  const look = (run) => ({ colour: colour(run), marker: data.looks[run].marker });
+  const painter = ({ looks }) => (run) => looks[run][dark() ? "dark" : "light"];
+
   function scatter(u, index, from, to) {
     const line = u.lines[index - 1];
-    const shape = SHAPES[data.looks[line.run].marker];
+    const shape = SHAPES[u.subject.looks[line.run].marker];
     const path = new Path2D();
-    const radius = (line.x.length > 2000 ? 1.3 : 2.2) * devicePixelRatio;
+    const radius = (line.x.length > 2000 ? 1.3 : u.subject.own ? 3 : 2.2) * devicePixelRatio;
     const { left, top, width, height } = u.bbox;
     for (let i = from; i <= to; i++) {
       const value = u.data[index][i];
@@ -30,7 +36,7 @@
       if (x >= left && x <= left + width && y >= top && y <= top + height) shape(path, x, y, radius);
     }
     u.ctx.save();
-    u.ctx.fillStyle = colour(line.run);
+    u.ctx.fillStyle = painter(u.subject)(line.run);
     u.ctx.globalAlpha = .8;
     u.ctx.fill(path);
     u.ctx.restore();
@@ -39,6 +45,7 @@
 
   // The run's marker at each point of the lines that have few.
   function markers(u) {
+    const { hidden, looks } = u.subject;
     const { left, top, width, height: tall } = u.bbox;
     u.ctx.save();
     for (const line of u.lines) {
@@ -48,9 +55,9 @@
         const x = u.valToPos(value, "x", true);
         const y = u.valToPos(line.y[i], "y", true);
         if (x < left || x > left + width || y < top || y > top + tall) return;
-        SHAPES[data.looks[line.run].marker](path, x, y, 2.8 * devicePixelRatio);
+        SHAPES[looks[line.run].marker](path, x, y, 2.8 * devicePixelRatio);
       });
-      u.ctx.fillStyle = colour(line.run);
+      u.ctx.fillStyle = painter(u.subject)(line.run);
       u.ctx.fill(path);
     }
     u.ctx.restore();
@@ -74,7 +81,15 @@
 
   const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
 
-  function axis(model, side) {
+  // Lanes: their names, each where it is.
+  const named = (names) => ({
+    splits: () => names.map((_, lane) => lane),
+    values: (u, splits) => splits.map((lane) => names[lane]),
+    grid: { show: false },
+    ticks: { show: false },
+  });
+
+  function axis(model, side, size) {
     const log = model.scale !== "linear";
     const few = Math.log10(model.high / model.low) < 2.6;
     const show = (value) => {
@@ -90,7 +105,7 @@
       labelFont: "13px system-ui, sans-serif",
       font: "12px system-ui, sans-serif",
       labelSize: 22,
-      size: side === "x" ? 30 : 58,
+      size,
       gap: 4,
       space: side === "x" ? 64 : 34,
       stroke: () => css("--ink"),
@@ -100,6 +115,7 @@
       filter: (u, splits) => splits,
       // A telephone has no room for the sign at each percentile.
       values: (u, splits) => splits.map((s) => (u.width < 520 ? show(s).replace(" %", "") : show(s))),
+      ...(model.names.length ? named(model.names) : {}),
     };
   }
 
@@ -116,6 +132,7 @@
 
   function tell(u, panel, readout) {
     const { left } = u.cursor;
+    const { hidden, names, own } = u.subject;
     if (left === undefined || left === null || left < 0) { readout.textContent = ""; return; }
     const x = u.posToVal(left, "x");
     const shown = [];
@@ -123,17 +140,25 @@
       // Where a line goes on pale, its own point is that of the pale one.
       const next = panel.lines[index + 1];
       if (hidden.has(line.run) || (next && next.faded && next.run === line.run && x >= next.x[0])) continue;
+      // Few points: what is far from the pointer is not what it points at.
+      if (own && line.draw === "points" && !line.x.some((at) => Math.abs(u.valToPos(at, "x") - left) < 6)) continue;
       const value = valueAt(line, x);
       if (value === null || value === undefined) continue;
       const interval = intervals.text(panel.bands.find(({ run }) => run === line.run), x, panel.y.unit);
-      shown.push(`${data.names[line.run]}${line.part ? ` ${line.part}` : ""} ${measure(value, panel.y.unit)}${interval}`);
+      const part = line.part && line.part !== "without" ? ` ${line.part}` : "";
+      shown.push(`${names[line.run]}${part} ${measure(value, panel.y.unit)}${interval}`);
     }
+    shown.push(...lanes.text(u, panel, hidden, names, x));
     const pixel = Math.abs(u.posToVal(left + 1, "x") - x);
     const at = panel.x.scale === "nines" ? nines(x) : measure(rounded(x, pixel), panel.x.unit);
     readout.textContent = shown.length ? `${at}: ${shown.join(" · ")}` : at;
   }
 
-  function chart(holder, panel, last) {
+  function chart(holder, panel, last, beside) {
+    const subject = subjectOf(holder);
+    const { hidden, looks } = subject;
+    const colour = painter(subject);
+    const look = (run) => ({ colour: colour(run), marker: looks[run].marker });
     const box = document.createElement("div");
     box.className = "chart";
     const readout = document.createElement("div");
@@ -151,11 +176,11 @@
       cursor: {
         y: false,
         points: { show: false },
-        drag: { x: true, y: true, uni: 24, setScale: false },
+        drag: { x: true, y: !panel.y.names.length, uni: 24, setScale: false },
         bind: { dblclick: () => () => reset(u) },
       },
       scales: { x: scale(panel.x), y: scale(panel.y) },
-      axes: [axis(last ? panel.x : { ...panel.x, label: undefined }, "x"), axis(panel.y, "y")],
+      axes: [axis(last ? panel.x : { ...panel.x, label: undefined }, "x", 30), axis(panel.y, "y", beside)],
       series: [{}, ...lines.map((line) => ({
         show: !hidden.has(line.run),
         scale: "y",
@@ -167,12 +192,13 @@
         points: { show: false },
       }))],
       hooks: {
-        init: [(self) => Object.assign(self, { lines, zoomed: {} })],
+        init: [(self) => Object.assign(self, { lines, subject, zoomed: {} })],
         drawAxes: [(self) => {
           rules(self, panel.rules);
           intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2);
         }],
         draw: [(self) => {
+          lanes.draw(self, panel, hidden, colour);
           markers(self);
           intervals.bars(self, panel.intervals, hidden, look, css("--paper"));
           self.root.dataset.drawn = "";
@@ -181,7 +207,9 @@
         setSelect: [(self) => zoom(self)],
       },
     };
-    const u = new uPlot(options, merge(lines), box);
+    // A panel of bars alone has no points: its ends stand for them.
+    const points = lines.length ? merge(lines) : [[panel.x.low, panel.x.high]];
+    const u = new uPlot(options, points, box);
     return { u, holder, panel };
   }
 
@@ -189,16 +217,25 @@
     const { left, top, width, height: tall } = u.select;
     if (width > 4 || tall > 4) {
       const whole = u.over.getBoundingClientRect();
-      if (width > 4 && width < whole.width) u.zoomed.x = [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+      // Panels of a figure share their x.
+      const across = width > 4 && width < whole.width && [u.posToVal(left, "x"), u.posToVal(left + width, "x")];
+      if (across) for (const peer of peers(u)) peer.zoomed.x = across;
       if (tall > 4 && tall < whole.height) u.zoomed.y = [u.posToVal(top + tall, "y"), u.posToVal(top, "y")];
       u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-      rescale(u);
+      peers(u).forEach(rescale);
     }
   }
 
+  function peers(u) {
+    const { holder } = charts.find((one) => one.u === u);
+    return charts.filter((one) => one.holder === holder).map((one) => one.u);
+  }
+
   function reset(u) {
-    u.zoomed = {};
-    rescale(u);
+    for (const peer of peers(u)) {
+      peer.zoomed = {};
+      rescale(peer);
+    }
   }
 
   function rescale(u) {
@@ -206,6 +243,7 @@
   }
 
   const height = (holder, panel) => {
+    if (panel.y.names.length) return (printing ? 18 : 24) * panel.y.names.length + 60;
     const alone = holder.dataset.panels === "1";
     // Two figures to a page.
     if (printing) return alone ? 280 : 170;
@@ -221,7 +259,8 @@
       const { panels } = data.figures[holder.dataset.figure];
       holder.dataset.panels = panels.length;
       holder.replaceChildren();
-      panels.forEach((panel, index) => charts.push(chart(holder, panel, index === panels.length - 1)));
+      const beside = Math.max(58, lanes.room(panels));
+      panels.forEach((panel, index) => charts.push(chart(holder, panel, index === panels.length - 1, beside)));
     }
     if (printing) keys();
     document.querySelectorAll(".swatch").forEach(swatchOf);
@@ -230,6 +269,7 @@
   // On paper the legend does not follow: each figure gets one.
   function keys() {
     for (const holder of document.querySelectorAll("[data-figure]")) {
+      if (subjectOf(holder).own) continue;
       const key = document.createElement("div");
       key.className = "legend";
       key.append(...document.getElementById("legend").cloneNode(true).children);
@@ -238,18 +278,26 @@
   }
 
   function swatchOf(canvas) {
-    const look = data.looks[canvas.dataset.run];
+    const subject = subjectOf(canvas);
+    const look = subject.looks[canvas.dataset.run];
     const pixel = devicePixelRatio;
     const [width, tall] = [38 * pixel, 14 * pixel];
     Object.assign(canvas, { width, height: tall });
     const ctx = canvas.getContext("2d");
-    ctx.strokeStyle = ctx.fillStyle = colour(canvas.dataset.run);
+    ctx.strokeStyle = ctx.fillStyle = painter(subject)(canvas.dataset.run);
+    if (look.swatch === "bar") {
+      ctx.fillRect(width / 4, tall / 5, width / 2, tall * .6);
+      return;
+    }
     ctx.lineWidth = 1.6 * pixel;
     ctx.setLineDash(look.dash.map((d) => d * 1.2 * pixel));
-    ctx.beginPath();
-    ctx.moveTo(0, tall / 2);
-    ctx.lineTo(width, tall / 2);
-    ctx.stroke();
+    if (look.swatch !== "points") {
+      ctx.beginPath();
+      ctx.moveTo(0, tall / 2);
+      ctx.lineTo(width, tall / 2);
+      ctx.stroke();
+    }
+    if (look.swatch === "steps") return;
     const path = new Path2D();
     SHAPES[look.marker](path, width / 2, tall / 2, 4 * pixel);
     ctx.fill(path);
@@ -292,7 +340,8 @@
   }
 
   function legend() {
-    for (const button of document.querySelectorAll("#legend button")) {
+    for (const button of document.querySelectorAll(".legend button")) {
+      const { hidden } = subjectOf(button);
       button.addEventListener("click", () => {
         const run = Number(button.dataset.run);
         if (!hidden.delete(run)) hidden.add(run);

@@ -1,0 +1,162 @@
+//! What an interrupt costs beyond the time of its handler.
+//!
+//! Between entry and exit, a trace sees the handler. The way in and out, and in a guest the hypervisor's part, lie
+//! outside: a handler of 0.6 µs was seen to cost packets 12 µs on a virtual machine. So the cost is taken from packets
+//! that met one interrupt and nothing else: what they took longer than usual, less the handler.
+
+use super::queue::Passage;
+use super::timeline::Slice;
+use crate::trace::{Event, Kind};
+
+/// Fewer packets say nothing.
+const ENOUGH: usize = 20;
+/// Shorter slices of others do not spoil a packet for this.
+const SHORT_NS: i64 = 200;
+
+/// Of each cause what an event of it costs beyond its slices: the median over the packets that met one of it alone,
+/// or where those are few, over those that met any interrupt alone.
+pub(super) fn costs(
+    passages: &[Passage],
+    slices: &[Slice],
+    events: &[Event],
+    causes: usize,
+    cause_of: impl Fn(usize) -> usize,
+) -> Vec<i64> {
+    let usual_ns = usual(passages);
+    let mut beyond: Vec<Vec<i64>> = vec![Vec::new(); causes];
+    let mut first = 0;
+    for passage in passages.iter().filter(|passage| !passage.queued()) {
+        while slices.get(first).is_some_and(|slice| slice.end_ns <= passage.begin_ns) {
+            first += 1;
+        }
+        let met = slices[first..].iter().take_while(|slice| slice.start_ns < passage.departure_ns);
+        let mut interrupt = None;
+        let (mut alone, mut handler_ns) = (true, 0);
+        for slice in met {
+            let long_ns = slice.end_ns - slice.start_ns;
+            if events[slice.event].kind == Kind::Irq {
+                alone &= interrupt.is_none_or(|event| event == slice.event);
+                interrupt = Some(slice.event);
+                handler_ns += long_ns;
+            } else {
+                alone &= long_ns < SHORT_NS;
+            }
+        }
+        if let (Some(event), true) = (interrupt, alone) {
+            beyond[cause_of(event)].push(passage.latency_ns() - usual_ns - handler_ns);
+        }
+    }
+    let any = median(&mut beyond.concat());
+    let interrupts: Vec<bool> = (0..causes)
+        .map(|cause| {
+            let of_cause = |slice: &&Slice| cause_of(slice.event) == cause;
+            let event = slices.iter().find(of_cause).map(|slice| &events[slice.event]);
+            event.is_some_and(|event| event.kind == Kind::Irq)
+        })
+        .collect();
+    beyond
+        .iter_mut()
+        .zip(interrupts)
+        .map(
+            |(of_cause, interrupt)| {
+                if interrupt { median(of_cause).or(any).unwrap_or(0) } else { 0 }
+            },
+        )
+        .collect()
+}
+
+/// The slices with what their events cost beyond them, half of it before and half behind.
+pub(super) fn widened(
+    slices: &[Slice],
+    costs: &[i64],
+    cause_of: impl Fn(usize) -> usize,
+) -> Vec<Slice> {
+    let mut wide: Vec<Slice> = Vec::with_capacity(slices.len());
+    let mut last_of = std::collections::HashMap::new();
+    for slice in slices {
+        let half_ns = costs[cause_of(slice.event)] / 2;
+        let before_ns = if last_of.contains_key(&slice.event) { 0 } else { half_ns };
+        last_of.insert(slice.event, wide.len());
+        wide.push(Slice { start_ns: slice.start_ns - before_ns, ..*slice });
+    }
+    for (event, place) in last_of {
+        wide[place].end_ns += costs[cause_of(event)] / 2;
+    }
+    wide.sort_by_key(|slice| slice.start_ns);
+    wide
+}
+
+/// The latency of a packet that meets nothing in particular.
+fn usual(passages: &[Passage]) -> i64 {
+    let alone = passages.iter().filter(|passage| !passage.queued());
+    let mut latencies: Vec<i64> = alone.map(Passage::latency_ns).collect();
+    latencies.sort_unstable();
+    latencies.get(latencies.len() / 2).copied().unwrap_or(0)
+}
+
+fn median(values: &mut [i64]) -> Option<i64> {
+    values.sort_unstable();
+    (values.len() >= ENOUGH).then(|| values[values.len() / 2].max(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(arrival_ns: i64, latency_ns: i64) -> Passage {
+        let departure_ns = arrival_ns + latency_ns;
+        Passage { arrival_ns, begin_ns: arrival_ns, served_ns: departure_ns, departure_ns }
+    }
+
+    fn event(kind: Kind, start_ns: i64, long_ns: i64) -> Event {
+        Event {
+            cpu: 1,
+            start_ns,
+            end_ns: start_ns + long_ns,
+            kind,
+            name: String::new(),
+            detail: None,
+            sender: None,
+            left: None,
+        }
+    }
+
+    #[test]
+    fn what_packets_took_longer_than_the_handler() {
+        // Every fourth packet meets an interrupt of 600 ns that costs 12 µs, every tenth a thread of 5 µs, too.
+        let (mut passages, mut events) = (Vec::new(), Vec::new());
+        for number in 0..1000 {
+            let at_ns = number * 100_000;
+            let (irq, thread) = (number % 4 == 0, number % 10 == 0);
+            let longer_ns = i64::from(irq) * 12_000 + i64::from(thread) * 5_000;
+            passages.push(packet(at_ns, 20_000 + longer_ns));
+            if irq {
+                events.push(event(Kind::Irq, at_ns + 3_000, 600));
+            }
+            if thread {
+                events.push(event(Kind::Thread, at_ns + 9_000, 5_000));
+            }
+        }
+        let slices: Vec<Slice> = events
+            .iter()
+            .enumerate()
+            .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
+            .collect();
+        let cause_of = |index: usize| usize::from(events[index].kind == Kind::Thread);
+        let found = costs(&passages, &slices, &events, 2, cause_of);
+        assert_eq!(found, [11_400, 0]);
+        let wide = widened(&slices, &found, cause_of);
+        let long_ns = |slice: &Slice| slice.end_ns - slice.start_ns;
+        assert!(
+            wide.iter().all(|s| long_ns(s) == if cause_of(s.event) == 0 { 12_000 } else { 5_000 })
+        );
+    }
+
+    #[test]
+    fn few_packets_say_nothing() {
+        let passages: Vec<Passage> = (0..100).map(|n| packet(n * 100_000, 20_000)).collect();
+        let events = [event(Kind::Irq, 5_000, 600)];
+        let slices = [Slice { start_ns: 5_000, end_ns: 5_600, event: 0 }];
+        assert_eq!(costs(&passages, &slices, &events, 1, |_| 0), [0]);
+    }
+}

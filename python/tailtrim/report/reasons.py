@@ -1,0 +1,234 @@
+"""Why the packets of a run were late, as ``explanation.json`` says: typed and checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.rundir import RunDirectory
+
+EXPLANATION = "explanation.json"
+
+# What explanations had before they named their quantiles.
+_QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
+
+_LARGEST = 2**63
+
+# Times and counts go into arrays of 64 bits.
+Whole = Annotated[int, Field(ge=-_LARGEST, lt=_LARGEST)]
+Key = tuple[str, str, str | None]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Signature(_Data):
+    """What a recognised cause is, and the checks of the audit that concern it."""
+
+    name: str
+    what: str
+    checks: tuple[str, ...]
+
+
+class Sender(_Data):
+    """Who sent an interrupt."""
+
+    pid: int
+    comm: str
+    function: str | None = None
+
+
+class Cause(_Data):
+    """A cause and what it cost; ``without_ns`` are the quantiles without it."""
+
+    kind: str
+    name: str
+    detail: str | None = None
+    events: Whole
+    late_packets: Whole
+    excess_ns: Whole
+    share_ppm: Whole
+    without_ns: tuple[Whole, ...]
+    sender: tuple[Sender, int] | None = None
+    signature: Signature | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its events have in common."""
+        return self.kind, self.name, self.detail
+
+
+class Late(_Data):
+    """A late packet; ``causes`` are places among the verdict's, each with its part in ns."""
+
+    arrival_ns: Whole
+    latency_ns: Whole
+    excess_ns: Whole
+    causes: tuple[tuple[int, Whole], ...]
+    queue_ns: Whole
+    unknown_ns: Whole
+
+
+class Service(_Data):
+    """The device as the stamps show it."""
+
+    base_ns: Whole
+    service_ns: Whole
+
+
+class Verdict(_Data):
+    """Why packets were late: the causes, costliest first, and each late packet."""
+
+    service: Service
+    serving: str | None = None
+    error_ns: Whole
+    quantiles_ns: tuple[Whole, ...]
+    late_from_ns: Whole
+    excess_ns: Whole
+    queue_ns: Whole
+    unknown_ns: Whole
+    null_ppm: Whole | None = None
+    causes: tuple[Cause, ...]
+    late: tuple[Late, ...]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        for late in self.late:
+            for place, _ in late.causes:
+                if not 0 <= place < len(self.causes):
+                    raise ValueError(f"a packet names cause {place} of {len(self.causes)}")
+        return self
+
+    def ppm(self, part_ns: int) -> int:
+        """Return which part of the excess a time is, in millionths."""
+        return part_ns * 1_000_000 // max(self.excess_ns, 1)
+
+
+class Reasons(_Data):
+    """What a trace of the host says of a run."""
+
+    cpu: Whole
+    holes: Whole = 0
+    missing: tuple[str, ...] = ()
+    quantiles: tuple[str, ...] = _QUANTILES
+    verdict: Verdict
+
+    @model_validator(mode="after")
+    def _even(self) -> Self:
+        told = [self.verdict.quantiles_ns, *(cause.without_ns for cause in self.verdict.causes)]
+        for values in told:
+            # Without samples there are none.
+            if values and len(values) != len(self.quantiles):
+                raise ValueError(f"{len(values)} values for {len(self.quantiles)} quantiles")
+        for p in self.quantiles:
+            if not 0 <= float(p) < 1:
+                raise ValueError(f"{p!r} is no quantile")
+        return self
+
+    def at(self, p: str, values_ns: tuple[int, ...]) -> int | None:
+        """Return the value of quantile ``p`` among the values of all; ``None`` if not asked for."""
+        return dict(zip(self.quantiles, values_ns, strict=False)).get(p)
+
+
+class _Explanation(_Data):
+    schema_: Literal["tailtrim.explanation/1"] = Field(alias="schema")
+    host: Reasons | None = None
+
+
+def read(directory: RunDirectory) -> Reasons | None:
+    """Read the explanation of a run; ``None`` where it has none that rests on a trace.
+
+    Raises:
+        RunDirectoryError: the file cannot be read or is none of ours.
+
+    """
+    path = directory.path / EXPLANATION
+    if not path.exists():
+        return None
+    try:
+        return _Explanation.model_validate_json(path.read_bytes()).host
+    except (OSError, ValidationError) as error:
+        reason = _first(error) if isinstance(error, ValidationError) else str(error)
+        message = f"{path}: the explanation cannot be read: {reason}; tailtrim explain makes it"
+        raise RunDirectoryError(message) from error
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, found["loc"]))
+    return units.printable(f"{place}: {found['msg']}" if place else found["msg"])
+
+
+def labels(causes: tuple[Cause, ...]) -> list[str]:
+    """Return what to call each cause; two that cost something differ at least in their detail."""
+    short = [label(cause) for cause in causes]
+    uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
+    return [
+        f"{text} ({_apart(cause, cause.signature)})" if uses[text] > 1 and cause.signature else text
+        for text, cause in zip(short, causes, strict=True)
+    ]
+
+
+def label(cause: Cause) -> str:
+    """Return what to call a cause: what it is recognised as, else its name, and its sender."""
+    name = cause.signature.name if cause.signature else named(cause.key)
+    if cause.sender:
+        sender, _ = cause.sender
+        name = f"{name} by {sender.comm} ({sender.pid})"
+    return units.printable(name)
+
+
+def _apart(cause: Cause, signature: Signature) -> str:
+    name = cause.kind if cause.name == signature.name else cause.name
+    return units.printable(cause.detail or name)
+
+
+def named(key: Key) -> str:
+    """Return the name of what has the CPU, as the trace has it."""
+    kind, name, detail = key
+    return units.printable("/".join(filter(None, (name or kind, detail))))
+
+
+def sentence(verdict: Verdict, *, most: int = 3) -> str:
+    """Return the verdict in a sentence: the largest shares, the null, the error."""
+    if verdict.null_ppm is None:
+        null = "no event to compare chance with"
+    else:
+        null = f"a trace shifted in time explains {share(verdict.null_ppm)}"
+    costly = [
+        (cause, name)
+        for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
+        if cause.excess_ns > 0
+    ]
+    parts = [f"{share(cause.share_ppm)} {name}" for cause, name in costly[:most]]
+    parts.append(f"{share(verdict.ppm(verdict.queue_ns))} queueing behind packets")
+    parts.append(f"{share(verdict.ppm(verdict.unknown_ns))} unknown")
+    return (
+        f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
+        f" {', '.join(parts)} ({null}; times are within {units.time(verdict.error_ns)})."
+    )
+
+
+def share(ppm: int) -> str:
+    """Return millionths as percent."""
+    return f"{units.fixed(ppm, 10_000, 1)} %"
+
+
+def of_host(host: Any) -> Reasons:
+    """Return what :func:`tailtrim.explain.explain` found, typed."""
+    return Reasons.model_validate(
+        {
+            "cpu": host.cpu,
+            "holes": host.holes,
+            "missing": host.missing,
+            "quantiles": host.quantiles,
+            "verdict": host.verdict,
+        }
+    )

@@ -1,0 +1,305 @@
+"""Why packets were late, on the page and in figures: an explanation and a trace made up here."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from late_run import arrival, cause, event, events, explanation, store
+
+from tailtrim import RunDirectoryError
+from tailtrim.report import busy, counterfactual, host_events, late, reasons, why, write
+from tailtrim.report.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim import RunDirectory
+    from tailtrim.report.figure import Figure
+
+EVIL = "<script>alert(1)<!--"
+
+
+@pytest.fixture
+def run(explained_run: RunDirectory) -> RunDirectory:
+    return explained_run
+
+
+def explained(directory: RunDirectory) -> late.Explained:
+    shown = Run(0, "run", directory)
+    found = reasons.read(directory)
+    assert found is not None
+    return late.Explained(shown, found, host_events.read(shown, found))
+
+
+def lanes(figure: Figure | None) -> dict[str, list[tuple[float, float]]]:
+    """Names of the lanes, from the top, with their bars."""
+    assert figure is not None
+    panel = figure.panels[1]
+    bars: dict[str, list[tuple[float, float]]] = {name: [] for name in reversed(panel.y.names)}
+    for one in panel.bars:
+        bars[panel.y.names[one.lane]] += zip(one.start, one.end, strict=True)
+    return bars
+
+
+def text_of(page: Path) -> str:
+    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", page.read_text("utf-8"), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body))
+
+
+def rows_of(page: Path) -> list[list[str]]:
+    table = page.read_text("utf-8").partition('<table class="causes">')[2].partition("</table>")[0]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+    return [[" ".join(re.sub(r"<[^>]*>", "", cell).split()) for cell in row] for row in cells]
+
+
+def test_the_page_tells_each_cause_and_what_is_left(run: RunDirectory, tmp_path: Path) -> None:
+    page = write([run], tmp_path / "out")[0]
+    text = text_of(page)
+    assert "Why packets were late : above all thief/pid 9 (78.3 %)." in text
+    assert (
+        "Of the excess of packets from 25.0 µs on: 78.3 % thief/pid 9, 12.9 % tick by stress (812),"
+        " 0.6 % queueing behind packets, 8.3 % unknown (a trace shifted in time explains"
+        " 1.2 %; times are within 22 ns)."
+    ) in text
+    assert "The trace has 2 holes" in text
+    assert "This kernel lacks the events csd:nothing" in text
+    assert "tailtrim tune plan" in text
+    thief, tick, queue, unknown, whole = rows_of(page)
+    assert thief[0] == "thief/pid 9"
+    assert tick[:4] == ["tick by stress (812)", "it ticks", "1,234", "2"]
+    assert tick[6:] == ["6.0", "121.0", "122.0", "ISO-003 ISO-004"]
+    assert [queue[0], unknown[0]] == ["Queueing behind packets", "Unknown"]
+    assert whole[6:9] == ["65.0", "255.0", "350.0"]
+    excess = [float(row[4].replace(",", "")) for row in (thief, tick, queue, unknown, whole)]
+    assert sum(excess[:4]) == pytest.approx(excess[4])
+    shares = [float(row[5].removesuffix(" %")) for row in (thief, tick, queue, unknown, whole)]
+    assert sum(shares[:4]) == pytest.approx(100, abs=0.3)
+    assert shares[4] == 100
+
+
+def test_small_causes_share_a_row(run: RunDirectory, tmp_path: Path) -> None:
+    told = explanation()
+    verdict = told["host"]["verdict"]
+    for n in range(3):
+        small = cause("softirq", f"small {n}", None, [100])
+        verdict["causes"].append({**small, "share_ppm": 150})
+        verdict["late"][0]["causes"].append([3 + n, 100])
+    store(run, told, None)
+    rows = rows_of(write([run], tmp_path / "out")[0])
+    assert rows[2][:6] == ["3 other causes", "", "3,702", "1", "0.3", "0.0 %"]
+
+
+def test_runs_without_an_explanation_are_as_ever(run: RunDirectory, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    drawn = {file.name for file in write([run], out)}
+    keys = ["late-1", "without-1", "packet-1-1", "packet-1-2", "packet-1-3"]
+    assert {f"{key}.{suffix}" for key in keys for suffix in ("svg", "pdf")} <= drawn
+    for told in (None, {"schema": "tailtrim.explanation/1", "host": None}):
+        path = run.path / "explanation.json"
+        path.unlink(missing_ok=True)
+        if told:
+            path.write_text(json.dumps(told))
+        page, *files = write([run], out)
+        assert "Why packets were late" not in text_of(page)
+        assert not [file for file in files if file.stem in keys]
+        assert sorted(files) == sorted((out / "figures").iterdir()), "none of the earlier ones"
+
+
+def test_the_same_explanation_gives_the_same_bytes(run: RunDirectory, tmp_path: Path) -> None:
+    first, second = (write([run, run], tmp_path / name, names=["x", "y"]) for name in "ab")
+    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
+    assert "late-2.svg" in {file.name for file in first}
+
+
+def test_late_packets_are_told_apart_by_what_cost_them_most(run: RunDirectory) -> None:
+    figure = late.late_packets(explained(run), 100)
+    assert figure is not None
+    seen = {
+        figure.names[line.run]: [round(float(at) * 10_000) for at in line.x]
+        for line in figure.panels[0].lines
+    }
+    assert seen == {
+        "thief/pid 9": [200, 201, 202, 203],
+        "tick by stress (812)": [600, 601],
+        "unknown": [800],
+    }
+    assert [round(y) for y in figure.panels[0].lines[0].y] == [350, 255, 160, 65]
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (([(0, 5), (3, 9)], 0, 0), 4),
+        (([(0, 5), (4, 9)], 0, 0), late.OTHER),
+        (([(0, 5)], 6, 5), late.QUEUE),
+        (([(0, 5)], 4, 6), late.UNKNOWN),
+        (([], 0, 0), late.UNKNOWN),
+    ],
+)
+def test_the_largest_part_dominates(
+    parts: tuple[list[tuple[int, int]], int, int], expected: int
+) -> None:
+    causes, queue_ns, unknown_ns = parts
+    packet = reasons.Late(
+        arrival_ns=0,
+        latency_ns=30,
+        excess_ns=20,
+        causes=tuple(causes),
+        queue_ns=queue_ns,
+        unknown_ns=unknown_ns,
+    )
+    assert late.dominant(packet, 4) == expected
+
+
+def test_lanes_show_who_took_the_cpu_and_when_the_device_was_away(run: RunDirectory) -> None:
+    shown = lanes(late.late_packets(explained(run), 100))
+    assert list(shown) == ["thief/pid 9", "tick by stress (8…", "device away"]
+    assert shown["thief/pid 9"] == [pytest.approx((0.02, 0.02034))]
+    assert len(shown["tick by stress (8…"]) == 10
+    # It was stopped; while the thief ran it was not away but robbed, and who ran because it was
+    # stopped took nothing. What ran on another CPU is not there, nor is the device itself.
+    assert shown["device away"] == [pytest.approx((0.07, 0.07005))]
+
+
+def test_nothing_is_known_of_the_device_across_a_hole(run: RunDirectory) -> None:
+    hole = event("", arrival(700) + 20_000, 5_000, kind="hole", detail="3 lost")
+    store(run, explanation(), [*events(), hole])
+    shown = lanes(late.late_packets(explained(run), 100))
+    assert "device away" not in shown
+    assert len(shown["holes"]) == 1
+
+
+def test_the_shortest_events_are_left_out_and_counted(run: RunDirectory) -> None:
+    figure = late.late_packets(explained(run), 6)
+    shown = lanes(figure)
+    assert [len(bars) for bars in shown.values()] == [1, 4, 1]
+    # Each tick takes a ns longer than the one before.
+    assert [round(start * 100) for start, _ in shown["tick by stress (8…"]] == [6, 7, 8, 9]
+    assert figure is not None
+    assert "6 events are left out, the shortest of each lane" in figure.caption
+
+
+def test_without_a_trace_there_are_no_lanes(run: RunDirectory, tmp_path: Path) -> None:
+    (run.path / host_events.EVENTS).unlink()
+    figure = late.late_packets(explained(run), 100)
+    assert figure is not None
+    assert len(figure.panels) == 1
+    assert "keeps no trace" in text_of(write([run], tmp_path / "out")[0])
+
+
+def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDirectory) -> None:
+    figures = list(busy.packets(explained(run), 3))
+    titles = [figure.title.removeprefix("A packet that took ") for figure in figures]
+    assert titles == ["350.0 µs", "120.0 µs", "90.0 µs"]
+    assert [figure.key for figure in figures] == [f"packet-1-{n}" for n in (1, 2, 3)]
+    queue = figures[0].panels[0].lines[0]
+    # All four packets wait until the device is back, and leave 5 µs apart.
+    assert queue.y.max() == 4
+    at = {count: float(queue.x[np.argmax(queue.y >= count)]) for count in (1, 2, 3, 4)}
+    assert at == {1: 0, 2: 100, 3: 200, 4: 300}
+    assert queue.y[-1] == 1, "the window ends a little after the packet left"
+    bars = lanes(figures[0])
+    assert bars["this packet"] == [pytest.approx((0, 350))]
+    assert bars["thief/pid 9"] == [pytest.approx((0, 340))]
+    assert "344.0 µs thief/pid 9" in figures[0].caption
+    assert "unknown" in figures[2].caption
+
+
+def test_the_tail_without_a_cause_stands_at_the_quantiles(run: RunDirectory) -> None:
+    figure = counterfactual.without_causes(explained(run))
+    assert figure is not None
+    lines = [line for line in figure.panels[0].lines if line.part == "without"]
+    assert [figure.names[line.run] for line in lines] == [
+        "without thief/pid 9",
+        "without tick by stress (812)",
+    ]
+    # A thousand samples know nothing of p99.99.
+    assert lines[0].x.tolist() == pytest.approx([2, 100, 1_000])
+    assert lines[0].y.tolist() == [5, 6, 121]
+
+
+def test_quantiles_may_be_others_than_those_of_old(run: RunDirectory) -> None:
+    told = explanation()
+    told["host"]["quantiles"] = ["0.9", "0.999"]
+    verdict = told["host"]["verdict"]
+    for values in (verdict, *verdict["causes"]):
+        name = "quantiles_ns" if "quantiles_ns" in values else "without_ns"
+        values[name] = [7_000, 8_000]
+    store(run, told, None)
+    (only,) = why.explain([Run(0, "run", run)])
+    assert only.rows[0].without_ns == (None, 8_000, None)
+
+
+def test_two_causes_of_one_name_differ(run: RunDirectory) -> None:
+    told = explanation()
+    causes = told["host"]["verdict"]["causes"]
+    causes[0] |= {"detail": "some_function", "signature": causes[1]["signature"]}
+    causes[1] |= {"sender": None}
+    store(run, told, None)
+    assert explained(run).labels == ["tick (some_function)", "tick (local_timer)"]
+
+
+def test_what_comes_from_the_host_is_not_trusted(run: RunDirectory, tmp_path: Path) -> None:
+    told = explanation()
+    told["host"]["verdict"]["causes"][0]["name"] = EVIL + "\x1b[31m $x^2$"
+    told["host"]["verdict"]["causes"][1]["signature"]["what"] = EVIL
+    traced = events()
+    traced[3]["name"] = EVIL + "\x1b[31m $x^2$"
+    store(run, told, traced)
+    page, *files = write([run], tmp_path / "out")
+    html = page.read_text("utf-8")
+    assert "alert(1)" in html
+    assert EVIL not in html
+    assert "\x1b" not in html
+    assert any("$x^2$" in f.read_text("utf-8") for f in files if f.name == "without-1.svg")
+
+
+def broken(change: Callable[[dict[str, Any]], object]) -> str:
+    told = explanation()
+    change(told)
+    return json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "explanation.json: the explanation cannot be read"),
+        (broken(lambda told: told.update(schema="else")), "schema"),
+        (
+            broken(lambda told: told["host"]["verdict"]["late"][0].update(causes=[[3, 1]])),
+            "names cause 3 of 3",
+        ),
+        (
+            broken(lambda told: told["host"]["verdict"].update(quantiles_ns=[1])),
+            "1 values for 4 quantiles",
+        ),
+        (broken(lambda told: told["host"]["verdict"].update(excess_ns=2**70)), "excess_ns"),
+        (broken(lambda told: told["host"].update(quantiles=["1", "x", "2", "3"])), "quantile"),
+    ],
+)
+def test_a_damaged_explanation_is_an_error(
+    run: RunDirectory, tmp_path: Path, text: str, message: str
+) -> None:
+    (run.path / "explanation.json").write_text(text)
+    with pytest.raises(RunDirectoryError, match=message):
+        write([run], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_trace_is_an_error(run: RunDirectory, tmp_path: Path) -> None:
+    (run.path / "events.jsonl.zst").write_bytes(b"no zstd")
+    with pytest.raises(RunDirectoryError, match="the trace cannot be read"):
+        write([run], tmp_path / "out")
+
+
+def test_a_trace_without_events_of_the_cpu_says_so(run: RunDirectory) -> None:
+    store(run, explanation(), [event("elsewhere", arrival(300), 90_000, cpu=0)])
+    figure = late.late_packets(explained(run), 100)
+    assert figure is not None
+    assert "Nothing else had CPU 1" in figure.caption
