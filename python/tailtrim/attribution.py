@@ -18,6 +18,7 @@ import numpy as np
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import explain
 from tailtrim.measurement import DISTURBED
+from tailtrim.plan.model import MOMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim.attribution/1"
 
 #: Packets from this quantile on are late: many, since short disturbances make little difference.
-_LATE_FROM = "0.95"
+_LATE_FROM = "0.9"
 
 #: What each disturbance looks like in an explanation.
 EXPECTED = {
@@ -44,12 +45,14 @@ EXPECTED = {
     "thread": "thread",
     "fifo": "thread",
     "timers": "timer interrupt",
-    "softirqs": "softirq",
+    "softirqs": "received packets",
 }
-#: Names of threads that disturb on purpose, and softirqs that packets cause.
-_THREAD, _SOFTIRQS = "tt-disturb", ("NET_RX", "ksoftirqd")
-#: Neither of these is a cause that the trace has seen.
-QUEUE, UNKNOWN, OTHER = "queueing", "unknown", "other"
+#: The name of threads that disturb on purpose, and what receiving packets is called.
+_THREAD, _RECEIVING = "tt-disturb", ("NET_RX", "ksoftirqd")
+#: A disturbance of a moment that takes longer had to wait itself; what it did when is not known.
+_LONG_NS = 1_000_000
+#: What the trace has not seen, and other causes.
+UNKNOWN, OTHER = "unknown", "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,22 +140,27 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     verdict = host.verdict
     spans = list(_spans(run)) if what else []
-    arrival, latency, covered = _coverage(run, spans)
+    brief = [span for span in spans if span[1] - span[0] < _LONG_NS]
+    known = brief if what.partition(":")[0] in MOMENTS else spans
+    arrival, latency, covered = _coverage(run, known)
+    anyhow = _coverage(run, spans)[2]
     excess = np.maximum(latency - verdict["service"]["base_ns"], 0)
     disturbed = (covered > 0) & (2 * covered >= excess)
-    mixed = (covered > 0) & ~disturbed
+    mixed = (anyhow > 0) & ~disturbed
     kind = dict(zip(arrival.tolist(), (disturbed + 2 * mixed).tolist(), strict=True))
     counted: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
     for late in verdict["late"]:
-        counted[kind[late["arrival_ns"]]][_dominant(late, verdict["causes"])] += 1
+        # Those that other packets' own service made late are the load's.
+        if 2 * late["queue_ns"] < late["excess_ns"]:
+            counted[kind[late["arrival_ns"]]][_dominant(late, verdict["causes"])] += 1
     left = int((~disturbed & ~mixed).sum())
-    late_undisturbed, late, late_mixed = map(dict, counted)
+    late_undisturbed, late_disturbed, late_mixed = map(dict, counted)
     return Row(
         what,
-        len(spans),
+        len(known),
         int(disturbed.sum()),
         left,
-        late,
+        late_disturbed,
         late_undisturbed,
         sum(late_mixed.values()),
     )
@@ -201,7 +209,7 @@ def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:
 
 
 def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:
-    parts: dict[str, int] = {QUEUE: late["queue_ns"], UNKNOWN: late["unknown_ns"]}
+    parts: dict[str, int] = {UNKNOWN: late["unknown_ns"]}
     for index, ns in late["causes"]:
         name = _class(causes[index])
         parts[name] = parts.get(name, 0) + ns
@@ -211,9 +219,10 @@ def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:
 def _class(cause: dict[str, Any]) -> str:
     if cause["name"] == _THREAD:
         return "thread"
-    if cause["name"].startswith(_SOFTIRQS):
-        return "softirq"
     signature = cause["signature"]
+    steered = signature is not None and signature["name"] == "packet steering"
+    if cause["name"].startswith(_RECEIVING) or steered:
+        return "received packets"
     name = signature["name"] if signature else OTHER
     name = name.removeprefix("start-up ").removesuffix("s") if "shootdown" in name else name
     return name if name in EXPECTED.values() else OTHER

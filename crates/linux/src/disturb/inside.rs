@@ -18,6 +18,8 @@ const THREAD: &str = "tt-disturb";
 /// Memory that comes and goes: fewer pages than those beyond which everything is flushed
 /// (`tlb_single_page_flush_ceiling` is 33).
 const PAGES: usize = 32;
+/// Between getting memory, which takes as long as giving it back, and that.
+const BREATH: Duration = Duration::from_micros(150);
 
 /// Disturbs until it is told to finish.
 #[derive(Debug)]
@@ -93,6 +95,8 @@ fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<S
     match disturbance.kind {
         Disturbing::Unmap => {
             let given_back = Pages::new(PAGES)?;
+            // Where the generator shares this CPU, the device gets no packets meanwhile: let it have some.
+            thread::sleep(BREATH);
             let start_ns = clock::realtime_ns();
             drop(given_back);
             return Ok((start_ns, clock::realtime_ns()));

@@ -18,8 +18,8 @@ use tailtrim_model::traffic::Disturbance;
 /// From when to when something was disturbed, `CLOCK_REALTIME`.
 pub type Span = (i64, i64);
 
-/// The longest sleep without a look at whether it is over.
-const LOOK_NS: u64 = 20_000_000;
+/// The longest sleep without a look at whether it is over. Looking disturbs, too, where it is the device's CPU.
+const LOOK_NS: u64 = 500_000_000;
 
 /// Does it again and again at its times, until `stopped`.
 fn repeat(

@@ -34,7 +34,7 @@ fn every(median_gap_ns: Option<i64>, period_ns: i64) -> bool {
 const TICKS_HZ: [i64; 4] = [100, 250, 300, 1000];
 
 /// By words that occur in a cause's name or function, most specific first.
-const BY_WORD: [(&str, Signature); 19] = [
+const BY_WORD: [(&str, Signature); 20] = [
     (
         "flush_tlb",
         signature(
@@ -79,6 +79,14 @@ const BY_WORD: [(&str, Signature); 19] = [
     (
         "machine_check_poll",
         signature("MCE poll", "the kernel asks for corrected machine checks", &["AUD-004"]),
+    ),
+    (
+        "rps_trigger_softirq",
+        signature(
+            "packet steering",
+            "another CPU handed packets over to this one (receive packet steering)",
+            &["NET-006"],
+        ),
     ),
     (
         "irq_work",
