@@ -94,7 +94,7 @@ class Row:
 
     @property
     def recall(self) -> float | None:
-        """The share of those late because of the disturbance whose cause was named."""
+        """The share of those late because of the disturbance whose cause was named, 1 at most."""
         return min(self.named / self.due, 1.0) if self.expected and self.due >= 1 else None
 
     @property

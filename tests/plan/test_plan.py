@@ -199,3 +199,40 @@ def test_the_plans_that_come_with_tailtrim_make_sense() -> None:
     assert len(found) >= 2
     for path in found:
         plans.load(path)
+
+
+def test_with_and_without_a_trace(tmp_path: Path) -> None:
+    text = """\
+        name: x
+        dut: {preset: forward}
+        traffic: {rate_pps: 1000}
+        repeat: 2
+        floor: false
+        """
+    for trace, expected in (("true", [True] * 2), ("false", [False] * 2)):
+        _, runs = load(tmp_path, dedent(text) + f"trace: {trace}\n")
+        assert [run.traced for run in runs] == expected
+    _, runs = load(tmp_path, dedent(text) + "trace: both\n")
+    # In turns, so that what changes meanwhile changes for both.
+    assert [run.traced for run in runs] == [False, True] * 2
+    assert runs[1].label == "forward (traced)"
+
+
+def test_a_device_can_be_disturbed(tmp_path: Path) -> None:
+    text = """\
+        name: x
+        dut: {preset: $preset, disturb: $what}
+        traffic: {rate_pps: 1000}
+        loop: {preset: [%s], what: [%s]}
+        floor: false
+        """
+    _, runs = load(tmp_path, dedent(text) % ("forward", "none, 'stop:1ms,50ms', 'munmap:20ms'"))
+    assert [run.dut.disturb for run in runs] == [None, "stop:1ms,50ms", "munmap:20ms"]
+    assert [run.dut.disturbed_from_within for run in runs] == [False, False, True]
+    for preset, what, told in (
+        ("testpmd", "munmap:20ms", "only preset forward can do that to itself"),
+        ("bridge", "stop:1ms,50ms", "preset bridge has none"),
+        ("forward", "nap:20ms", "expected none, munmap"),
+    ):
+        with pytest.raises(PlanError, match=told):
+            load(tmp_path, dedent(text) % (preset, f"'{what}'"))

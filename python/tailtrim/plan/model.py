@@ -58,7 +58,7 @@ _TIME = rf"{_DECIMAL}(ns|us|ms|s)"
 #: Disturbances that take no time of their own, and those that last as long as is asked for; some
 #: only a process can do to itself.
 MOMENTS = ("munmap", "mprotect", "membarrier", "bpf")
-_LASTING = ("pause", "thread", "fifo", "timers", "softirqs", "quota", "stop")
+LASTING = ("pause", "thread", "fifo", "timers", "softirqs", "quota", "stop")
 _WITHIN = ("munmap", "mprotect", "membarrier", "pause")
 
 
@@ -135,11 +135,11 @@ class Dut(_Strict):
     def _known_disturbance(cls, value: str | None) -> str | None:
         # For a loop over several.
         value = None if value == "none" else value
-        moments, lasting = "|".join(MOMENTS), "|".join(_LASTING)
+        moments, lasting = "|".join(MOMENTS), "|".join(LASTING)
         known = rf"({moments}):{_TIME}|({lasting}):{_TIME},{_TIME}"
         if value is not None and not re.fullmatch(known, value):
             raise ValueError(
-                f"expected none, {', '.join(MOMENTS)} with :EVERY, or {', '.join(_LASTING)} with"
+                f"expected none, {', '.join(MOMENTS)} with :EVERY, or {', '.join(LASTING)} with"
                 " :TIME,EVERY, each time such as 20ms"
             )
         return value
