@@ -39,6 +39,7 @@ from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
+from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.measurement import DISTURBED, EVENTS, INTERRUPTS, measure
 from tailtrim.rundir import RunDirectory
 from tailtrim.testbed.unprivileged import unprivileged
@@ -244,7 +245,7 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
                 shutil.move(path, result / path.name)
         if measured.trace is not None:
             told("explaining")
-            _write_json(result / "explanation.json", explain(result).as_json())
+            _write_json(result / "explanation.json", _explained(result))
         if place.exists():
             shutil.rmtree(place)
         result.rename(place)
@@ -253,6 +254,14 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return outcome
+
+
+def _explained(result: Path) -> dict[str, Any]:
+    try:
+        return explain(result).as_json()
+    except ValueError as error:
+        # Which CPU serves packets may be known to the user alone: tailtrim explain --cpu.
+        return {"schema": EXPLANATION, "host": None, "problem": str(error)}
 
 
 def _draft(place: Path) -> Path:

@@ -132,7 +132,9 @@ def test_a_capture_without_causes_says_so(testpmd: tuple[Path, Path], tmp_path: 
     assert run("explain", tmp_path).exit_code == 2
 
 
-def traced(directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any]) -> None:
+def traced(
+    directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any], *more: dict[str, Any]
+) -> None:
     """Make a run of 20,000 packets, stalled by a tick for 9 and by shootdowns for 30 µs."""
     tailtrim.analyze(*testpmd, out=directory)
     events: list[dict[str, Any]] = [
@@ -168,7 +170,7 @@ def traced(directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any]) 
     columns = {"ingress_ns": ingress, "egress_ns": np.array(egress)}
     table = pa.table({**columns, "latency_ns": columns["egress_ns"] - ingress})
     pyarrow.parquet.write_table(table, directory / "sample.parquet")
-    lines = [json.dumps(line) for line in (header, *events)]
+    lines = [json.dumps(line) for line in (header, *events, *more)]
     with pa.output_stream(str(directory / "events.jsonl.zst"), compression="zstd") as stream:
         stream.write(("\n".join(lines) + "\n").encode())
 
@@ -212,6 +214,12 @@ def test_a_trace_of_several_cpus_needs_one(testpmd: tuple[Path, Path], tmp_path:
     traced(tmp_path / "run", testpmd, {**HEADER, "cpus": "0-1"})
     assert "which of them" in run("explain", tmp_path / "run").stderr
     assert run("explain", tmp_path / "run", "--cpu", "1").exit_code == 0
+    # Most packets leave while this thread has the CPU: it serves them.
+    thread = {"cpu": 1, "start_ns": 0, "end_ns": 2**40, "kind": "thread", "name": "dut"}
+    traced(tmp_path / "run", testpmd, {**HEADER, "cpus": "0-1"}, thread)
+    host = explain(tmp_path / "run").host
+    assert host is not None
+    assert host.cpu == 1
     traced(tmp_path / "run", testpmd, {**HEADER, "schema": "else"})
     assert "the schema is 'else'" in run("explain", tmp_path / "run").stderr
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.errors import RunDirectoryError
+from tailtrim.explain.cpu import serving_cpu
 from tailtrim.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.rundir import RunDirectory
 
@@ -213,11 +214,17 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
     if header.get("source") == "counters":
         return None
     cpus = _cpus(str(header.get("cpus", "")))
-    if cpu is None and len(cpus) != 1:
-        listed = header.get("cpus")
-        message = f"the trace covers CPUs {listed!r}: say which of them serves packets (cpu)"
-        raise ValueError(message)
-    chosen = cpus[0] if cpu is None else cpu
+    if cpu is not None:
+        chosen = cpu
+    elif len(cpus) == 1:
+        chosen = cpus[0]
+    else:
+        found = serving_cpu(events, samples)
+        if found is None:
+            listed = header.get("cpus")
+            message = f"the trace covers CPUs {listed!r}: say which of them serves packets (cpu)"
+            raise ValueError(message)
+        chosen = found
     text = _native.explain_late(
         samples,
         events,

@@ -102,7 +102,8 @@ def _of_host(host: Reasons) -> Iterator[str]:
             f"  {' '.join(checks)}"
         )
     if host.holes:
-        yield f"The trace has {units.count(host.holes)} holes, where events were lost."
+        holes = "1 hole" if host.holes == 1 else f"{units.count(host.holes)} holes"
+        yield f"The trace has {holes}, where it is not known what happened."
     if host.missing:
         yield f"This kernel lacks {', '.join(host.missing)}."
 
