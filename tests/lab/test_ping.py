@@ -256,7 +256,7 @@ def test_beside_iputils(pair: Pair) -> None:
     theirs_ns = 1e6 * statistics.median(map(float, re.findall(r"time=([\d.]+) ms", text)))
     ours = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")
     assert 0.1 < ours["parts"]["application"]["ns"]["p50"] / theirs_ns < 10
-    assert ours["parts"]["software"]["ns"]["p50"] < 2 * theirs_ns
+    assert ours["parts"]["software"]["ns"]["p50"] < 10 * theirs_ns
 
 
 def test_beside_irtt(pair: Pair, tmp_path: Path) -> None:
