@@ -87,7 +87,7 @@ fn authenticated_packets_are_as_drawn() {
     let mut packet = vec![0xff; AUTHENTICATED_LEN];
     sender().write(Some(&key), &mut packet).unwrap();
     assert_eq!(packet[..96], bytes(SENDER_SIGNED));
-    // openssl dgst -sha256 -mac HMAC -macopt hexkey:0b0b…0b over the 96 bytes, its first half.
+    // HMAC-SHA-256 with the key 0b0b…0b over the 96 bytes, its first half (by Python's hmac).
     assert_eq!(packet[96..], bytes(SENDER_HMAC));
     assert_eq!(SenderPacket::read(Some(&key), &packet), Ok(sender()));
     packet.fill(0xff);

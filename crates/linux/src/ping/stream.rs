@@ -342,7 +342,7 @@ fn open_socket(
         receive_buffer: Some(RECEIVE_BUFFER),
         stamping: Stamping {
             receive: true,
-            // They cost a probe 4 µs, measured on a veth: the application's view is to be without.
+            // They cost the sender time, which the application's view is to be without.
             send: plan.level != Level::Application,
             hardware: plan.level == Level::Hardware,
         },
