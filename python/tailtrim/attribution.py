@@ -17,8 +17,8 @@ import numpy as np
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import explain
-from tailtrim.measurement import DISTURBED
 from tailtrim.plan.model import MOMENTS
+from tailtrim.rundir import DISTURBED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

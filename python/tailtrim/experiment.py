@@ -40,8 +40,8 @@ from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
-from tailtrim.measurement import DISTURBED, EVENTS, INTERRUPTS, measure
-from tailtrim.rundir import RunDirectory
+from tailtrim.measurement import measure
+from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 from tailtrim.testbed.unprivileged import unprivileged
 from tailtrim.validity import load_doubts, tap_doubts
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.agent import Agent
 from tailtrim.errors import RunError
+from tailtrim.rundir import DISTURBED, EVENTS
 from tailtrim.testbed import Testbed
 from tailtrim.testbed.local import SEND, TAP_IN, TAP_OUT
+from tailtrim.testbed.node import allowed
 from tailtrim.testbed.presets import Device, destination_mac, serving
 from tailtrim.testbed.ready import DESTINATION_IP, SOURCE_IP
 from tailtrim.validity import clock_doubts, clocks
@@ -21,11 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tailtrim.plan import Plan, Run
-
-#: What the trace leaves in the run's folder.
-EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
-#: When the device was disturbed on purpose.
-DISTURBED = "disturbed.csv"
 
 #: After the last departure the device may hold packets for so long without one leaving.
 _SETTLE_S = 0.3
@@ -75,7 +72,7 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             Agent(
                 *("capture", "--tap", f"ingress={TAP_IN}", "--tap", f"egress={TAP_OUT}"),
                 *("--out", str(folder), "--snap", str(plan.snap_bytes), "--zstd"),
-                prefix=(*testbed.timestamper.prefix, *_allowed(capturing)),
+                prefix=(*testbed.timestamper.prefix, *allowed(capturing)),
             )
         )
         capture.ready()
@@ -150,10 +147,6 @@ def _keeping_to(cpus: list[int]) -> Iterator[None]:
         for thread, allowed in before.items():
             with suppress(OSError):
                 os.sched_setaffinity(thread, allowed)
-
-
-def _allowed(cpus: list[int]) -> tuple[str, ...]:
-    return "taskset", "--cpu-list", ",".join(map(str, cpus))
 
 
 def _load(run: Run, cpu: int) -> list[str]:

@@ -47,6 +47,11 @@ PROVENANCE = "tailtrim.provenance/1"
 
 TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
 
+#: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
+#: interrupt came, and when the device was disturbed on purpose.
+EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
+DISTURBED = "disturbed.csv"
+
 
 class RunDirectory:
     """A run directory that exists.

@@ -13,6 +13,7 @@ from late_run import arrival, cause, event, events, explanation, store
 from tailtrim import RunDirectoryError
 from tailtrim.report import busy, counterfactual, host_events, late, reasons, why, write
 from tailtrim.report.run import Run
+from tailtrim.rundir import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +187,7 @@ def test_the_shortest_events_are_left_out_and_counted(run: RunDirectory) -> None
 
 
 def test_without_a_trace_there_are_no_lanes(run: RunDirectory, tmp_path: Path) -> None:
-    (run.path / host_events.EVENTS).unlink()
+    (run.path / EVENTS).unlink()
     figure = late.late_packets(explained(run), 100)
     assert figure is not None
     assert len(figure.panels) == 1

@@ -248,3 +248,16 @@ pub struct Warning {
     /// The sentence for people.
     pub text: String,
 }
+
+/// A count as people read it: 1,234,567.
+#[must_use]
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}

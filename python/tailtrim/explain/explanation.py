@@ -10,7 +10,7 @@ from tailtrim import _native
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain.cpu import serving_cpu
 from tailtrim.explain.interrupts import InterruptRate, read_interrupts
-from tailtrim.rundir import RunDirectory
+from tailtrim.rundir import EVENTS, RunDirectory
 
 if TYPE_CHECKING:
     import os
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCHEMA = "tailtrim.explanation/1"
-EVENTS = "events.jsonl.zst"
 EVENTS_SCHEMA = "tailtrim.events/1"
 
 # Counters are read once a second, so that a rate may be off by one reading in a run of a minute,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
+from tailtrim.rundir import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tailtrim.report.reasons import Key, Reasons
     from tailtrim.report.run import Run
 
-EVENTS = "events.jsonl.zst"
 
 _THREAD, _HOLE = "thread", "hole"
 # How a thread gives the CPU up, and what the device is then (explain/absence.rs says the same).

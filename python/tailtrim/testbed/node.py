@@ -174,6 +174,11 @@ def check(programs: dict[str, str]) -> None:
             raise HostError(f"{program} is not installed, expected {package}")
 
 
+def allowed(cpus: Sequence[int]) -> tuple[str, ...]:
+    """Return what to start a command with so that it runs on these CPUs only."""
+    return "taskset", "--cpu-list", ",".join(map(str, cpus))
+
+
 def which(program: str) -> str | None:
     """Return the path of a program, also where only root looks for it."""
     return shutil.which(program, path=environment()["PATH"])

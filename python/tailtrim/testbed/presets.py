@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.agent import Agent
 from tailtrim.errors import RunError
+from tailtrim.rundir import DISTURBED
 from tailtrim.testbed import inline, kernel, openvswitch, testpmd, xdp
 from tailtrim.testbed.local import DUT_IN, DUT_OUT, MACS, SINK, redirect
+from tailtrim.testbed.node import allowed
 from tailtrim.testbed.program import Program
 from tailtrim.testbed.ready import wait_until_ready
 
@@ -130,8 +132,7 @@ class Device:
 
 def _command(dut: Dut, folder: Path, cpus: Sequence[int]) -> list[str]:
     """Return how to start a device that is a program."""
-    allowed = ("taskset", "--cpu-list", ",".join(map(str, cpus)))
-    return [*allowed, *_alone(dut, folder, cpus[-1])]
+    return [*allowed(cpus), *_alone(dut, folder, cpus[-1])]
 
 
 def _alone(dut: Dut, folder: Path, cpu: int) -> list[str]:
@@ -175,5 +176,5 @@ def _forward(dut: Dut, folder: Path, cpu: int) -> list[str]:
     if dut.delay is not None:
         arguments += ["--delay", dut.delay, "--delay-log", str(folder / "truth.bin")]
     if dut.disturbed_from_within and dut.disturb is not None:
-        arguments += ["--disturb", dut.disturb, "--disturb-log", str(folder / "disturbed.csv")]
+        arguments += ["--disturb", dut.disturb, "--disturb-log", str(folder / DISTURBED)]
     return [*arguments, "--cpu", str(cpu)]

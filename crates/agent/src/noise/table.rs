@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use tailtrim_model::noise::Distribution;
+use tailtrim_model::summary::grouped;
 use tailtrim_model::trace::blame::Cause;
 use tailtrim_model::trace::lines::Source;
 
@@ -219,17 +220,4 @@ fn named(cause: &Cause) -> String {
 pub(super) fn micros(ns: i64) -> String {
     let tenths = (ns + 50).max(0).cast_unsigned() / 100;
     format!("{}.{}", grouped(tenths / 10), tenths % 10)
-}
-
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::ping::{Live, Pinged, StreamResult};
 use tailtrim_model::roundtrip::{Counts, Part, Parts};
-use tailtrim_model::summary::Quantile;
+use tailtrim_model::summary::{Quantile, grouped};
 
 /// The line that is written again each second.
 pub(super) fn live(mut live: Live) -> String {
@@ -218,18 +218,6 @@ fn micros(ns: i64) -> String {
             if ns < 0 { format!("-{whole}") } else { whole }
         }
     }
-}
-
-/// A count as people read it: 1,234,567.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
 }
 
 #[cfg(test)]

@@ -196,9 +196,24 @@ impl Program {
         said.unwrap_or_default().to_owned()
     }
 
+    /// Loads a program for a tracepoint.
+    pub(crate) fn tracepoint(instructions: &[Instruction]) -> io::Result<Self> {
+        Self::load(PROGRAM_RAW_TRACEPOINT, 0, instructions, &mut [])
+    }
+
     fn logged(instructions: &[Instruction], pieces: bool, log: &mut [u8]) -> io::Result<Self> {
+        let flags = if pieces { HAS_PIECES } else { 0 };
+        Self::load(PROGRAM_XDP, flags, instructions, log)
+    }
+
+    fn load(
+        kind: u32,
+        flags: u32,
+        instructions: &[Instruction],
+        log: &mut [u8],
+    ) -> io::Result<Self> {
         let text = ProgramText {
-            kind: PROGRAM_XDP,
+            kind,
             count: instructions.len() as u32,
             instructions: instructions.as_ptr() as u64,
             licence: c"Dual MIT/GPL".as_ptr() as u64,
@@ -206,29 +221,10 @@ impl Program {
             log_bytes: log.len() as u32,
             log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
             kernel: 0,
-            flags: if pieces { HAS_PIECES } else { 0 },
+            flags,
         };
         // SAFETY: the structure is that of the command; it points to as many instructions as it says, to
         // a string that ends, and to as much room for a log, all of which live until the call returns.
-        unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
-    }
-}
-
-impl Program {
-    /// Loads a program for a tracepoint.
-    pub(crate) fn tracepoint(instructions: &[Instruction]) -> io::Result<Self> {
-        let text = ProgramText {
-            kind: PROGRAM_RAW_TRACEPOINT,
-            count: instructions.len() as u32,
-            instructions: instructions.as_ptr() as u64,
-            licence: c"Dual MIT/GPL".as_ptr() as u64,
-            log_level: 0,
-            log_bytes: 0,
-            log: 0,
-            kernel: 0,
-            flags: 0,
-        };
-        // SAFETY: as of an XDP program.
         unsafe { open(PROGRAM_LOAD, &text) }.map(Self)
     }
 }

@@ -3,7 +3,7 @@
 use super::findings::Findings;
 use super::{Options, Worst};
 use crate::stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
-use crate::summary::{self, Quantile, Spread, Summary, Warning};
+use crate::summary::{self, Quantile, Spread, Summary, Warning, grouped};
 
 /// Quantiles up to this many nines are always given, with more where the samples support them.
 const FEWEST_NINES: u32 = 6;
@@ -227,16 +227,4 @@ fn warnings(run: &Findings) -> Vec<Warning> {
         warn("no_samples", run.ingress.packets, text.to_owned());
     }
     warnings
-}
-
-/// A count as people read it: 1,234,567.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
 }
