@@ -1,10 +1,14 @@
 """How well explanations name causes: against disturbances whose times are known.
 
-A packet was disturbed if disturbances on purpose cover at least half of what it took longer, while
-the device was busy with it and those ahead of it; one that they cover less of has several causes,
-and is left out. Some of those that were disturbed would have been late anyway: as large a share as
-of those that were not. The others are late because of the disturbance, and what the explanation
-gives the largest part of their excess to should be its name.
+When the device was disturbed is written down by who did it, and when its work stood still by the
+device itself: neither takes part in the explanation. Where both say so, the device was held up on
+purpose. What takes the CPU as a whole (a thread, a signal, a quota) also holds up packets that come
+meanwhile, so that there the times of the disturbance count themselves.
+
+A packet was disturbed if that covers at least half of what it took longer, while the device was
+busy with it and those ahead of it, and was not if no disturbance came near it. One between the two
+is left out: it has several causes. What the explanation gives the largest part of a disturbed
+packet's excess to should be the name of the disturbance.
 """
 
 from __future__ import annotations
@@ -18,10 +22,11 @@ import numpy as np
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import explain
 from tailtrim.plan.model import MOMENTS
-from tailtrim.rundir import DISTURBED
+from tailtrim.rundir import DISTURBED, STALLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tailtrim.experiment import Experiment
     from tailtrim.rundir import RunDirectory
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim.attribution/1"
 
 #: Packets from this quantile on are late: many, since short disturbances make little difference.
-_LATE_FROM = "0.9"
+_LATE_FROM = "0.75"
 
 #: What each disturbance looks like in an explanation.
 EXPECTED = {
@@ -47,12 +52,15 @@ EXPECTED = {
     "timers": "timer interrupt",
     "softirqs": "received packets",
 }
+#: What holds the device up all of its time.
+_HOLDING = {"pause", "stop", "quota", "thread", "fifo"}
 #: The name of threads that disturb on purpose, and what receiving packets is called.
 _THREAD, _RECEIVING = "tt-disturb", ("NET_RX", "ksoftirqd")
 #: A disturbance of a moment that takes longer had to wait itself; what it did when is not known.
 _LONG_NS = 1_000_000
 #: What the trace has not seen, and other causes.
 UNKNOWN, OTHER = "unknown", "other"
+_NONE = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +95,14 @@ class Row:
         return self.late_undisturbed.get(self.expected or "", 0)
 
     @property
-    def due(self) -> float:
-        """Late packets that are late because they were disturbed."""
-        anyway = sum(self.late_undisturbed.values()) / max(self.undisturbed, 1)
-        return sum(self.late.values()) - anyway * self.disturbed
+    def due(self) -> int:
+        """Late packets that were disturbed."""
+        return sum(self.late.values())
 
     @property
     def recall(self) -> float | None:
-        """The share of those late because of the disturbance whose cause was named, 1 at most."""
-        return min(self.named / self.due, 1.0) if self.expected and self.due >= 1 else None
+        """The share of the late packets that were disturbed whose cause was named."""
+        return self.named / self.due if self.expected and self.due else None
 
     @property
     def precision(self) -> float | None:
@@ -139,14 +146,16 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     if host is None:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     verdict = host.verdict
-    spans = list(_spans(run)) if what else []
-    brief = [span for span in spans if span[1] - span[0] < _LONG_NS]
-    known = brief if what.partition(":")[0] in MOMENTS else spans
-    arrival, latency, covered = _coverage(run, known)
-    anyhow = _coverage(run, spans)[2]
+    done = _spans(run.path / DISTURBED) if what else _NONE
+    brief = done[done[:, 1] - done[:, 0] < _LONG_NS] if _kind(what) in MOMENTS else done
+    held = _standing(run, brief)
+    if _kind(what) in _HOLDING:
+        held = np.concatenate((held, brief))
+    arrival, latency, covered = _coverage(run, held)
+    near = _coverage(run, np.concatenate((done, held)))[2]
     excess = np.maximum(latency - verdict["service"]["base_ns"], 0)
     disturbed = (covered > 0) & (2 * covered >= excess)
-    mixed = (anyhow > 0) & ~disturbed
+    mixed = (near > 0) & ~disturbed
     kind = dict(zip(arrival.tolist(), (disturbed + 2 * mixed).tolist(), strict=True))
     counted: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
     for late in verdict["late"]:
@@ -157,7 +166,7 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     late_undisturbed, late_disturbed, late_mixed = map(dict, counted)
     return Row(
         what,
-        len(known),
+        len(done),
         int(disturbed.sum()),
         left,
         late_disturbed,
@@ -166,9 +175,33 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     )
 
 
-def _coverage(
-    run: RunDirectory, spans: Sequence[tuple[int, int]]
-) -> tuple[Integers, Integers, Integers]:
+def _kind(what: str) -> str:
+    return what.partition(":")[0]
+
+
+def _standing(run: RunDirectory, done: Integers) -> Integers:
+    """Return when the device's work stood still because of what was done to it.
+
+    That is at least half of the time for which it did: it may have been somebody else otherwise.
+    """
+    path = run.path / STALLS
+    if not path.exists():
+        return _NONE
+    stalls, passed = _spans(path), _passed(_merged(done))
+    within = passed(stalls[:, 1]) - passed(stalls[:, 0])
+    return stalls[2 * within >= stalls[:, 1] - stalls[:, 0]]
+
+
+def _merged(spans: Integers) -> Integers:
+    """Return the same times, in order and apart."""
+    spans = spans[np.argsort(spans[:, 0], kind="stable")]
+    until = np.maximum.accumulate(spans[:, 1])
+    first = np.append(True, spans[1:, 0] > until[:-1])[: len(spans)]
+    last = np.append(first[1:], True)[: len(spans)]
+    return np.column_stack((spans[first, 0], until[last]))
+
+
+def _coverage(run: RunDirectory, spans: Integers) -> tuple[Integers, Integers, Integers]:
     """Return arrivals and latencies, and how much of each packet's time spans cover.
 
     A packet's time begins when the device became busy without a break until it left.
@@ -182,38 +215,42 @@ def _coverage(
     before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(until)[:-1]))
     first = np.where(arrival > before, np.arange(arrival.size), 0)
     since = arrival[np.maximum.accumulate(first)]
-    edges = np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
-    lengths = np.concatenate(([0], np.cumsum(edges[:, 1] - edges[:, 0])))
-
-    def passed(at: Integers) -> Integers:
-        """Return how much of the spans lies before a time."""
-        begun = np.searchsorted(edges[:, 0], at, side="right")
-        last = np.maximum(begun - 1, 0)
-        if not edges.size:
-            return np.zeros_like(at)
-        beyond = np.clip(edges[last, 1] - at, 0, None)
-        return lengths[begun] - np.where(begun > 0, beyond, 0)
-
+    passed = _passed(_merged(spans))
     return arrival, latency, passed(until) - passed(since)
 
 
-def _spans(run: RunDirectory) -> Iterator[tuple[int, int]]:
-    path = run.path / DISTURBED
+def _passed(spans: Integers) -> Callable[[Integers], Integers]:
+    """Return how much of spans that are in order and apart lies before a time, as a function."""
+    lengths = np.concatenate(([0], np.cumsum(spans[:, 1] - spans[:, 0])))
+
+    def passed(at: Integers) -> Integers:
+        begun = np.searchsorted(spans[:, 0], at, side="right")
+        if not len(spans):
+            return np.zeros_like(at)
+        beyond = np.clip(spans[np.maximum(begun - 1, 0), 1] - at, 0, None)
+        return lengths[begun] - np.where(begun > 0, beyond, 0)
+
+    return passed
+
+
+def _spans(path: Path) -> Integers:
+    """Read times, from and to."""
     try:
         lines = path.read_text("ascii").splitlines()
-        for line in lines:
-            start, end = line.split(",")
-            yield int(start), int(end)
+        spans = [tuple(map(int, line.split(","))) for line in lines]
+        return np.array(spans, dtype=np.int64).reshape(-1, 2)
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path}: no record of disturbances: {error}") from error
+        raise RunDirectoryError(f"{path}: holds no times from,to in ns: {error}") from error
 
 
 def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:
-    parts: dict[str, int] = {UNKNOWN: late["unknown_ns"]}
+    """Return what has the largest part of the excess; causes without a name count each alone."""
+    parts: dict[tuple[str, int | None], int] = {(UNKNOWN, None): late["unknown_ns"]}
     for index, ns in late["causes"]:
         name = _class(causes[index])
-        parts[name] = parts.get(name, 0) + ns
-    return max(parts, key=lambda name: parts[name])
+        key = (name, index if name == OTHER else None)
+        parts[key] = parts.get(key, 0) + ns
+    return max(parts, key=lambda key: parts[key])[0]
 
 
 def _class(cause: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@
         device.json      what the reference forwarder counted
         dut.log          what any other device printed
         disturbed.csv    when the reference forwarder disturbed itself
+        stalls.csv       when its work stood still
         events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
         explanation.json    and what that says of the late packets
         outcome.json     why the run is not to be trusted, if it is not
@@ -41,7 +42,7 @@ from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.measurement import measure
-from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, RunDirectory
+from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, STALLS, RunDirectory
 from tailtrim.testbed.unprivileged import unprivileged
 from tailtrim.validity import load_doubts, tap_doubts
 
@@ -239,7 +240,7 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
             if value is not None:
                 _write_json(result / f"{name}.json", value)
         kept = [*captures] if plan.keep_captures else []
-        beside = ("dut.log", "truth.bin", DISTURBED, EVENTS, INTERRUPTS)
+        beside = ("dut.log", "truth.bin", DISTURBED, STALLS, EVENTS, INTERRUPTS)
         for path in (*(draft / name for name in beside), *kept):
             if path.exists():
                 shutil.move(path, result / path.name)

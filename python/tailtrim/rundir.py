@@ -48,9 +48,9 @@ PROVENANCE = "tailtrim.provenance/1"
 TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
 
 #: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
-#: interrupt came, and when the device was disturbed on purpose.
+#: interrupt came, when the device was disturbed on purpose, and when its own work stood still.
 EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
-DISTURBED = "disturbed.csv"
+DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
 
 
 class RunDirectory:

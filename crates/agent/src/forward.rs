@@ -73,6 +73,9 @@ pub(crate) struct Forward {
     /// Write when it did: a line for each time, from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "disturb")]
     pub(crate) disturb_log: Option<PathBuf>,
+    /// Write when the work stood still for more than 1 us: a line for each time, from,to in ns of CLOCK_REALTIME
+    #[arg(long, value_name = "FILE", requires = "work", conflicts_with = "both_ways")]
+    pub(crate) stall_log: Option<PathBuf>,
     /// CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
@@ -148,6 +151,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
         destination_mac: request.rewrite_dst_mac,
         delay: request.delay.map(|delay| (delay, request.seed)),
         pause: disturber.as_ref().map(Disturber::pause),
+        watch: request.stall_log.is_some(),
     };
     events::ready();
     let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
@@ -164,6 +168,11 @@ pub(crate) fn run(request: &Forward) -> Exit {
     };
     match forwarded {
         Ok((forwarded, back)) => {
+            if let Some(path) = &request.stall_log
+                && let Err(message) = disturb::log(path, &forwarded.stalls)
+            {
+                return failed(&message, Exit::Disturbed);
+            }
             let report = Report {
                 forwarded: &forwarded,
                 back: back.as_ref(),

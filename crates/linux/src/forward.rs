@@ -1,8 +1,9 @@
 //! The reference forwarder, and with a delay model the device of known truth.
 
-use crate::disturb::Pause;
+use crate::disturb::{Pause, Span};
 use crate::port::{Capabilities, Counters, Port, PortError, wait_either};
 use crate::sys::clock;
+use crate::work::Work;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +36,8 @@ pub struct Forwarding {
     pub delay: Option<(Delay, u64)>,
     /// When to sleep although there may be frames.
     pub pause: Option<Pause>,
+    /// Watch for times in which the work stood still.
+    pub watch: bool,
 }
 
 /// What became of the frames.
@@ -54,6 +57,9 @@ pub struct Forwarded {
     pub elsewhere: u64,
     /// Frames without a probe, which were forwarded but are not in the log of delays.
     pub no_probe: u64,
+    /// When the work stood still, if that was watched.
+    #[serde(skip)]
+    pub stalls: Vec<Span>,
 }
 
 /// Why forwarding ended early.
@@ -171,7 +177,7 @@ impl Way {
             forwarded: Forwarded::default(),
             batch: (0..batch).map(|_| Held::default()).collect(),
             carries: to.capabilities(),
-            work: Work::lasting(how.work_ns),
+            work: Work::lasting(how.work_ns, how.watch),
             start_ns: clock::realtime_ns(),
         }
     }
@@ -253,6 +259,7 @@ impl Way {
         (forwarded.dropped, forwarded.elsewhere) = (dropped, elsewhere);
         forwarded.sent = forwarded.sent.saturating_sub(discarded);
         forwarded.refused += discarded;
+        forwarded.stalls = self.work.stalls;
         Ok(self.forwarded)
     }
 }
@@ -277,38 +284,6 @@ impl Held {
             if let (Some(mac), Some(place)) = (mac, self.bytes.get_mut(at..at + 6)) {
                 place.copy_from_slice(&mac);
             }
-        }
-    }
-}
-
-/// Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer.
-struct Work {
-    steps: u64,
-}
-
-/// How often the speed of the CPU is measured, the best counting, and by how many steps.
-const MEASURED: (usize, u64) = (9, 200_000);
-
-impl Work {
-    fn lasting(ns: u64) -> Self {
-        if ns == 0 {
-            return Self { steps: 0 };
-        }
-        let best = (0..MEASURED.0).map(|_| {
-            let start_ns = clock::monotonic_ns();
-            Self { steps: MEASURED.1 }.once();
-            clock::monotonic_ns() - start_ns
-        });
-        let best_ns = best.min().unwrap_or(1).max(1).cast_unsigned();
-        let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
-        Self { steps: u64::try_from(steps).unwrap_or(u64::MAX).max(1) }
-    }
-
-    fn once(&self) {
-        let mut value = 1_u64;
-        for _ in 0..self.steps {
-            // Each step waits for the one before (the constant is that of Knuth's generator MMIX).
-            value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005));
         }
     }
 }

@@ -17,5 +17,6 @@ mod surroundings;
 mod sys;
 pub mod trace;
 pub mod tune;
+mod work;
 
 pub use surroundings::{terminal_columns, today};

@@ -125,6 +125,7 @@ fn the_forwarder_passes_everything_on_with_new_addresses() {
         destination_mac: Some([7; 6]),
         delay: None,
         pause: None,
+        watch: false,
     };
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let forwarded = forward(&mut from, &mut to, &how, None, &stopped, &seen).unwrap();
@@ -149,6 +150,7 @@ fn plain(wait: bool) -> Forwarding {
         destination_mac: None,
         delay: None,
         pause: None,
+        watch: false,
     }
 }
 
@@ -262,6 +264,7 @@ fn a_known_delay_is_kept_and_logged() {
         destination_mac: None,
         delay: Some((delay, seed)),
         pause: None,
+        watch: false,
     };
     let mut log = Vec::new();
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));

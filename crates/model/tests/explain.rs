@@ -11,7 +11,7 @@ const TRANSPORT_NS: i64 = 2_000;
 const SERVICE_NS: i64 = 500;
 
 fn event(kind: Kind, name: &str, start_ns: i64, long_ns: i64) -> Event {
-    let sender = Sender { pid: 812, comm: "stress".to_owned(), function: None };
+    let sender = Sender { pid: 812, comm: "stress".to_owned(), function: None, sent_ns: None };
     Event {
         cpu: 2,
         start_ns,

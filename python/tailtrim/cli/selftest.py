@@ -98,7 +98,7 @@ def shown_rows(rows: list[Row], *, json: bool) -> None:
     for name in ("times", "late by it", "so named", "recall", "wrongly", "precision"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        counts = (row.disturbances, round(row.due), row.named)
+        counts = (row.disturbances, row.due, row.named)
         table.add_row(
             row.what or "nothing",
             row.expected or "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.agent import Agent
 from tailtrim.errors import RunError
-from tailtrim.rundir import DISTURBED
+from tailtrim.rundir import DISTURBED, STALLS
 from tailtrim.testbed import inline, kernel, openvswitch, testpmd, xdp
 from tailtrim.testbed.local import DUT_IN, DUT_OUT, MACS, SINK, redirect
 from tailtrim.testbed.node import allowed
@@ -172,7 +172,8 @@ def destination_mac(dut: Dut) -> str:
 
 def _forward(dut: Dut, folder: Path, cpu: int) -> list[str]:
     arguments = ["--from", DUT_IN, "--to", DUT_OUT, "--mode", dut.mode, "--batch", str(dut.batch)]
-    arguments += ["--work", str(dut.work_ns)]
+    if dut.work_ns:
+        arguments += ["--work", str(dut.work_ns), "--stall-log", str(folder / STALLS)]
     if dut.delay is not None:
         arguments += ["--delay", dut.delay, "--delay-log", str(folder / "truth.bin")]
     if dut.disturbed_from_within and dut.disturb is not None:

@@ -68,7 +68,9 @@ impl Disturber {
                 translation::register_barrier()?;
             }
             let pages = Pages::new(PAGES)?;
-            repeat(&disturbance, seed, &ends, || once(&disturbance, &pages, &pauses))
+            repeat(&disturbance, seed, &ends, || {
+                once(&disturbance, &pages, &pauses).map(|span| vec![span])
+            })
         };
         let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(work)?;
         Ok(Self { stopped, pause, thread })
@@ -102,11 +104,9 @@ fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<S
             return Ok((start_ns, clock::realtime_ns()));
         }
         Disturbing::Protect => {
+            // And writable again: that, too, makes the other CPUs forget.
             pages.protect()?;
-            let end_ns = clock::realtime_ns();
-            // Writable again, for the next time; nobody has to forget a translation for that.
             pages.release()?;
-            return Ok((start_ns, end_ns));
         }
         Disturbing::Pause => {
             let until_ns = start_ns.saturating_add_unsigned(disturbance.for_ns);

@@ -26,7 +26,7 @@ fn repeat(
     disturbance: &Disturbance,
     seed: u64,
     stopped: &AtomicBool,
-    mut once: impl FnMut() -> io::Result<Span>,
+    mut once: impl FnMut() -> io::Result<Vec<Span>>,
 ) -> io::Result<Vec<Span>> {
     let mut spans = Vec::new();
     for number in 0.. {
@@ -39,7 +39,7 @@ fn repeat(
         if stopped.load(Ordering::Relaxed) {
             break;
         }
-        spans.push(once()?);
+        spans.extend(once()?);
     }
     Ok(spans)
 }

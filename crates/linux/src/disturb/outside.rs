@@ -13,10 +13,12 @@ use std::thread;
 use std::time::Duration;
 use tailtrim_model::traffic::{Disturbance, Disturbing};
 
-/// Time between two timers.
-const TIMERS_APART_NS: u64 = 20_000;
-/// Between arming the timers and the first of them: who arms them takes the CPU, too.
-const ARMED_BEFORE_NS: u64 = 10_000_000;
+/// Time between two timers, and how long after its time one may be at work.
+const TIMERS_APART_NS: u64 = 60_000;
+const TIMER_NS: i64 = 20_000;
+/// Between arming the timers and the first of them, and between the last and giving them back: who does that takes the
+/// CPU, too.
+const ARMED_AROUND_NS: u64 = 10_000_000;
 /// Between packets that are none of the device's.
 const BETWEEN_FLOODS: Duration = Duration::from_micros(80);
 /// A frame of the smallest size for nobody: of a local experimental EtherType (IEEE 802).
@@ -101,41 +103,45 @@ impl Means {
         })
     }
 
-    fn once(&mut self, for_ns: u64) -> io::Result<Span> {
+    fn once(&mut self, for_ns: u64) -> io::Result<Vec<Span>> {
         match self {
-            Self::Presence => work(for_ns, || Ok(())),
+            Self::Presence => Ok(vec![work(for_ns, || Ok(()))?]),
             Self::Timers => {
                 let armed_ns = clock::monotonic_ns();
-                let first_ns = armed_ns.saturating_add_unsigned(ARMED_BEFORE_NS);
+                let first_ns = armed_ns.saturating_add_unsigned(ARMED_AROUND_NS);
                 let shift_ns = clock::realtime_ns() - clock::monotonic_ns();
                 let count = (for_ns / TIMERS_APART_NS).clamp(1, 500);
                 let due = |number: u64| first_ns.saturating_add_unsigned(number * TIMERS_APART_NS);
                 let timers: Vec<timer::Timer> = (0..count)
                     .map(|number| timer::Timer::at(due(number)))
                     .collect::<Result<_, _>>()?;
-                thread::sleep(Duration::from_nanos(ARMED_BEFORE_NS + for_ns + 1_000_000));
+                thread::sleep(Duration::from_nanos(for_ns + 2 * ARMED_AROUND_NS));
                 drop(timers);
-                Ok((first_ns + shift_ns, due(count) + shift_ns))
+                let due_ns = (0..count).map(|number| due(number) + shift_ns);
+                Ok(due_ns.map(|at_ns| (at_ns, at_ns + TIMER_NS)).collect())
             }
-            Self::Port(port) => work(for_ns, || {
-                // What the other side has no room for is of no use to anybody.
-                port.send(&[NOBODYS.as_slice(); 32]).map_err(io::Error::other)?;
-                // Where the generator shares the CPU, the device would get no packets to be late with.
-                thread::sleep(BETWEEN_FLOODS);
-                Ok(())
-            }),
-            Self::Quota(group) => group.starve(for_ns),
+            Self::Port(port) => {
+                let flood = || {
+                    // What the other side has no room for is of no use to anybody.
+                    port.send(&[NOBODYS.as_slice(); 32]).map_err(io::Error::other)?;
+                    // Where the generator shares the CPU, the device would get no packets to be late with.
+                    thread::sleep(BETWEEN_FLOODS);
+                    Ok(())
+                };
+                Ok(vec![work(for_ns, flood)?])
+            }
+            Self::Quota(group) => Ok(vec![group.starve(for_ns)?]),
             Self::Stop(pid) => {
                 let start_ns = clock::realtime_ns();
                 process::stop(*pid)?;
                 thread::sleep(Duration::from_nanos(for_ns));
                 process::go_on(*pid)?;
-                Ok((start_ns, clock::realtime_ns()))
+                Ok(vec![(start_ns, clock::realtime_ns())])
             }
             Self::Program(program) => {
                 let start_ns = clock::realtime_ns();
                 drop(Link::tracepoint(program, RARE)?);
-                Ok((start_ns, clock::realtime_ns()))
+                Ok(vec![(start_ns, clock::realtime_ns())])
             }
         }
     }

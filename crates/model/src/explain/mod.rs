@@ -26,4 +26,5 @@ mod serving;
 pub mod signatures;
 pub mod simulate;
 pub mod timeline;
+mod usual;
 pub mod verdict;

@@ -7,6 +7,7 @@ use super::replay::{Taken, replay, taken};
 use super::serving;
 use super::signatures::{self, Signature};
 use super::timeline::{Slice, timeline};
+use super::usual;
 use crate::stats::{Histogram, Probability, Ranked};
 use crate::trace::{Event, Kind, Sender};
 use serde::Serialize;
@@ -135,11 +136,11 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         keys.entry(key(&trace.events[slice.event])).or_insert(next);
     }
     let cause_of = |event: usize| keys.get(&key(&trace.events[event])).copied().unwrap_or(0);
-    let slices = beyond_usual(slices, keys.len(), cause_of, samples.len());
+    let slices = usual::beyond(slices, &passages, &service, keys.len(), cause_of);
     // The same, too, for the null: what packets met by chance has no cost of its own.
     let raw = slices;
     let hidden = hidden::costs(&passages, &raw, trace.events, keys.len(), cause_of);
-    let slices = hidden::widened(&raw, &hidden, cause_of);
+    let slices = hidden::widened(&raw, trace.events, &hidden, cause_of);
     let found = taken(&passages, &service, &slices, trace.error_ns);
     let ranked = ranked(passages.iter().map(Passage::latency_ns));
     let late_from_ns = ranked.quantile(asked.late_from).unwrap_or(0);
@@ -192,32 +193,6 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         causes,
         late,
     }
-}
-
-/// What comes with most packets, such as the softirq of their own way out, is part of their service: of such a
-/// cause only what it takes longer than usually remains.
-fn beyond_usual(
-    slices: Vec<Slice>,
-    causes: usize,
-    cause_of: impl Fn(usize) -> usize,
-    packets: usize,
-) -> Vec<Slice> {
-    let mut lengths: Vec<Vec<i64>> = vec![Vec::new(); causes];
-    for slice in &slices {
-        lengths[cause_of(slice.event)].push(slice.end_ns - slice.start_ns);
-    }
-    let usual: Vec<i64> = lengths
-        .into_iter()
-        .map(|mut lengths| {
-            lengths.sort_unstable();
-            if lengths.len() * 2 > packets { lengths[lengths.len() / 2] } else { 0 }
-        })
-        .collect();
-    slices
-        .into_iter()
-        .map(|slice| Slice { start_ns: slice.start_ns + usual[cause_of(slice.event)], ..slice })
-        .filter(|slice| slice.start_ns < slice.end_ns)
-        .collect()
 }
 
 /// The excess of late packets split among causes, queue and unknown.
@@ -365,8 +340,8 @@ fn sender(events: &[&Event]) -> Option<(Sender, u64)> {
         *counts.entry(key).or_default() += 1;
     }
     let ((pid, comm, function), count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    let sender = Sender { pid, comm: comm.to_owned(), function: function.map(ToOwned::to_owned) };
-    Some((sender, count))
+    let function = function.map(ToOwned::to_owned);
+    Some((Sender { pid, comm: comm.to_owned(), function, sent_ns: None }, count))
 }
 
 /// How much the trace explains when it is shifted in time, around the ends of what it covers: the mean
@@ -397,7 +372,7 @@ fn null_ppm(
                 .collect();
             shifted.sort_by_key(|slice| slice.start_ns);
             let hidden = hidden::costs(passages, &shifted, trace.events, causes, cause_of);
-            let shifted = hidden::widened(&shifted, &hidden, cause_of);
+            let shifted = hidden::widened(&shifted, trace.events, &hidden, cause_of);
             let found = taken(passages, service, &shifted, trace.error_ns);
             let split = Split::of(passages, service, &found, 1, |_| 0, late_from_ns);
             let part = |of: fn(&Late) -> i64| split.late.iter().map(of).sum::<i64>();

@@ -272,7 +272,8 @@ mod tests {
         let mut events = Vec::new();
         for (start, pid, comm) in [(0, 1, "a"), (100, 2, "a"), (200, 3, "b")] {
             let mut irq = event(Kind::Irq, "call", start, start + 50);
-            irq.sender = Some(Sender { pid, comm: comm.into(), function: Some("f".into()) });
+            irq.sender =
+                Some(Sender { pid, comm: comm.into(), function: Some("f".into()), sent_ns: None });
             events.push(irq);
         }
         let causes = blame(&[gap(0, 60), gap(90, 150), gap(200, 250)], &events, OWN, 0);

@@ -163,7 +163,7 @@ mod tests {
             kind: Kind::Irq,
             name: "call_function_single".into(),
             detail: Some("flush_tlb_func".into()),
-            sender: Some(Sender { pid: 812, comm: "a\"b".into(), function: None }),
+            sender: Some(Sender { pid: 812, comm: "a\"b".into(), function: None, sent_ns: None }),
             left: None,
         };
         let mut text = Vec::new();

@@ -85,6 +85,9 @@ pub struct Sender {
     /// The kernel function that sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// When, `CLOCK_REALTIME`: what the CPU that it was sent to did from then on may be late because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_ns: Option<i64>,
 }
 
 /// What took the CPU.

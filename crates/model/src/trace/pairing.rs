@@ -282,6 +282,7 @@ impl<'a> Pairing<'a> {
             pid: sent.pid,
             comm: self.context.comms.get(&sent.pid).cloned().unwrap_or_else(idle),
             function: Some(self.context.symbols.name(sent.callsite)),
+            sent_ns: Some(self.context.axis.ns(sent.stamp)),
         }
     }
 

@@ -81,7 +81,7 @@ fn a_shootdown_with_its_sender() {
         ["50..200 Thread dut pid 7", "100..130 Irq call_function_single flush_tlb_func"]
     );
     let function = Some("on_each_cpu_cond_mask".to_owned());
-    let sender = Sender { pid: 812, comm: "redis".into(), function };
+    let sender = Sender { pid: 812, comm: "redis".into(), function, sent_ns: Some(90) };
     assert_eq!(paired.events[1].sender, Some(sender));
     assert_eq!(paired.flushes["remote shootdown"], 1);
     assert_eq!(paired.unpaired, 0);

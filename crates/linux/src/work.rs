@@ -1,0 +1,95 @@
+//! Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer.
+
+use crate::disturb::Span;
+use crate::sys::clock;
+
+/// How often the speed of the CPU is measured, the best counting, and by how many steps.
+const MEASURED: (usize, u64) = (9, 200_000);
+/// Steps between two looks at the clock, some 300 ns.
+const PIECE: u64 = 256;
+/// A piece that takes so much longer than usual stood still meanwhile.
+const STALL_NS: i64 = 1_000;
+/// Stalls that there is memory for from the start: more memory comes from the kernel, which takes time, too.
+const STALLS: usize = 1 << 18;
+
+/// Work of a known length, and when it stood still.
+#[derive(Debug)]
+pub(crate) struct Work {
+    steps: u64,
+    /// Usual time of a piece; `None` if nobody watches.
+    piece_ns: Option<i64>,
+    /// Times in which it stood still.
+    pub(crate) stalls: Vec<Span>,
+}
+
+impl Work {
+    /// Takes `ns` if nothing takes the CPU meanwhile. Who is to `watch` looks at the clock again and again.
+    pub(crate) fn lasting(ns: u64, watch: bool) -> Self {
+        let speed = |piece_ns| {
+            let mut measured = Self { steps: MEASURED.1, piece_ns, stalls: Vec::new() };
+            let best = (0..MEASURED.0).map(|_| {
+                let start_ns = clock::monotonic_ns();
+                measured.once();
+                clock::monotonic_ns() - start_ns
+            });
+            best.min().unwrap_or(1).max(1)
+        };
+        if ns == 0 {
+            return Self { steps: 0, piece_ns: None, stalls: Vec::new() };
+        }
+        // First how long a piece takes with a look, in which nothing is a stall.
+        let piece_ns = watch.then(|| speed(Some(i64::MAX / 2)) * PIECE as i64 / MEASURED.1 as i64);
+        let best_ns = speed(watch.then_some(i64::MAX / 2)).cast_unsigned();
+        let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX).max(1);
+        let stalls = Vec::with_capacity(if watch { STALLS } else { 0 });
+        Self { steps, piece_ns, stalls }
+    }
+
+    /// Works.
+    pub(crate) fn once(&mut self) {
+        let Some(piece_ns) = self.piece_ns else { return spin(self.steps) };
+        let mut before_ns = clock::realtime_ns();
+        let mut left = self.steps;
+        while left > 0 {
+            let steps = left.min(PIECE);
+            spin(steps);
+            left -= steps;
+            let now_ns = clock::realtime_ns();
+            if now_ns - before_ns > piece_ns.saturating_add(STALL_NS) {
+                self.stalls.push((before_ns, now_ns));
+            }
+            before_ns = now_ns;
+        }
+    }
+}
+
+fn spin(steps: u64) {
+    let mut value = 1_u64;
+    for _ in 0..steps {
+        // Each step waits for the one before (the constant is that of Knuth's generator MMIX).
+        value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_watched_only_if_asked() {
+        let mut silent = Work::lasting(1_000, false);
+        silent.once();
+        assert!(silent.stalls.is_empty() && silent.steps > 0);
+        let mut watched = Work::lasting(1_000_000, true);
+        // Whatever takes this CPU meanwhile, what stood still did so while it worked, for longer than a piece.
+        let start_ns = clock::realtime_ns();
+        watched.once();
+        let end_ns = clock::realtime_ns();
+        assert!(end_ns - start_ns >= 500_000, "{}", end_ns - start_ns);
+        for (from_ns, until_ns) in watched.stalls {
+            assert!(start_ns <= from_ns && from_ns + STALL_NS < until_ns && until_ns <= end_ns);
+        }
+        assert_eq!(Work::lasting(0, true).steps, 0);
+    }
+}
