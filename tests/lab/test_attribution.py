@@ -79,3 +79,4 @@ def test_what_recording_costs_is_told(lab: Lab) -> None:
     causes = json.loads(text.stdout)["host"]["verdict"]["causes"]
     senders = {cause["sender"][0]["comm"] for cause in causes if cause["sender"]}
     assert "tt-trace" not in senders, senders
+    assert json.loads((traced / "trace.json").read_text())["from_recorder"] == 0

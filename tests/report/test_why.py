@@ -225,6 +225,19 @@ def test_the_tail_without_a_cause_stands_at_the_quantiles(run: RunDirectory) -> 
     assert lines[0].y.tolist() == [5, 6, 121]
 
 
+def test_what_can_be_done_is_beside_the_causes(run: RunDirectory, tmp_path: Path) -> None:
+    page, *_ = write([run], tmp_path / "out")
+    text = " ".join(re.sub(r"<[^>]*>", " ", page.read_text("utf-8")).split())
+    assert "ISO-003 full dynticks on the isolated CPUs nohz_full for them (at the" in text
+    assert "ISO-004 no other task one none" in text
+    # Explanations of old have no advice.
+    told = explanation()
+    del told["host"]["verdict"]["advice"]
+    store(run, told, None)
+    (only,) = why.explain([Run(0, "run", run)])
+    assert only.advice == ()
+
+
 def test_quantiles_may_be_others_than_those_of_old(run: RunDirectory) -> None:
     told = explanation()
     told["host"]["quantiles"] = ["0.9", "0.999"]

@@ -1,11 +1,13 @@
 //! Late packets and their causes, against devices whose stalls are known.
 
 use proptest::prelude::*;
+use tailtrim_model::explain::advice::Advice;
 use tailtrim_model::explain::queue::passages;
-use tailtrim_model::explain::replay::{replay, taken};
+use tailtrim_model::explain::replay::{replay, replay_touched, taken};
 use tailtrim_model::explain::timeline::timeline;
 use tailtrim_model::explain::verdict::{Asked, Trace, verdict};
 use tailtrim_model::trace::{Event, Kind, Sender};
+use tailtrim_model::tune::When;
 
 const TRANSPORT_NS: i64 = 2_000;
 const SERVICE_NS: i64 = 500;
@@ -97,6 +99,23 @@ proptest! {
     }
 
     #[test]
+    fn what_is_not_touched_leaves_when_it_did(
+        gaps in prop::collection::vec(100_i64..3_000, 2..300),
+        list in prop::collection::vec((1_000_i64..40_000, 100_i64..20_000), 0..20),
+        touched in prop::collection::btree_map(0_usize..300, 1_i64..20_000, 0..10),
+    ) {
+        let samples = device(&arrivals(&gaps), &stalls(&list));
+        let (service, passages) = passages(&samples);
+        let touched: Vec<(usize, i64)> =
+            touched.into_iter().filter(|(packet, _)| *packet < passages.len()).collect();
+        let mut less = vec![0; passages.len()];
+        touched.iter().for_each(|(packet, ns)| less[*packet] = *ns);
+        let mut departures: Vec<i64> = passages.iter().map(|p| p.departure_ns).collect();
+        replay_touched(&passages, &service, &touched, |packet, ns| departures[packet] = ns);
+        prop_assert_eq!(replay(&passages, &service, &less), departures);
+    }
+
+    #[test]
     fn all_stalls_removed_is_the_device_without_stalls(
         gaps in prop::collection::vec(700_i64..6_000, 50..300),
         list in prop::collection::vec((60_000_i64..90_000, 1_000_i64..20_000), 0..6),
@@ -108,7 +127,7 @@ proptest! {
         prop_assume!(service.base_ns == TRANSPORT_NS + SERVICE_NS);
         prop_assume!(service.service_ns == SERVICE_NS);
         let mut less = vec![0; passages.len()];
-        for taken in taken(&passages, &service, &timeline(&events, 2), 0) {
+        for taken in taken(&passages, &timeline(&events, 2), 0) {
             less[taken.packet] += taken.ns;
         }
         let naive: Vec<i64> = device(&arrivals, &[]).iter().map(|sample| sample.1).collect();
@@ -182,6 +201,22 @@ fn causes_are_named_with_their_senders_and_checks() {
 }
 
 #[test]
+fn what_can_be_done_is_said_of_causes_that_cost_something() {
+    let (samples, events) = run();
+    let trace = Trace { events: &events, cpu: 2, error_ns: 100 };
+    let advised = |late_from: &str| {
+        let asked = Asked { late_from: late_from.parse().unwrap(), ..asked(vec![]) };
+        verdict(&samples, trace, &asked).advice
+    };
+    let ids = |advice: &[Advice]| advice.iter().map(|one| one.check).collect::<Vec<_>>();
+    // The latest packets met shootdowns only; among the others are those that met ticks.
+    assert_eq!(ids(&advised("0.999")), ["IRQ-008"]);
+    let all = advised("0.9");
+    let tick = all.iter().find(|one| one.check == "ISO-003").expect("the tick's check");
+    assert!(tick.changes.iter().any(|change| change.when == When::NextBoot), "{tick:?}");
+}
+
+#[test]
 fn what_is_not_in_the_trace_is_unknown() {
     let (samples, _) = run();
     let trace = Trace { events: &[], cpu: 2, error_ns: 100 };
@@ -189,4 +224,65 @@ fn what_is_not_in_the_trace_is_unknown() {
     assert_eq!((verdict.explained_ppm, verdict.null_ppm), (0, None));
     assert_eq!(verdict.unknown_ns + verdict.queue_ns, verdict.excess_ns);
     assert!(verdict.unknown_ns > 0);
+}
+
+/// A device that takes all that wait, 32 at most, works on each and sends them together.
+fn batches(arrivals: &[i64], stalls: &[Event]) -> Vec<(i64, i64)> {
+    const BATCH: usize = 32;
+    let mut samples = Vec::new();
+    let (mut free_ns, mut first) = (i64::MIN, 0);
+    while let Some(arrival_ns) = arrivals.get(first) {
+        let start_ns = free_ns.max(*arrival_ns);
+        let waiting = arrivals[first..].partition_point(|arrival_ns| *arrival_ns <= start_ns);
+        let batch = &arrivals[first..first + waiting.min(BATCH)];
+        // What it takes is that of the naive device, were its work that long.
+        let works = vec![start_ns; batch.len()];
+        let done_ns = device(&works, stalls).last().map_or(start_ns, |sample| sample.1);
+        let sent = batch.iter().zip(0_i64..).map(|(at_ns, number)| (*at_ns, done_ns + 30 * number));
+        samples.extend(sent);
+        free_ns = done_ns - TRANSPORT_NS + 30 * (batch.len() as i64 - 1);
+        first += batch.len();
+    }
+    samples
+}
+
+#[test]
+fn a_batch_takes_the_time_of_all_of_its_packets() {
+    // Bursts of one to nine packets.
+    let bursts = (0_i64..3_000).map(|n| (n * 20_000, 1 + n * 7919 % 9));
+    let arrivals: Vec<i64> =
+        bursts.flat_map(|(at_ns, count)| (0..count).map(move |n| at_ns + n * 60)).collect();
+    let (service, passages) = passages(&batches(&arrivals, &[]));
+    assert!((SERVICE_NS..SERVICE_NS + 40).contains(&service.service_ns), "{service:?}");
+    assert!((2..9).contains(&service.batch), "{service:?}");
+    // Nothing has stalled it: nobody took more than is its own.
+    let most_ns = passages.iter().map(|p| p.taken_ns() - p.own_ns).max().unwrap();
+    assert!(most_ns <= 9 * 40, "{most_ns}");
+}
+
+#[test]
+fn what_stalls_a_batch_is_told_from_its_length() {
+    let bursts = (0_i64..20_000).map(|n| (n * 20_000, 1 + n * 7919 % 9));
+    let arrivals: Vec<i64> =
+        bursts.flat_map(|(at_ns, count)| (0..count).map(move |n| at_ns + n * 60)).collect();
+    let events: Vec<Event> =
+        (0..200).map(|n| event(Kind::Irq, "local_timer", n * 2_000_300 + 1_000, 9_000)).collect();
+    let samples = batches(&arrivals, &events);
+    let asked = Asked { late_from: "0.999".parse().unwrap(), ..asked(vec![777_777, 1_313_131]) };
+    let verdict = verdict(&samples, Trace { events: &events, cpu: 2, error_ns: 50 }, &asked);
+    // The load's own queue, up to eight packets ahead, is not the tick's.
+    assert!(verdict.queue_ns > 0);
+    assert!(verdict.unknown_ns * 20 < verdict.excess_ns, "{verdict:#?}");
+    let [tick] = &verdict.causes[..] else { panic!("{:?}", verdict.causes) };
+    assert!(tick.excess_ns * 2 > verdict.excess_ns, "{tick:?}");
+    assert!(tick.without_ns[1] <= verdict.quantiles_ns[1]);
+}
+
+#[test]
+fn a_queue_after_a_stall_is_no_batch() {
+    let arrivals: Vec<i64> = (0..50_000).map(|n| n * 1_000).collect();
+    let stalls: Vec<(i64, i64)> =
+        (0_i64..400).map(|n| (90_000, 3_000 + n * 7919 % 20_000)).collect();
+    let (service, _) = passages(&device(&arrivals, &self::stalls(&stalls)));
+    assert_eq!((service.service_ns, service.batch), (SERVICE_NS, 1));
 }

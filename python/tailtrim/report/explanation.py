@@ -10,10 +10,10 @@ from tailtrim.report import reasons, units
 from tailtrim.report.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tailtrim.explain import Explanation, PeriodicCause, Simulation
-    from tailtrim.report.reasons import Reasons
+    from tailtrim.report.reasons import Advice, Reasons
 
 _WORST = 5_000
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
@@ -101,11 +101,22 @@ def _of_host(host: Reasons) -> Iterator[str]:
             f"{units.NONE if without_ns is None else units.time(without_ns):>15}"
             f"  {' '.join(checks)}"
         )
+    yield from _advised(verdict.advice)
     if host.holes:
         holes = "1 hole" if host.holes == 1 else f"{units.count(host.holes)} holes"
         yield f"The trace has {holes}, where it is not known what happened."
     if host.missing:
         yield f"This kernel lacks {', '.join(host.missing)}."
+
+
+def _advised(advice: Iterable[Advice]) -> Iterator[str]:
+    for number, one in enumerate(advice):
+        if not number:
+            yield ""
+            yield "What the checks ask, and what tailtrim tune plan would change for it:"
+        yield f"{one.check}  {one.title}: {one.wanted}"
+        for change in one.changes:
+            yield f"         {change.title} ({reasons.when(change)})"
 
 
 def observed(simulation: Simulation) -> Figure:

@@ -22,6 +22,7 @@ from markupsafe import Markup
 from tailtrim.report import units, why, wording
 from tailtrim.report.figure import DIGITS
 from tailtrim.report.palette import DARK, LIGHT, MARKERS, dash
+from tailtrim.report.reasons import when
 from tailtrim.report.rows import Rows
 from tailtrim.summary import Spread
 
@@ -53,6 +54,7 @@ def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
         seconds=_seconds,
         thousands=units.count,
         us=units.microseconds,
+        when=when,
     )
     scripts = [
         _asset("vendor/uPlot.iife.min.js"),

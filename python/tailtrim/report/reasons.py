@@ -37,6 +37,23 @@ class Signature(_Data):
     checks: tuple[str, ...]
 
 
+class Change(_Data):
+    """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
+
+    id: str
+    title: str
+    when: str
+
+
+class Advice(_Data):
+    """A check that concerns a cause, and what is changed for it."""
+
+    check: str
+    title: str
+    wanted: str
+    changes: tuple[Change, ...] = ()
+
+
 class Sender(_Data):
     """Who sent an interrupt."""
 
@@ -96,6 +113,7 @@ class Verdict(_Data):
     unknown_ns: Whole
     null_ppm: Whole | None = None
     causes: tuple[Cause, ...]
+    advice: tuple[Advice, ...] = ()
     late: tuple[Late, ...]
 
     @model_validator(mode="after")
@@ -214,6 +232,12 @@ def sentence(verdict: Verdict, *, most: int = 3) -> str:
         f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
         f" {', '.join(parts)} ({null}; times are within {units.time(verdict.error_ns)})."
     )
+
+
+def when(change: Change) -> str:
+    """Return when a change takes effect."""
+    known = {"now": "at once", "next-boot": "at the next boot", "by-hand": "by hand"}
+    return known.get(change.when, change.when)
 
 
 def share(ppm: int) -> str:

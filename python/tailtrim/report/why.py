@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tailtrim.report.figure import Figure
     from tailtrim.report.late import Explained
-    from tailtrim.report.reasons import Cause, Verdict
+    from tailtrim.report.reasons import Advice, Cause, Verdict
     from tailtrim.report.run import Run
 
 #: The quantiles that the table shows without each cause.
@@ -50,6 +50,7 @@ class Why:
     headline: str
     sentence: str
     rows: tuple[Row, ...]
+    advice: tuple[Advice, ...]
     notes: tuple[str, ...]
     figures: tuple[Figure, ...]
 
@@ -80,7 +81,8 @@ def _why(explained: Explained, events: int, packets: int) -> Why:
         _headline(explained),
         reasons.sentence(verdict),
         rows,
-        tuple(_notes(explained, rows)),
+        verdict.advice,
+        tuple(_notes(explained)),
         tuple(figure for figure in drawn if figure is not None),
     )
 
@@ -171,14 +173,9 @@ def _kind(kind: str) -> str:
     return known.get(kind, units.printable(kind))
 
 
-def _notes(explained: Explained, rows: Sequence[Row]) -> list[str]:
+def _notes(explained: Explained) -> list[str]:
     found = explained.reasons
     notes = []
-    if any(row.checks for row in rows):
-        notes.append(
-            "Checks are those of tailtrim audit: --explain says what one asks. tailtrim tune plan"
-            " shows what it would change for those that a setting answers."
-        )
     if found.holes:
         notes.append(f"The trace has {units.count(found.holes)} holes, where events were lost.")
     if found.missing:

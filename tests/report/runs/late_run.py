@@ -74,6 +74,17 @@ def explanation() -> dict[str, Any]:
         "unknown_ns": packets[6]["unknown_ns"],
         "null_ppm": 12_345,
         "causes": [thief, tick, idle],
+        "advice": [
+            {
+                "check": "ISO-003",
+                "title": "full dynticks",
+                "wanted": "on the isolated CPUs",
+                "changes": [
+                    {"id": "boot-nohz", "title": "nohz_full for them", "when": "next-boot"}
+                ],
+            },
+            {"check": "ISO-004", "title": "no other task", "wanted": "one", "changes": []},
+        ],
         "late": packets,
     }
     host = {"cpu": 1, "holes": 2, "missing": ["csd:nothing"], "verdict": verdict}

@@ -121,6 +121,8 @@ pub struct Counts {
     pub events: BTreeMap<String, u64>,
     /// Interrupts of other CPUs whose sender is known.
     pub with_sender: u64,
+    /// Those of them that this process or who started it sent: 0 where watching disturbs nobody.
+    pub from_recorder: u64,
     /// Events that the kernel overwrote or dropped.
     pub lost: u64,
     /// The same on the senders' side: their receivers know no sender.

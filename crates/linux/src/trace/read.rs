@@ -116,12 +116,25 @@ pub(super) fn events(
         }
         events.extend(paired);
     }
+    let ours = ours();
     for event in &events {
         *counts.events.entry(label(event.kind).to_owned()).or_default() += 1;
         counts.with_sender += u64::from(event.sender.is_some());
+        let sent_by_us = event.sender.as_ref().is_some_and(|sender| ours.contains(&sender.pid));
+        counts.from_recorder += u64::from(sent_by_us);
     }
     events.sort_by_key(|event| (event.start_ns, event.cpu, event.end_ns));
     events
+}
+
+/// The threads of this process, and of who started it.
+fn ours() -> HashSet<u32> {
+    [std::process::id(), std::os::unix::process::parent_id()]
+        .iter()
+        .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
+        .flatten()
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 /// As in the file.

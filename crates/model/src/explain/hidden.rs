@@ -6,6 +6,7 @@
 //! handler. Where it is known when the interrupt was sent, it costs what it takes from then on: now and then three
 //! times as much.
 
+use super::groups::Groups;
 use super::queue::Passage;
 use super::timeline::Slice;
 use crate::trace::{Event, Kind};
@@ -22,11 +23,10 @@ pub(super) fn costs(
     passages: &[Passage],
     slices: &[Slice],
     events: &[Event],
-    causes: usize,
-    cause_of: impl Fn(usize) -> usize,
+    groups: &Groups,
 ) -> Vec<i64> {
     let usual_ns = usual(passages);
-    let mut beyond: Vec<Vec<i64>> = vec![Vec::new(); causes];
+    let mut beyond: Vec<Vec<i64>> = vec![Vec::new(); groups.len()];
     let mut first = 0;
     for passage in passages.iter().filter(|passage| !passage.queued()) {
         while slices.get(first).is_some_and(|slice| slice.end_ns <= passage.begin_ns) {
@@ -46,17 +46,11 @@ pub(super) fn costs(
             }
         }
         if let (Some(event), true) = (interrupt, alone) {
-            beyond[cause_of(event)].push(passage.latency_ns() - usual_ns - handler_ns);
+            beyond[groups.of(event)].push(passage.latency_ns() - usual_ns - handler_ns);
         }
     }
     let any = median(&mut beyond.concat());
-    let interrupts: Vec<bool> = (0..causes)
-        .map(|cause| {
-            let of_cause = |slice: &&Slice| cause_of(slice.event) == cause;
-            let event = slices.iter().find(of_cause).map(|slice| &events[slice.event]);
-            event.is_some_and(|event| event.kind == Kind::Irq)
-        })
-        .collect();
+    let interrupts = groups.indices().map(|cause| groups.key(cause).0 == Kind::Irq);
     beyond
         .iter_mut()
         .zip(interrupts)
@@ -76,7 +70,7 @@ pub(super) fn widened(
     slices: &[Slice],
     events: &[Event],
     costs: &[i64],
-    cause_of: impl Fn(usize) -> usize,
+    groups: &Groups,
 ) -> Vec<Slice> {
     let mut begun = HashSet::new();
     let mut before_ns = i64::MIN;
@@ -86,7 +80,7 @@ pub(super) fn widened(
             let event = &events[slice.event];
             let mut start_ns = slice.start_ns;
             if begun.insert(slice.event) {
-                start_ns -= costs[cause_of(slice.event)];
+                start_ns -= costs[groups.of(slice.event)];
                 let sent_ns = event.sender.as_ref().and_then(|sender| sender.sent_ns);
                 if let Some(way_ns) = sent_ns.map(|sent_ns| event.start_ns - sent_ns)
                     && (0..ON_ITS_WAY_NS).contains(&way_ns)
@@ -121,7 +115,8 @@ mod tests {
 
     fn packet(arrival_ns: i64, latency_ns: i64) -> Passage {
         let departure_ns = arrival_ns + latency_ns;
-        Passage { arrival_ns, begin_ns: arrival_ns, served_ns: departure_ns, departure_ns }
+        let (begin_ns, served_ns) = (arrival_ns, departure_ns);
+        Passage { arrival_ns, begin_ns, served_ns, departure_ns, own_ns: 20_000 }
     }
 
     fn event(kind: Kind, start_ns: i64, long_ns: i64) -> Event {
@@ -158,13 +153,13 @@ mod tests {
             .enumerate()
             .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
             .collect();
-        let cause_of = |index: usize| usize::from(events[index].kind == Kind::Thread);
-        let found = costs(&passages, &slices, &events, 2, cause_of);
+        let groups = Groups::new(&events, 1);
+        let found = costs(&passages, &slices, &events, &groups);
         assert_eq!(found, [11_400, 0]);
-        let wide = widened(&slices, &events, &found, cause_of);
+        let wide = widened(&slices, &events, &found, &groups);
         let long_ns = |slice: &Slice| slice.end_ns - slice.start_ns;
         assert!(
-            wide.iter().all(|s| long_ns(s) == if cause_of(s.event) == 0 { 12_000 } else { 5_000 })
+            wide.iter().all(|s| long_ns(s) == if groups.of(s.event) == 0 { 12_000 } else { 5_000 })
         );
     }
 
@@ -185,7 +180,7 @@ mod tests {
             .enumerate()
             .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
             .collect();
-        let wide = widened(&slices, &events, &[7_000, 0], |event| usize::from(event == 1));
+        let wide = widened(&slices, &events, &[7_000, 0], &Groups::new(&events, 1));
         let starts: Vec<i64> = wide.iter().map(|slice| slice.start_ns).collect();
         assert_eq!(starts, [20_000, 90_000, 95_000, 223_000]);
     }
@@ -195,6 +190,6 @@ mod tests {
         let passages: Vec<Passage> = (0..100).map(|n| packet(n * 100_000, 20_000)).collect();
         let events = [event(Kind::Irq, 5_000, 600)];
         let slices = [Slice { start_ns: 5_000, end_ns: 5_600, event: 0 }];
-        assert_eq!(costs(&passages, &slices, &events, 1, |_| 0), [0]);
+        assert_eq!(costs(&passages, &slices, &events, &Groups::new(&events, 1)), [0]);
     }
 }

@@ -10,13 +10,17 @@
 //! 3. [`replay`] lets the packets pass once more without some of the stalls,
 //! 4. [`verdict`] names the causes of each late packet with their shares, and of each cause what the tail
 //!    would be without it,
-//! 5. [`signatures`] tells what a cause is and which checks of the audit concern it.
+//! 5. [`signatures`] tells what a cause is and which checks of the audit concern it, [`advice`] what these look at
+//!    and what would change.
 //!
 //! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
 //! host any window has one by chance. Hence the replay, and in the verdict the same computation with the
 //! trace shifted in time. Between stamps and results all is integers.
 
 mod absence;
+pub mod advice;
+mod batch;
+mod groups;
 mod hidden;
 pub mod periodic;
 pub mod queue;
@@ -25,6 +29,7 @@ pub mod sampling;
 mod serving;
 pub mod signatures;
 pub mod simulate;
+mod split;
 pub mod timeline;
 mod usual;
 pub mod verdict;

@@ -1,8 +1,10 @@
 //! The service process behind the stamps of a first-come first-served device.
 //!
 //! A packet that finds the device idle takes the shortest latency: transport and service. One that comes
-//! while another is served leaves a service time after it. What is longer was waiting for the CPU.
+//! while another is served leaves a service time after it; where several are taken together, they leave together
+//! after a service time for each. What is longer was waiting for the CPU.
 
+use super::batch;
 use serde::Serialize;
 
 /// What the stamps say of the device.
@@ -10,10 +12,10 @@ use serde::Serialize;
 pub struct Service {
     /// Latency of a packet that does not wait.
     pub base_ns: i64,
-    /// Time of that in which the CPU is busy with it alone: the spacing of departures under a queue.
+    /// Time of that in which the CPU is busy with it alone: the spacing of departures under a queue, or what a
+    /// batch takes for each of its packets.
     pub service_ns: i64,
-    /// Packets that leave together: the typical length of a run of departures without a service time
-    /// between them.
+    /// Packets that leave together, typically, where any do; 1 of a device that sends each alone.
     pub batch: u64,
     /// Busy periods: stretches in which each packet came before the one ahead of it had been served.
     pub busy_periods: u64,
@@ -32,6 +34,8 @@ pub struct Passage {
     pub served_ns: i64,
     /// When it left: served and transported.
     pub departure_ns: i64,
+    /// What it takes from its turn if nothing happens; the first of a batch takes the time of all, the others none.
+    pub own_ns: i64,
 }
 
 impl Passage {
@@ -54,9 +58,6 @@ impl Passage {
     }
 }
 
-/// Departures this much closer than a service time left together.
-const TOGETHER: i64 = 4;
-
 /// The service process and the passages of samples (ingress stamp, egress stamp), in the order in which
 /// they left.
 #[must_use]
@@ -67,7 +68,9 @@ pub fn passages(samples: &[(i64, i64)]) -> (Service, Vec<Passage>) {
     latencies.sort_unstable();
     // The shortest but for one in a thousand, which clock errors may have made.
     let base_ns = latencies.get(latencies.len() / 1000).copied().unwrap_or(0).max(0);
-    let service_ns = service_ns(&ordered, base_ns);
+    let spacing_ns = spacing_ns(&ordered, base_ns);
+    let service_ns =
+        batch::service_ns(&ordered, spacing_ns).map_or(spacing_ns, |ns| ns.min(base_ns));
     let transport_ns = base_ns - service_ns;
     let mut passages: Vec<Passage> = Vec::with_capacity(ordered.len());
     let mut busy_periods = 0;
@@ -78,20 +81,30 @@ pub fn passages(samples: &[(i64, i64)]) -> (Service, Vec<Passage>) {
         let begin_ns = arrival_ns.max(before_ns);
         // Stamps that are early for this service are those of a device faster than its base for once.
         let begin_ns = begin_ns.min(served_ns);
-        passages.push(Passage { arrival_ns, begin_ns, served_ns, departure_ns });
+        passages.push(Passage {
+            arrival_ns,
+            begin_ns,
+            served_ns,
+            departure_ns,
+            own_ns: service_ns,
+        });
         if before_ns > arrival_ns {
             queued += 1;
         } else {
             busy_periods += 1;
         }
     }
-    let batch = batch(&passages, service_ns);
+    let batch = if service_ns == spacing_ns {
+        1
+    } else {
+        batch::share(&mut passages, spacing_ns, service_ns)
+    };
     (Service { base_ns, service_ns, batch, busy_periods, queued }, passages)
 }
 
-/// The median spacing of departures of packets that came before the one ahead had left: where batches
-/// leave together, the time of a batch spread over its packets. The base latency where none queued.
-fn service_ns(ordered: &[(i64, i64)], base_ns: i64) -> i64 {
+/// The median spacing of departures of packets that came before the one ahead had left. The base latency where
+/// none queued.
+fn spacing_ns(ordered: &[(i64, i64)], base_ns: i64) -> i64 {
     let mut spacings: Vec<i64> = ordered
         .windows(2)
         .filter(|pair| pair[1].0 < pair[0].1 - base_ns)
@@ -102,18 +115,4 @@ fn service_ns(ordered: &[(i64, i64)], base_ns: i64) -> i64 {
     }
     spacings.sort_unstable();
     spacings[spacings.len() / 2].clamp(0, base_ns)
-}
-
-/// Median length of the runs of packets that left together, among queued ones.
-fn batch(passages: &[Passage], service_ns: i64) -> u64 {
-    let together = |a: &Passage, b: &Passage| {
-        b.queued() && (b.departure_ns - a.departure_ns) * TOGETHER < service_ns
-    };
-    let mut runs: Vec<usize> = passages
-        .chunk_by(together)
-        .filter(|run| run.len() > 1 || run.iter().any(Passage::queued))
-        .map(<[Passage]>::len)
-        .collect();
-    runs.sort_unstable();
-    runs.get(runs.len() / 2).map_or(1, |run| *run as u64)
 }

@@ -21,17 +21,12 @@ pub struct Taken {
 /// it was, and no more is taken from a packet than its service took longer than the base. `error_ns`
 /// is how far trace and stamps may be apart: windows reach out by that.
 #[must_use]
-pub fn taken(
-    passages: &[Passage],
-    service: &Service,
-    slices: &[Slice],
-    error_ns: i64,
-) -> Vec<Taken> {
+pub fn taken(passages: &[Passage], slices: &[Slice], error_ns: i64) -> Vec<Taken> {
     let mut found = Vec::new();
     let mut claimed_ns = i64::MIN;
     let mut first = 0;
     for (packet, passage) in passages.iter().enumerate() {
-        let mut left_ns = passage.taken_ns() - service.service_ns;
+        let mut left_ns = passage.taken_ns() - passage.own_ns;
         if left_ns <= 0 {
             continue;
         }
@@ -62,21 +57,50 @@ pub fn replay(passages: &[Passage], service: &Service, less_ns: &[i64]) -> Vec<i
         .iter()
         .zip(less_ns)
         .map(|(passage, less_ns)| {
-            let transport_ns = passage.departure_ns - passage.served_ns;
-            let begin_ns = if passage.queued() {
-                passage.arrival_ns.max(before_ns)
-            } else {
-                passage.begin_ns.max(before_ns)
-            };
-            let mut taken_ns = passage.taken_ns() - less_ns;
-            // Behind another one it may have left with it; alone it takes a service time.
-            if passage.queued() && before_ns <= passage.arrival_ns {
-                taken_ns = taken_ns.max(service.service_ns);
-            }
-            // Never later than it was: the device was idle or busy as it was, or less.
-            let served_ns = (begin_ns + taken_ns).min(passage.served_ns);
-            before_ns = served_ns;
-            served_ns + transport_ns
+            before_ns = served(passage, service, *less_ns, before_ns);
+            before_ns + passage.departure_ns - passage.served_ns
         })
         .collect()
+}
+
+/// The same when only some packets, in order, take less: hands over the departures of these and of those that came
+/// before the ones ahead had been served. All others leave when they did.
+pub fn replay_touched(
+    passages: &[Passage],
+    service: &Service,
+    less_ns: &[(usize, i64)],
+    mut left: impl FnMut(usize, i64),
+) {
+    let mut less_ns = less_ns.iter().peekable();
+    while let Some((first, _)) = less_ns.peek() {
+        let mut packet = *first;
+        let ahead = packet.checked_sub(1).and_then(|ahead| passages.get(ahead));
+        let mut before_ns = ahead.map_or(i64::MIN, |ahead| ahead.served_ns);
+        while let Some(passage) = passages.get(packet) {
+            let less_ns =
+                less_ns.next_if(|(touched, _)| *touched == packet).map_or(0, |(_, ns)| *ns);
+            before_ns = served(passage, service, less_ns, before_ns);
+            left(packet, before_ns + passage.departure_ns - passage.served_ns);
+            packet += 1;
+            if !passages.get(packet).is_some_and(Passage::queued) {
+                break;
+            }
+        }
+    }
+}
+
+/// When a packet has been served if it takes that much less, and the one ahead has been at `before_ns`.
+fn served(passage: &Passage, service: &Service, less_ns: i64, before_ns: i64) -> i64 {
+    let begin_ns = if passage.queued() {
+        passage.arrival_ns.max(before_ns)
+    } else {
+        passage.begin_ns.max(before_ns)
+    };
+    let mut taken_ns = passage.taken_ns() - less_ns;
+    // Behind another one it may have left with it; alone it takes a service time.
+    if passage.queued() && before_ns <= passage.arrival_ns {
+        taken_ns = taken_ns.max(service.service_ns);
+    }
+    // Never later than it was: the device was idle or busy as it was, or less.
+    (begin_ns + taken_ns).min(passage.served_ns)
 }

@@ -1,5 +1,6 @@
 //! What comes with most packets, such as the softirq of their own way out, is part of their service.
 
+use super::groups::Groups;
 use super::queue::{Passage, Service};
 use super::timeline::Slice;
 
@@ -11,10 +12,9 @@ pub(super) fn beyond(
     slices: Vec<Slice>,
     passages: &[Passage],
     service: &Service,
-    causes: usize,
-    cause_of: impl Fn(usize) -> usize,
+    groups: &Groups,
 ) -> Vec<Slice> {
-    let mut met: Vec<Vec<i64>> = vec![Vec::new(); causes];
+    let mut met: Vec<Vec<i64>> = vec![Vec::new(); groups.len()];
     let mut first = 0;
     for (number, passage) in passages.iter().enumerate() {
         let next_ns = passages.get(number + 1).map_or(i64::MAX, |next| next.begin_ns);
@@ -25,7 +25,7 @@ pub(super) fn beyond(
         }
         let here = slices[first..].iter().take_while(|slice| slice.start_ns < until_ns);
         let mut of_packet: Vec<(usize, i64)> =
-            here.map(|slice| (cause_of(slice.event), slice.end_ns - slice.start_ns)).collect();
+            here.map(|slice| (groups.of(slice.event), slice.end_ns - slice.start_ns)).collect();
         of_packet.sort_unstable();
         for same in of_packet.chunk_by(|a, b| a.0 == b.0) {
             met[same[0].0].push(same.iter().map(|(_, long_ns)| long_ns).sum());
@@ -35,7 +35,7 @@ pub(super) fn beyond(
         met.into_iter().map(|times| median_of(times, passages.len())).collect();
     slices
         .into_iter()
-        .map(|slice| Slice { start_ns: slice.start_ns + usual_ns[cause_of(slice.event)], ..slice })
+        .map(|slice| Slice { start_ns: slice.start_ns + usual_ns[groups.of(slice.event)], ..slice })
         .filter(|slice| slice.start_ns < slice.end_ns)
         .collect()
 }
@@ -49,17 +49,28 @@ fn median_of(mut times: Vec<i64>, count: usize) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::timeline::timeline;
     use super::*;
+    use crate::trace::{Event, Kind};
 
-    fn slice(start_ns: i64, long_ns: i64, event: usize) -> Slice {
-        Slice { start_ns, end_ns: start_ns + long_ns, event }
+    fn event(kind: Kind, start_ns: i64, long_ns: i64) -> Event {
+        Event {
+            cpu: 1,
+            start_ns,
+            end_ns: start_ns + long_ns,
+            kind,
+            name: String::new(),
+            detail: None,
+            sender: None,
+            left: None,
+        }
     }
 
     #[test]
     fn what_every_packet_meets_is_no_cause_and_what_is_as_frequent_is() {
         // Packets of 20 us every 50; each meets a softirq of 2 us, which takes 9 for every tenth. An interrupt comes
         // as often as packets do, but mostly when there is none.
-        let (mut passages, mut slices) = (Vec::new(), Vec::new());
+        let (mut passages, mut events) = (Vec::new(), Vec::new());
         for number in 0..1_000 {
             let at_ns = number * 50_000;
             let departure_ns = at_ns + 20_000;
@@ -68,19 +79,24 @@ mod tests {
                 begin_ns: at_ns,
                 served_ns: departure_ns,
                 departure_ns,
+                own_ns: 20_000,
             });
             // It begins when the packet has just left.
-            slices.push(slice(departure_ns + 100, if number % 10 == 0 { 9_000 } else { 2_000 }, 0));
-            slices.push(slice(at_ns + if number % 3 == 0 { 16_000 } else { 30_000 }, 600, 1));
+            let long_ns = if number % 10 == 0 { 9_000 } else { 2_000 };
+            events.push(event(Kind::Softirq, departure_ns + 100, long_ns));
+            let after_ns = if number % 3 == 0 { 16_000 } else { 30_000 };
+            events.push(event(Kind::Irq, at_ns + after_ns, 600));
         }
+        let slices = timeline(&events, 1);
         let (base_ns, service_ns, batch, busy_periods, queued) = (20_000, 20_000, 1, 1_000, 0);
         let service = Service { base_ns, service_ns, batch, busy_periods, queued };
-        let rest = beyond(slices, &passages, &service, 2, |event| event);
-        let left = |cause| -> Vec<i64> {
-            let of_cause = rest.iter().filter(|slice| slice.event == cause);
-            of_cause.map(|slice| slice.end_ns - slice.start_ns).collect()
+        let rest = beyond(slices, &passages, &service, &Groups::new(&events, 1));
+        let left = |kind| -> Vec<i64> {
+            let of_kind = rest.iter().filter(|slice| events[slice.event].kind == kind);
+            of_kind.map(|slice| slice.end_ns - slice.start_ns).collect()
         };
-        assert_eq!(left(0), vec![7_000; 100]);
-        assert_eq!(left(1), vec![600; 1_000]);
+        assert_eq!(left(Kind::Softirq), vec![7_000; 100]);
+        // A third of them interrupt the work itself; the others may meet the softirq.
+        assert_eq!(left(Kind::Irq), vec![600; 1_000]);
     }
 }

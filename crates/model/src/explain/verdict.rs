@@ -1,11 +1,14 @@
 //! The causes of each late packet, and the tail without each cause.
 
 use super::absence;
+use super::advice::{Advice, advice};
+use super::groups::Groups;
 use super::hidden;
 use super::queue::{Passage, Service, passages};
-use super::replay::{Taken, replay, taken};
+use super::replay::{Taken, taken};
 use super::serving;
 use super::signatures::{self, Signature};
+use super::split::{Replayed, Split};
 use super::timeline::{Slice, timeline};
 use super::usual;
 use crate::stats::{Histogram, Probability, Ranked};
@@ -107,15 +110,10 @@ pub struct Verdict {
     pub null_ppm: Option<i64>,
     /// The causes, costliest first.
     pub causes: Vec<Cause>,
+    /// What can be done about them.
+    pub advice: Vec<Advice>,
     /// The late packets, in the order in which they left.
     pub late: Vec<Late>,
-}
-
-/// What events are one cause.
-type Key = (Kind, String, Option<String>);
-
-fn key(event: &Event) -> Key {
-    (event.kind, event.name.clone(), event.detail.clone())
 }
 
 /// Names the causes of the late packets among samples (ingress stamp, egress stamp).
@@ -128,30 +126,18 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
         Some(thread) => absence::others(trace.events, trace.cpu, thread, samples.len()),
         None => trace.events.to_vec(),
     };
-    let trace = Trace { events: &events, ..trace };
-    let slices = timeline(trace.events, trace.cpu);
-    let mut keys: BTreeMap<Key, usize> = BTreeMap::new();
-    for slice in &slices {
-        let next = keys.len();
-        keys.entry(key(&trace.events[slice.event])).or_insert(next);
-    }
-    let cause_of = |event: usize| keys.get(&key(&trace.events[event])).copied().unwrap_or(0);
-    let slices = usual::beyond(slices, &passages, &service, keys.len(), cause_of);
-    // The same, too, for the null: what packets met by chance has no cost of its own.
-    let raw = slices;
-    let hidden = hidden::costs(&passages, &raw, trace.events, keys.len(), cause_of);
-    let slices = hidden::widened(&raw, trace.events, &hidden, cause_of);
-    let found = taken(&passages, &service, &slices, trace.error_ns);
-    let ranked = ranked(passages.iter().map(Passage::latency_ns));
-    let late_from_ns = ranked.quantile(asked.late_from).unwrap_or(0);
-    let whole = Split::of(&passages, &service, &found, keys.len(), cause_of, late_from_ns);
-    let mut told: Vec<(usize, Cause)> = keys
-        .clone()
-        .into_iter()
-        .map(|(key, index)| {
-            let of_key = cause(key, index, &whole, &raw, trace, asked, &passages);
-            (index, Cause { hidden_ns: hidden[index], ..of_key })
-        })
+    let groups = Groups::new(&events, trace.cpu);
+    let slices = usual::beyond(timeline(&events, trace.cpu), &passages, &service, &groups);
+    let all = ranked(passages.iter().map(Passage::latency_ns));
+    let late_from_ns = all.quantile(asked.late_from).unwrap_or(0);
+    let replayed = Replayed { service: &service, passages: &passages, late_from_ns };
+    let (costs, found) = met(&replayed, &slices, &events, &groups, trace.error_ns);
+    let split = Split::of(&replayed, &found, &groups, &asked.quantiles);
+    let null_ppm = null_ppm(&replayed, &slices, &events, &groups, trace.error_ns, asked);
+    let mut told: Vec<(usize, Cause)> = groups
+        .indices()
+        .map(|index| (index, cause(index, &split, &slices, &events, &groups, &passages)))
+        .map(|(index, cause)| (index, Cause { hidden_ns: costs[index], ..cause }))
         .collect();
     told.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.excess_ns));
     let mut place = vec![0; told.len()];
@@ -160,7 +146,7 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     }
     let causes: Vec<Cause> = told.into_iter().map(|(_, cause)| cause).collect();
     let hole_ns = causes.iter().filter(|c| c.kind == Kind::Hole).map(|c| c.excess_ns).sum();
-    let mut late = whole.late;
+    let mut late = split.late;
     for packet in &mut late {
         for (index, _) in &mut packet.causes {
             *index = place[*index];
@@ -170,162 +156,64 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     let (excess_ns, queue_ns, unknown_ns) =
         (sum(|l| l.excess_ns), sum(|l| l.queue_ns), sum(|l| l.unknown_ns));
     Verdict {
-        service,
         serving: serving.map(|(name, _)| name),
         error_ns: trace.error_ns,
-        quantiles_ns: asked.quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect(),
+        quantiles_ns: asked.quantiles.iter().filter_map(|p| all.quantile(*p)).collect(),
         late_from_ns,
         excess_ns,
         queue_ns,
         unknown_ns,
         hole_ns,
         explained_ppm: ppm(excess_ns - queue_ns - unknown_ns, excess_ns),
-        null_ppm: null_ppm(
-            &passages,
-            &service,
-            &raw,
-            trace,
-            asked,
-            late_from_ns,
-            keys.len(),
-            cause_of,
-        ),
+        null_ppm,
+        advice: advice(&causes),
+        service,
         causes,
         late,
     }
 }
 
-/// The excess of late packets split among causes, queue and unknown.
-struct Split {
-    late: Vec<Late>,
-    /// Latencies without each cause.
-    without: Vec<Ranked>,
-}
-
-impl Split {
-    fn of(
-        passages: &[Passage],
-        service: &Service,
-        found: &[Taken],
-        causes: usize,
-        cause_of: impl Fn(usize) -> usize,
-        late_from_ns: i64,
-    ) -> Self {
-        let mut all_less = vec![0; passages.len()];
-        for taken in found {
-            all_less[taken.packet] += taken.ns;
-        }
-        let none = replay(passages, service, &all_less);
-        let ideal = ideal(passages, service);
-        let late: Vec<usize> =
-            (0..passages.len()).filter(|n| passages[*n].latency_ns() >= late_from_ns).collect();
-        let mut savings: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
-        let mut without = Vec::with_capacity(causes);
-        // One cause at a time: a run has millions of packets, and a trace hundreds of causes.
-        let mut less = vec![0; passages.len()];
-        for cause in 0..causes {
-            let of_cause = || found.iter().filter(|taken| cause_of(taken.event) == cause);
-            of_cause().for_each(|taken| less[taken.packet] += taken.ns);
-            let departures = replay(passages, service, &less);
-            of_cause().for_each(|taken| less[taken.packet] = 0);
-            for (savings, n) in savings.iter_mut().zip(&late) {
-                let saved_ns = passages[*n].departure_ns - departures[*n];
-                if saved_ns > 0 {
-                    savings.push((cause, saved_ns));
-                }
-            }
-            let latencies = departures.iter().zip(passages);
-            without.push(ranked(latencies.map(|(left_ns, passage)| left_ns - passage.arrival_ns)));
-        }
-        let late = late
-            .iter()
-            .zip(&savings)
-            .map(|(n, savings)| split(&passages[*n], service, savings, none[*n], ideal[*n]))
-            .collect();
-        Self { late, without }
-    }
-}
-
-/// Departures when each packet takes the base service at most: what is left is the load's own queue.
-fn ideal(passages: &[Passage], service: &Service) -> Vec<i64> {
-    let less: Vec<i64> =
-        passages.iter().map(|passage| (passage.taken_ns() - service.service_ns).max(0)).collect();
-    replay(passages, service, &less)
-}
-
-/// One packet's excess: to causes what the replay without any of them saves, in proportion to what each
-/// saves alone (two that overlap in effect share it); to the load what is left at base service; the rest
-/// is unknown.
-fn split(
-    passage: &Passage,
-    service: &Service,
-    savings: &[(usize, i64)],
-    none_ns: i64,
-    ideal_ns: i64,
-) -> Late {
-    let excess_ns = (passage.latency_ns() - service.base_ns).max(0);
-    let queue_ns = (ideal_ns - passage.arrival_ns - service.base_ns).clamp(0, excess_ns);
-    let explained_ns = (passage.departure_ns - none_ns).clamp(0, excess_ns - queue_ns);
-    let all = savings.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>().max(1);
-    let mut causes: Vec<(usize, i64)> = Vec::new();
-    let (mut before, mut given_ns) = (0_i128, 0);
-    for (cause, saved_ns) in savings {
-        // Cumulated and rounded down, so that the parts add up to the whole.
-        before += i128::from(*saved_ns);
-        let until_ns = i64::try_from(i128::from(explained_ns) * before / all).unwrap_or(i64::MAX);
-        if until_ns > given_ns {
-            causes.push((*cause, until_ns - given_ns));
-            given_ns = until_ns;
-        }
-    }
-    Late {
-        arrival_ns: passage.arrival_ns,
-        latency_ns: passage.latency_ns(),
-        excess_ns,
-        causes,
-        queue_ns,
-        unknown_ns: excess_ns - queue_ns - given_ns,
-    }
+/// What packets met of some slices: what each cause costs beyond them, and what was taken of which packet. The same
+/// for the trace as it is and for the null: what packets met by chance has no cost of its own.
+fn met(
+    replayed: &Replayed<'_>,
+    slices: &[Slice],
+    events: &[Event],
+    groups: &Groups,
+    error_ns: i64,
+) -> (Vec<i64>, Vec<Taken>) {
+    let costs = hidden::costs(replayed.passages, slices, events, groups);
+    let wide = hidden::widened(slices, events, &costs, groups);
+    let found = taken(replayed.passages, &wide, error_ns);
+    (costs, found)
 }
 
 fn cause(
-    (kind, name, detail): Key,
     index: usize,
     split: &Split,
     slices: &[Slice],
-    trace: Trace<'_>,
-    asked: &Asked,
+    events: &[Event],
+    groups: &Groups,
     passages: &[Passage],
 ) -> Cause {
-    let parts =
-        || split.late.iter().flat_map(|late| &late.causes).filter(|(cause, _)| *cause == index);
-    let excess_ns = parts().map(|(_, ns)| ns).sum();
-    let all_ns: i64 = split.late.iter().map(|late| late.excess_ns).sum();
-    let ranked = &split.without[index];
-    let events: Vec<&Event> = trace
-        .events
-        .iter()
-        .filter(|event| event.cpu == trace.cpu)
-        .filter(|event| event.kind == kind && event.name == name && event.detail == detail)
-        .collect();
+    let of_cause: Vec<&Event> = groups.events(index).map(|event| &events[event]).collect();
     let net_ns: Vec<i64> = slices
         .iter()
-        .filter(|slice| {
-            let event = &trace.events[slice.event];
-            event.kind == kind && event.name == name && event.detail == detail
-        })
+        .filter(|slice| groups.of(slice.event) == index)
         .map(|slice| slice.end_ns - slice.start_ns)
         .collect();
+    let (late_packets, excess_ns) = split.parts[index];
+    let (kind, name, detail) = groups.key(index).clone();
     Cause {
-        signature: signatures::at_start(&events, run(passages))
-            .or_else(|| signatures::recognise(&events, &net_ns)),
-        events: events.len() as u64,
-        late_packets: parts().count() as u64,
+        signature: signatures::at_start(&of_cause, run(passages))
+            .or_else(|| signatures::recognise(&of_cause, &net_ns)),
+        events: of_cause.len() as u64,
+        late_packets,
         excess_ns,
-        share_ppm: ppm(excess_ns, all_ns),
+        share_ppm: ppm(excess_ns, split.late.iter().map(|late| late.excess_ns).sum()),
         hidden_ns: 0,
-        without_ns: asked.quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect(),
-        sender: sender(&events),
+        without_ns: split.without_ns[index].clone(),
+        sender: sender(&of_cause),
         kind,
         name,
         detail,
@@ -347,17 +235,16 @@ fn sender(events: &[&Event]) -> Option<(Sender, u64)> {
 /// How much the trace explains when it is shifted in time, around the ends of what it covers: the mean
 /// of the shifts. What chance explains.
 fn null_ppm(
-    passages: &[Passage],
-    service: &Service,
+    replayed: &Replayed<'_>,
     slices: &[Slice],
-    trace: Trace<'_>,
+    events: &[Event],
+    groups: &Groups,
+    error_ns: i64,
     asked: &Asked,
-    late_from_ns: i64,
-    causes: usize,
-    cause_of: impl Fn(usize) -> usize + Copy,
 ) -> Option<i64> {
     let (first_ns, last_ns) = (slices.first()?.start_ns, slices.last()?.end_ns);
     let span_ns = (last_ns - first_ns).max(1);
+    let all = groups.as_one();
     let runs: Vec<i64> = asked
         .shifts_ns
         .iter()
@@ -371,13 +258,10 @@ fn null_ppm(
                 })
                 .collect();
             shifted.sort_by_key(|slice| slice.start_ns);
-            let hidden = hidden::costs(passages, &shifted, trace.events, causes, cause_of);
-            let shifted = hidden::widened(&shifted, trace.events, &hidden, cause_of);
-            let found = taken(passages, service, &shifted, trace.error_ns);
-            let split = Split::of(passages, service, &found, 1, |_| 0, late_from_ns);
-            let part = |of: fn(&Late) -> i64| split.late.iter().map(of).sum::<i64>();
-            let causes_ns = part(|late| late.causes.iter().map(|(_, ns)| ns).sum());
-            ppm(causes_ns, part(|late| late.excess_ns))
+            let (_, found) = met(replayed, &shifted, events, groups, error_ns);
+            let split = Split::of(replayed, &found, &all, &[]);
+            let excess_ns = split.late.iter().map(|late| late.excess_ns).sum();
+            ppm(split.parts.iter().map(|(_, ns)| ns).sum(), excess_ns)
         })
         .collect();
     let count = i64::try_from(runs.len()).unwrap_or(i64::MAX);
@@ -386,7 +270,7 @@ fn null_ppm(
 
 fn ranked(latencies: impl Iterator<Item = i64>) -> Ranked {
     let mut histogram = Histogram::new();
-    latencies.for_each(|ns| histogram.record(ns));
+    histogram.record_all(latencies);
     Ranked::new(&histogram)
 }
 

@@ -32,3 +32,11 @@ pub use place::{NicGroup, Place, Places, Value};
 pub use plan::{Absent, Plan, PlanError, plan};
 pub use request::{Boot, HugePages, Profile, Request, Smt, Turbo};
 pub use text::{changes_of, text};
+
+/// The changes that answer a check of the audit: id, what it does, when it takes effect.
+pub(crate) fn answers(
+    check: &str,
+) -> impl Iterator<Item = (&'static str, &'static str, When)> + use<'_> {
+    let concern = move |item: &&catalogue::Item| item.checks.contains(&check);
+    catalogue::all().filter(concern).map(|item| (item.id, item.title, item.how.when()))
+}

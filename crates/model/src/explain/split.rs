@@ -1,0 +1,140 @@
+//! The excess of each late packet split among causes, the load's own queue, and unknown.
+
+use super::groups::Groups;
+use super::queue::{Passage, Service};
+use super::replay::{Taken, replay, replay_touched};
+use super::verdict::Late;
+use crate::stats::{Histogram, Probability, Ranked};
+
+/// What is replayed.
+pub(super) struct Replayed<'a> {
+    pub(super) service: &'a Service,
+    pub(super) passages: &'a [Passage],
+    /// Packets with at least this latency are late.
+    pub(super) late_from_ns: i64,
+}
+
+/// The late packets, and what each cause did.
+pub(super) struct Split {
+    /// In the order in which they left.
+    pub(super) late: Vec<Late>,
+    /// Of each cause, the late packets that it made later, and its part of their excess.
+    pub(super) parts: Vec<(u64, i64)>,
+    /// Of each cause, the asked quantiles without it.
+    pub(super) without_ns: Vec<Vec<i64>>,
+}
+
+impl Split {
+    pub(super) fn of(
+        replayed: &Replayed<'_>,
+        found: &[Taken],
+        groups: &Groups,
+        quantiles: &[Probability],
+    ) -> Self {
+        let Replayed { service, passages, late_from_ns } = *replayed;
+        let late: Vec<usize> =
+            (0..passages.len()).filter(|n| passages[*n].latency_ns() >= late_from_ns).collect();
+        let mut all_less = vec![0; passages.len()];
+        let mut by_cause: Vec<Vec<(usize, i64)>> = vec![Vec::new(); groups.len()];
+        for taken in found {
+            all_less[taken.packet] += taken.ns;
+            let of_cause = &mut by_cause[groups.of(taken.event)];
+            match of_cause.last_mut() {
+                Some((packet, ns)) if *packet == taken.packet => *ns += taken.ns,
+                _ => of_cause.push((taken.packet, taken.ns)),
+            }
+        }
+        let mut savings: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
+        let mut latencies = Histogram::new();
+        latencies.record_all(passages.iter().map(Passage::latency_ns));
+        let at = |latencies: &Histogram| -> Vec<i64> {
+            let ranked = Ranked::new(latencies);
+            quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect()
+        };
+        let usual_ns = if quantiles.is_empty() { Vec::new() } else { at(&latencies) };
+        let without = |(cause, touched): (usize, &Vec<(usize, i64)>)| {
+            // Only the packets behind one that it touched go earlier without it: a run has millions of packets.
+            let mut earlier = Vec::new();
+            replay_touched(passages, service, touched, |packet, departure_ns| {
+                let saved_ns = passages[packet].departure_ns - departure_ns;
+                if saved_ns > 0 {
+                    earlier.push((packet, saved_ns));
+                    if let Ok(place) = late.binary_search(&packet) {
+                        savings[place].push((cause, saved_ns));
+                    }
+                }
+            });
+            if quantiles.is_empty() || earlier.is_empty() {
+                return usual_ns.clone();
+            }
+            for (packet, saved_ns) in &earlier {
+                let latency_ns = passages[*packet].latency_ns();
+                latencies.remove(latency_ns);
+                latencies.record(latency_ns - saved_ns);
+            }
+            let without_ns = at(&latencies);
+            for (packet, saved_ns) in &earlier {
+                let latency_ns = passages[*packet].latency_ns();
+                latencies.remove(latency_ns - saved_ns);
+                latencies.record(latency_ns);
+            }
+            without_ns
+        };
+        let without_ns = by_cause.iter().enumerate().map(without).collect();
+        let none = replay(passages, service, &all_less);
+        let ideal = ideal(passages, service);
+        let late: Vec<Late> = late
+            .iter()
+            .zip(&savings)
+            .map(|(n, savings)| split(&passages[*n], service, savings, none[*n], ideal[*n]))
+            .collect();
+        let mut parts = vec![(0, 0); groups.len()];
+        for (cause, ns) in late.iter().flat_map(|packet| &packet.causes) {
+            parts[*cause].0 += 1;
+            parts[*cause].1 += ns;
+        }
+        Self { late, parts, without_ns }
+    }
+}
+
+/// Departures when each packet takes its own time at most: what is left is the load's own queue.
+fn ideal(passages: &[Passage], service: &Service) -> Vec<i64> {
+    let less: Vec<i64> =
+        passages.iter().map(|passage| (passage.taken_ns() - passage.own_ns).max(0)).collect();
+    replay(passages, service, &less)
+}
+
+/// One packet's excess: to causes what the replay without any of them saves, in proportion to what each
+/// saves alone (two that overlap in effect share it); to the load what is left at base service; the rest
+/// is unknown.
+fn split(
+    passage: &Passage,
+    service: &Service,
+    savings: &[(usize, i64)],
+    none_ns: i64,
+    ideal_ns: i64,
+) -> Late {
+    let excess_ns = (passage.latency_ns() - service.base_ns).max(0);
+    let queue_ns = (ideal_ns - passage.arrival_ns - service.base_ns).clamp(0, excess_ns);
+    let explained_ns = (passage.departure_ns - none_ns).clamp(0, excess_ns - queue_ns);
+    let all = savings.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>().max(1);
+    let mut causes: Vec<(usize, i64)> = Vec::new();
+    let (mut before, mut given_ns) = (0_i128, 0);
+    for (cause, saved_ns) in savings {
+        // Cumulated and rounded down, so that the parts add up to the whole.
+        before += i128::from(*saved_ns);
+        let until_ns = i64::try_from(i128::from(explained_ns) * before / all).unwrap_or(i64::MAX);
+        if until_ns > given_ns {
+            causes.push((*cause, until_ns - given_ns));
+            given_ns = until_ns;
+        }
+    }
+    Late {
+        arrival_ns: passage.arrival_ns,
+        latency_ns: passage.latency_ns(),
+        excess_ns,
+        causes,
+        queue_ns,
+        unknown_ns: excess_ns - queue_ns - given_ns,
+    }
+}
