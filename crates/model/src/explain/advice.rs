@@ -12,9 +12,9 @@ pub struct Advice {
     /// Its id.
     pub check: &'static str,
     /// What it looks at.
-    pub title: &'static str,
+    pub title: String,
     /// What is good.
-    pub wanted: &'static str,
+    pub wanted: String,
     /// What `tune plan` would change for it, in one profile or another.
     pub changes: Vec<Change>,
 }
@@ -43,11 +43,22 @@ pub fn advice(causes: &[Cause]) -> Vec<Advice> {
         .filter_map(|id| audit::find(id))
         .map(|check| Advice {
             check: check.id,
-            title: check.title,
-            wanted: check.wanted,
+            title: in_general(check.title),
+            wanted: in_general(check.wanted),
             changes: tune::answers(check.id)
                 .map(|(id, title, when)| Change { id, title, when })
                 .collect(),
         })
         .collect()
+}
+
+/// The text of a check without a host.
+fn in_general(text: &str) -> String {
+    let known = [
+        ("{iso}", "the isolated CPUs"),
+        ("{hk}", "the other CPUs"),
+        ("{hkmask}", "the other CPUs"),
+        ("{nic}", "the interface"),
+    ];
+    known.iter().fold(text.to_owned(), |text, (name, words)| text.replace(name, words))
 }
