@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from changed_host import Tune, snapshot
 from laboratory import Lab
+from peers import Cable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,18 @@ def lab(tmp_path: Path) -> Lab:
     if problem:
         pytest.skip(f"no network namespaces here: {problem}")
     return Lab(tmp_path)
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    """Return two hosts, or skip loudly."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces for a reflector need root here")
+    for program in ("ip", "unshare", "nsenter"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    with Cable() as cable:
+        yield cable
 
 
 @pytest.fixture

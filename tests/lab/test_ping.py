@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from reflectors import FAR, TIMEOUT_S, Responder, Stamps
+from reflectors import FAR, TIMEOUT_S, Counting, Hostile, Responder, Stamps
 
 from tailtrim.errors import HostError
 from tailtrim.roundtrip import read_hpct, read_irtt
@@ -69,6 +69,9 @@ def add_up(stream: dict[str, Any]) -> None:
     for counts, whole in ((stream["probes"], "due"), (stream["replies"], "datagrams")):
         parts = [value for name, value in counts.items() if name != whole]
         assert counts[whole] == sum(parts), counts
+    assert sum(stream["lost_ways"].values()) == stream["probes"]["lost"]
+    if "follow_up" in stream:
+        assert sum(stream["follow_up"].values()) == stream["probes"]["answered"]
     for side in ("ingress", "egress"):
         counts = stream["summary"][side]
         assert counts["packets"] == sum(v for k, v in counts.items() if k != "packets"), counts
@@ -146,6 +149,50 @@ def test_known_faults_are_counted_exactly(pair: Pair) -> None:
     # Number 1 comes after number 3.
     assert stream["reordered"] == 20
     assert stream["summary"]["ingress"]["beyond_window"] == probes["late"]
+
+
+@pytest.mark.parametrize("protocol", ["stamp", "twamp-light"])
+def test_the_far_hosts_numbers_tell_the_way_of_losses(pair: Pair, protocol: str) -> None:
+    with Counting(pair.far):
+        stream = pair.measure(
+            *(FAR, "-p", protocol, "--rate", "200pps", "-n", "100", "--timeout", "0.3"),
+        )
+    assert (stream["probes"]["answered"], stream["probes"]["lost"]) == (80, 20)
+    assert stream["lost_ways"] == {"there": 10, "back": 10, "unknown": 0}
+
+
+def test_what_the_far_host_tells_later_is_its_residence(pair: Pair) -> None:
+    words = (FAR, "-p", "stamp", "--rate", "100pps", "-n", "100", "--timeout", "0.3")
+    with Counting(pair.far):
+        without = pair.measure(*words)
+        stream = pair.measure(*words, "--follow-up")
+    assert "follow_up" not in without
+    # The reflector sleeps behind T3.
+    assert stream["parts"]["residence"]["ns"]["p50"] > 200_000
+    assert without["parts"]["residence"]["ns"]["min"] < 200_000
+    # It tells of the last one only: of ten, one was lost on its way behind the one before it.
+    assert stream["follow_up"] == {"told": 69, "untold": 11}
+
+
+def test_replies_that_are_none_are_counted_by_reason(pair: Pair) -> None:
+    with Hostile(pair.far):
+        stream = pair.measure(FAR, "--rate", "50pps", "-n", "20", "--timeout", "0.5")
+    assert stream["probes"]["answered"] == 20
+    replies = stream["replies"]
+    # Too long, empty, cut; of another number; twice again. What strangers send is not seen.
+    assert (replies["malformed"], replies["stray"], replies["duplicate"]) == (60, 20, 40)
+
+
+def test_unsigned_replies_to_signed_probes_are_none(pair: Pair, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"sixteen letters!")
+    with Stamps(pair.far, ahead_ns=0, keeps_ns=0):
+        stream = pair.measure(
+            *(FAR, "-p", "stamp", "--key-file", str(key), "--packet-bytes", "200"),
+            *("--rate", "100pps", "-n", "10", "--timeout", "0.2"),
+        )
+    # Its replies have 44 bytes; those of a signed session have 112.
+    assert (stream["replies"]["malformed"], stream["probes"]["lost"]) == (10, 10)
 
 
 @pytest.mark.parametrize("target", [FAR, FAR_6])
@@ -367,6 +414,11 @@ def test_a_run_directory_and_hipercontracers_format(pair: Pair) -> None:
     )
     pings = read_hpct(pair.lab.folder / place).pings
     assert len(pings) == 300
+    theirs = shutil.which("hpct-results")
+    if theirs is not None:
+        table = pair.lab.folder / "theirs.csv"
+        subprocess.run([theirs, str(pair.lab.folder / place), "-o", str(table)], check=True)
+        assert len(table.read_text().splitlines()) == 301
     assert {ping.time_source for ping in pings} == {0x11666600}
     software = sorted(ping.software_ns for ping in pings)
     assert software[-1] == stream["parts"]["software"]["ns"]["max"]

@@ -40,7 +40,7 @@ def record(number: int, **known: int) -> bytes:
         "reply_bytes": 52,
         "reply_hops": 64,
     } | known
-    return struct.pack("<16q", *(values.get(name, MISSING) for name in FIELDS))
+    return struct.pack("<18q", *(values.get(name, MISSING) for name in FIELDS))
 
 
 def lost(number: int) -> bytes:

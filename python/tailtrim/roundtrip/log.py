@@ -1,4 +1,4 @@
-"""What ``tailtrim-agent ping --log`` leaves: a record of sixteen integers a round trip.
+"""What ``tailtrim-agent ping --log`` leaves: a record of eighteen integers a round trip.
 
 The fields and their order are those of ``Field`` in ``crates/linux/src/ping/log.rs``.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIELDS = (
     "number", "intended_ns", "app_send_ns", "queued_ns", "sent_ns", "nic_sent_ns",
     "far_received_ns", "far_sent_ns", "nic_received_ns", "received_ns", "app_receive_ns",
-    "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops",
+    "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops", "far_left_ns", "far_number",
 )  # fmt: skip
 
 #: What is never missing.
