@@ -120,7 +120,7 @@ def test_it_answers_what_we_ask(
 def test_scapy_reads_our_replies(cable: Cable) -> None:
     stamp = pytest.importorskip("scapy.contrib.stamp", reason="scapy is not installed")
     tlvs = [
-        stamp.STAMPTestTLV(flags="U", type=kind, len=len(value), value=value)
+        stamp.STAMPTestTLV(flags=0x80, type=kind, len=len(value), value=value)
         for kind, value in ((4, bytes(4)), (7, bytes(16)), (200, b"abc"), (5, b"short"), (1, b"p"))
     ]
     with cable.reflector(AGENT, "--stamp", "862", "--stateful"):
@@ -130,8 +130,9 @@ def test_scapy_reads_our_replies(cable: Cable) -> None:
     read = stamp.STAMPSessionReflectorTestUnauthenticated(reply)
     assert (read.seq, read.ssid, read.seq_sender, read.ttl_sender) == (0, 77, 9, 64)
     assert float(read.ts) >= float(read.ts_rx)
-    # Known, known, not known, malformed, and what is behind that.
-    assert [str(tlv.flags) for tlv in read.tlv_objects] == ["", "", "U", "M", "U"]
+    # Known, known, not known, malformed, and what is behind that. By number: scapy names flags
+    # from the other end.
+    assert [int(tlv.flags) for tlv in read.tlv_objects] == [0, 0, 0x80, 0x40, 0x80]
 
 
 def test_scapy_reads_our_probes(cable: Cable) -> None:
@@ -145,8 +146,8 @@ def test_scapy_reads_our_probes(cable: Cable) -> None:
     read = stamp.STAMPSessionSenderTestUnauthenticated(probe)
     assert (read.seq, read.mbz) == (0, 0)
     assert read.ssid != 0
-    assert [(tlv.type, tlv.len, str(tlv.flags)) for tlv in read.tlv_objects] == [
-        (7, 16, "U"),
-        (1, 24, "U"),
+    assert [(tlv.type, tlv.len, int(tlv.flags)) for tlv in read.tlv_objects] == [
+        (7, 16, 0x80),
+        (1, 24, 0x80),
     ]
     assert read.tlv_objects[0].value == bytes(16)

@@ -244,7 +244,7 @@ def _ping_2(results: Results, columns: list[str]) -> None:
 
 
 def _traceroute_2(results: Results, columns: list[str]) -> None:
-    results.traceroutes.append(Traceroute(*_version_2(columns, _TRACEROUTE), hops=()))
+    results.traceroutes.append(Traceroute(*(*_version_2(columns, _TRACEROUTE), ())))
 
 
 def _jitter_2(results: Results, columns: list[str]) -> None:

@@ -134,10 +134,15 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
         raise RoundTripError("the round trips do not say whose they are") from error
     (target, port), (local, local_port) = map(_endpoint, (stream["target"], stream["local"]))
     is_icmp = stream["protocol"] == "icmp"
-    intended_before, position = None, 0
+    before: tuple[int, int] | None = None
+    position = 0
     for trip in trips.to_pylist():
-        position = position + 1 if trip["intended_ns"] == intended_before else 0
-        intended_before = trip["intended_ns"]
+        # What was sent in one go is one burst, too, whether or not it was to be: HiPerConTracer's
+        # tools take a time and a position for one probe.
+        moments = (trip["intended_ns"], trip["app_send_ns"])
+        together = before is not None and any(map(int.__eq__, moments, before))
+        position = position + 1 if together else 0
+        before = moments
         yield HpctPing(
             module="ICMP" if is_icmp else "UDP",
             measurement=0,

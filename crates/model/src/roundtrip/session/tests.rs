@@ -95,6 +95,19 @@ fn numbers_are_found_again_by_their_low_bits() {
     assert_eq!(session.nearest(5_000, 16), 70_536);
 }
 
+#[test]
+fn what_is_long_over_is_not_remembered() {
+    let mut session = session();
+    for _ in 0..MEMORY + 10 {
+        session.sent(0, 0);
+    }
+    assert_eq!(drain(&mut session, 2_000 * MS).len() as u64, MEMORY + 10);
+    assert_eq!(session.replied(9, &reply(2_001 * MS)), Kind::Stray);
+    assert_eq!(session.replied(10, &reply(2_001 * MS)), Kind::Late);
+    assert_eq!(session.replied(MEMORY + 9, &reply(2_001 * MS)), Kind::Late);
+    assert_eq!(session.replied(MEMORY + 9, &reply(2_001 * MS)), Kind::Duplicate);
+}
+
 fn numbered(at_ns: i64, far: u32) -> Reply {
     Reply { far_number: Some(far), ..reply(at_ns) }
 }
