@@ -1,6 +1,7 @@
 //! What becomes of each TLV, byte by byte, with the section of RFC 8972 that says so.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+use proptest::prelude::*;
 use tailtrim_model::roundtrip::reflect::{Arrival, Class, Clock, Policy, Reflector, Service};
 use tailtrim_model::roundtrip::stamp::{
     AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket,
@@ -233,4 +234,45 @@ fn section_4_8_the_hmac_covers_the_number_and_what_is_in_front() {
     tlv::append_hmac(&mut malformed, AUTHENTICATED_LEN, &key);
     let flags = vec![tlv::MALFORMED, tlv::UNRECOGNIZED, 0];
     assert_eq!(signed(with_key(), &malformed), (flags, Integrity::Right));
+}
+
+/// TLVs of all kinds, mostly of lengths that fit, then anything.
+fn any_tlvs() -> impl Strategy<Value = Vec<u8>> {
+    let tlv = (any::<u8>(), 0..10_u8, prop_oneof![Just(0), Just(4), Just(12), Just(16), 0..40_u16])
+        .prop_map(|(flags, kind, length)| {
+            let mut tlv = vec![flags, kind];
+            tlv.extend(length.to_be_bytes());
+            tlv.resize(4 + usize::from(length), kind);
+            tlv
+        });
+    let tail = prop::collection::vec(any::<u8>(), 0..20);
+    (prop::collection::vec(tlv, 0..6), tail).prop_map(|(tlvs, tail)| [tlvs.concat(), tail].concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_behind_a_packet_types_and_lengths_come_back(
+        tlvs in any_tlvs(), keyed: bool, stateful: bool, hmac: bool,
+    ) {
+        let key = keyed.then(key);
+        let base = if keyed { AUTHENTICATED_LEN } else { OPEN_LEN };
+        let mut packet = request(key.as_ref());
+        packet.extend(tlvs);
+        if hmac {
+            tlv::append_hmac(&mut packet, base, &self::key());
+        }
+        let before = packet.clone();
+        let mut reflector = reflector(Policy { key: key.clone(), stateful, ..Policy::default() });
+        reflector.reflect(Service::Stamp, &arrival(), &mut packet).unwrap();
+        prop_assert!(ReflectorPacket::read(key.as_ref(), &packet).is_ok());
+        let kinds = |packet: &[u8]| -> Vec<(u8, usize)> {
+            tlv::tlvs(&packet[base..]).map(|tlv| (tlv.kind, tlv.value.len())).collect()
+        };
+        // A question of the Location becomes its answer within the value; types outside stay.
+        prop_assert_eq!(kinds(&packet), kinds(&before));
+        // A reply whose request could be verified can be, too.
+        if keyed && tlv::integrity(&before, base, key.as_ref()) == Integrity::Right {
+            prop_assert_eq!(tlv::integrity(&packet, base, key.as_ref()), Integrity::Right);
+        }
+    }
 }
