@@ -134,21 +134,19 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
         raise RoundTripError("the round trips do not say whose they are") from error
     (target, port), (local, local_port) = map(_endpoint, (stream["target"], stream["local"]))
     is_icmp = stream["protocol"] == "icmp"
-    before: tuple[int, int] | None = None
-    position = 0
+    intended_before, position, sent_ns = None, 0, -1
     for trip in trips.to_pylist():
-        # What was sent in one go is one burst, too, whether or not it was to be: HiPerConTracer's
-        # tools take a time and a position for one probe.
-        moments = (trip["intended_ns"], trip["app_send_ns"])
-        together = before is not None and any(map(int.__eq__, moments, before))
-        position = position + 1 if together else 0
-        before = moments
+        position = position + 1 if trip["intended_ns"] == intended_before else 0
+        intended_before = trip["intended_ns"]
+        # HiPerConTracer's tools take a time for one probe, "Duplicate entry" otherwise: those that
+        # were sent by one call are a nanosecond apart.
+        sent_ns = max(trip["app_send_ns"], sent_ns + 1)
         yield HpctPing(
             module="ICMP" if is_icmp else "UDP",
             measurement=0,
             source=local,
             destination=target,
-            sent_ns=trip["app_send_ns"],
+            sent_ns=sent_ns,
             burst_position=position,
             traffic_class=stream["traffic_class"] or 0,
             packet_bytes=trip["bytes"],
