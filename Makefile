@@ -77,7 +77,7 @@ bench: setup
 
 # analyze computes all statistics for each input: it is given a time instead.
 fuzz:
-	for target in pcap pcapng mscap frame text reflect; do \
+	for target in pcap pcapng mscap frame text reflect ping; do \
 	    mkdir -p target/fuzz/$$target; \
 	    (cd fuzz && cargo +nightly fuzz run -s none $$target ../target/fuzz/$$target corpus/$$target -- \
 	        -runs=$(RUNS) -max_len=512) || exit 1; \

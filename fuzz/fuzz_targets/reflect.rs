@@ -54,7 +54,7 @@ fn parse(packet: &[u8]) {
     for version in [icmp::Version::V4, icmp::Version::V6] {
         let _ = icmp::Echo::read(version, packet);
     }
-    let _ = tlv::integrity(packet, OPEN_LEN, &key);
+    let _ = (tlv::integrity(packet, OPEN_LEN, None), tlv::integrity(packet, OPEN_LEN, Some(&key)));
     let total: usize = tlv::tlvs(packet).map(|tlv| tlv::HEADER_LEN + tlv.value.len()).sum();
     assert!(total <= packet.len());
     if let Some(bytes) = packet.first_chunk::<8>() {

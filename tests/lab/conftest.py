@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 from changed_host import Tune, snapshot
 from laboratory import Lab
+from pairs import Pair
+from peers import Cable
+
+from tailtrim.testbed.node import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +40,25 @@ def lab(tmp_path: Path) -> Lab:
     if problem:
         pytest.skip(f"no network namespaces here: {problem}")
     return Lab(tmp_path)
+
+
+@pytest.fixture
+def pair(lab: Lab) -> Iterator[Pair]:
+    """Return two hosts for ``ping``, or skip loudly."""
+    with Node("near") as near, Node("far") as far:
+        yield Pair(near, far, lab)
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    """Return two hosts, or skip loudly."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces for a reflector need root here")
+    for program in ("ip", "unshare", "nsenter"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    with Cable() as cable:
+        yield cable
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import hmac
 import json
 import signal
 import socket
@@ -21,6 +23,8 @@ NEAR, FAR = "10.77.0.1", "10.77.0.2"
 NEAR6, FAR6 = "fd77::1", "fd77::2"
 #: Seconds from 1900 to 1970.
 NTP = 2_208_988_800
+#: The key of authenticated STAMP.
+KEY = b"a key of enough letters"
 #: Of <sched.h>.
 CLONE_NEWNET = 0x4000_0000
 
@@ -62,6 +66,7 @@ class Cable:
     def __enter__(self) -> Self:
         self.near, self.far = Host(), Host()
         self.askers: list[Asker] = []
+        self.senders: list[socket.socket] = []
         self.near.must("ip", "link", "add", "near", "type", "veth", "peer", "name", "far")
         self.near.must("ip", "link", "set", "far", "netns", self.far.pid)
         for host, name, address, address6 in (
@@ -82,6 +87,8 @@ class Cable:
     ) -> None:
         for asker in self.askers:
             asker.close()
+        for sender in self.senders:
+            sender.close()
         # The interfaces go with their namespaces.
         self.near.close()
         self.far.close()
@@ -90,6 +97,23 @@ class Cable:
         """Return one on the near host."""
         self.askers.append(Asker(self.near, address, port, source_port=source_port))
         return self.askers[-1]
+
+    def raw_sender(self) -> socket.socket:
+        """Return a socket on the near host that sends IPv4 packets as they are."""
+        with within(self.near):
+            sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+        self.senders.append(sender)
+        return sender
+
+    @contextmanager
+    def far_listener(self, port: int) -> Iterator[socket.socket]:
+        """Listen on the far host, and answer nothing."""
+        with within(self.far):
+            listener = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with listener:
+            listener.bind((FAR, port))
+            listener.settimeout(5)
+            yield listener
 
     @contextmanager
     def reflector(self, agent: str, *words: str) -> Iterator[Reflector]:
@@ -195,3 +219,16 @@ def sender_packet(sequence: int, *, ssid: int = 5) -> bytes:
 def unix(stamp: int) -> float:
     """Return the seconds since 1970 of eight bytes of NTP."""
     return (stamp >> 32) - NTP + (stamp & 0xFFFFFFFF) / 2**32
+
+
+def signed(sequence: int, key: bytes = KEY) -> bytes:
+    """Return an authenticated STAMP packet as RFC 8762 section 4.2.2 draws it, by hand."""
+    plain = sender_packet(sequence)
+    base = struct.pack(">4s12x8s4s68x", plain[:4], plain[4:12], plain[12:16])
+    return base + hmac.new(key, base, hashlib.sha256).digest()[:16]
+
+
+def adds_up(result: dict[str, Any]) -> bool:
+    """Say whether a reflector counted every request once."""
+    counted: int = result["reflected"] + result["unsent"] + sum(result["refused"].values())
+    return counted == int(result["received"])

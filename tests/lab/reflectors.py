@@ -1,4 +1,4 @@
-"""Reflectors written for tests: one with known faults, one from the RFC alone."""
+"""Reflectors written for tests: with known faults, with known losses, from the RFCs alone."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Responder:
             return opened
 
         self.socket = node.inside(open_socket)
+        self.other = node.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         self.held: list[tuple[bytes, Any]] = []
         self.waiting: list[tuple[float, bytes, Any]] = []
         self.over = threading.Event()
@@ -41,6 +42,7 @@ class Responder:
         self.over.set()
         self.thread.join()
         self.socket.close()
+        self.other.close()
 
     def serve(self) -> None:
         while not self.over.is_set() or self.waiting:
@@ -123,3 +125,60 @@ class Stamps:
                 received + probe[:4] + probe[4:12] + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
             )
             self.socket.sendto(reply, client)
+
+
+class Counting(Stamps):
+    """The same with state: replies are numbered, and tell when the one before left (RFC 8972 4.7).
+
+    Of ten probes it never sees one, and its reply to another one is lost.
+    """
+
+    NOT_THERE, NOT_BACK = 3, 6
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node, ahead_ns=0, keeps_ns=200_000)
+
+    def serve(self) -> None:
+        left, number = bytes(13), 0
+        while not self.over.is_set():
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            received = self.stamp()
+            digit = struct.unpack_from(">I", probe)[0] % 10
+            if digit == self.NOT_THERE:
+                continue
+            t3 = self.stamp()
+            # Between this and the sending, what only telemetry can tell.
+            time.sleep(self.keeps_ns / 1e9)
+            reply = struct.pack(">I", number) + t3 + b"\x94\x01" + probe[14:16]
+            reply += received + probe[:14] + bytes(2) + b"\xff" + bytes(3)
+            if probe[44:48] == bytes.fromhex("80070010"):
+                reply += bytes.fromhex("00070010") + left + bytes(3)
+            left = struct.pack(">I", number) + self.stamp() + b"\x02"
+            number += 1
+            if digit != self.NOT_BACK:
+                self.socket.sendto(reply + probe[len(reply) :], client)
+
+
+class Hostile(Responder):
+    """To every probe a good reply, and with it what a session must not take for one."""
+
+    def serve(self) -> None:
+        stranger = self.other
+        while not self.over.is_set():
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            self.socket.sendto(probe + bytes(60_000), client)
+            self.socket.sendto(b"", client)
+            self.socket.sendto(probe[:20], client)
+            # A number that was never sent.
+            self.socket.sendto(probe[:8] + struct.pack(">Q", 10**9) + probe[16:], client)
+            # Not from where probes go.
+            stranger.sendto(probe, client)
+            # Good, and the same again.
+            for _ in range(3):
+                self.socket.sendto(probe, client)

@@ -40,7 +40,7 @@ def record(number: int, **known: int) -> bytes:
         "reply_bytes": 52,
         "reply_hops": 64,
     } | known
-    return struct.pack("<16q", *(values.get(name, MISSING) for name in FIELDS))
+    return struct.pack("<18q", *(values.get(name, MISSING) for name in FIELDS))
 
 
 def lost(number: int) -> bytes:
@@ -108,6 +108,20 @@ def test_hipercontracers_view(tmp_path: Path) -> None:
     # Nobody stamped the end of it.
     assert third.time_source == 0x01660600
     assert (fourth.hardware_ns, fourth.time_source) == (100, 0x116666AA)
+
+
+def test_no_two_probes_have_one_time(tmp_path: Path) -> None:
+    # Sent by one call since the process was late, then a burst: hpct-results refused such files,
+    # "Duplicate entry in input file".
+    late = [record(0, intended_ns=START_NS - when) for when in (900, 500)]
+    burst = [record(2), record(3)]
+    leave(tmp_path, *late, *burst)
+    (place,) = leave_runs(tmp_path, tmp_path / "run")
+    (file,) = convert(RunDirectory(place), "hpct", tmp_path).files
+    pings = read_hpct(file).pings
+    told = [(ping.sent_ns - START_NS, ping.burst_position) for ping in pings]
+    assert told == [(0, 0), (1, 0), (1_000_000, 0), (1_000_001, 1)]
+    assert {ping.app_send_ns for ping in pings} == {10}
 
 
 def test_a_run_of_captures_has_no_round_trips(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:

@@ -70,7 +70,7 @@ pub(crate) struct Reflect {
     /// The key of authenticated STAMP; other STAMP packets are refused then
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Number STAMP replies by session, and tell when the one before really left
+    /// Number replies of STAMP and TWAMP-Light by session, and tell when the one before really left
     #[arg(long)]
     pub(crate) stateful: bool,
     /// DSCP of all replies [default: that of the request, or what it asks for]
@@ -121,6 +121,14 @@ pub(crate) enum Attach {
 struct Report<'a> {
     #[serde(flatten)]
     reflected: &'a Reflected,
+    #[serde(flatten)]
+    place: Place,
+    host: &'a Placement,
+}
+
+/// Where a reflector listens, and what it took to get there.
+#[derive(Serialize)]
+struct Place {
     mode: Mode,
     /// How the AF_XDP port is attached.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +139,6 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removed: Vec<String>,
     root_given_up: bool,
-    host: &'a Placement,
 }
 
 #[derive(Serialize)]
@@ -184,26 +191,15 @@ fn by_frames(
     let reflector = FrameReflector::open(&name, &listening(request), policy).map_err(refused)?;
     let of =
         |(service, ip, port): &(Service, IpAddr, u16)| listener(&(*service, (*ip, *port).into()));
-    let listening = reflector.bound().iter().map(of).collect();
-    let port = reflector.capabilities();
-    let root_given_up =
-        drop_root(request.user).map_err(|error| (error.to_string(), Exit::Impossible))?;
-    let seen = Arc::new(AtomicU64::new(0));
-    events::ready();
-    let progress = Progress::start(Arc::clone(&seen));
-    let reflected = reflector.run(stopped, &seen).map_err(refused)?;
-    drop(progress);
-    let report = Report {
-        reflected: &reflected,
+    let place = Place {
         mode: request.mode,
-        port: Some(port),
-        listening,
+        port: Some(reflector.capabilities()),
+        listening: reflector.bound().iter().map(of).collect(),
         left_out: Vec::new(),
         removed: Vec::new(),
-        root_given_up,
-        host,
+        root_given_up: give_up_root(request)?,
     };
-    Ok(events::result("tailtrim.reflector/1", &report))
+    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
 fn by_nat(
@@ -214,24 +210,15 @@ fn by_nat(
 ) -> Result<Exit, Failed> {
     let reflector = NatReflector::set_up(&listening(request), policy).map_err(refused)?;
     let of = |(ip, port): &(IpAddr, u16)| listener(&(Service::Echo, (*ip, *port).into()));
-    let listening = reflector.bound().iter().map(of).collect();
-    let (left_out, removed) = (reflector.left_out().to_vec(), reflector.removed().to_vec());
-    let seen = Arc::new(AtomicU64::new(0));
-    events::ready();
-    let progress = Progress::start(Arc::clone(&seen));
-    let reflected = reflector.run(stopped, &seen).map_err(refused)?;
-    drop(progress);
-    let report = Report {
-        reflected: &reflected,
+    let place = Place {
         mode: request.mode,
         port: None,
-        listening,
-        left_out,
-        removed,
+        listening: reflector.bound().iter().map(of).collect(),
+        left_out: reflector.left_out().to_vec(),
+        removed: reflector.removed().to_vec(),
         root_given_up: false,
-        host,
     };
-    Ok(events::result("tailtrim.reflector/1", &report))
+    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
 fn by_socket(
@@ -249,25 +236,34 @@ fn by_socket(
     if let Some(xdp) = xdp {
         reflector.behind(xdp);
     }
-    let listening = reflector.bound().iter().map(listener).collect();
-    let left_out = reflector.left_out().to_vec();
-    let root_given_up =
-        drop_root(request.user).map_err(|error| (error.to_string(), Exit::Impossible))?;
+    let place = Place {
+        mode: request.mode,
+        port: None,
+        listening: reflector.bound().iter().map(listener).collect(),
+        left_out: reflector.left_out().to_vec(),
+        removed: Vec::new(),
+        root_given_up: give_up_root(request)?,
+    };
+    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
+}
+
+fn give_up_root(request: &Reflect) -> Result<bool, Failed> {
+    drop_root(request.user).map_err(|error| (error.to_string(), Exit::Impossible))
+}
+
+/// Says that it is ready, reflects, and prints what came of it.
+fn reflect_until(
+    stopped: &AtomicBool,
+    place: Place,
+    host: &Placement,
+    run: impl FnOnce(&AtomicBool, &AtomicU64) -> Result<Reflected, ReflectError>,
+) -> Result<Exit, Failed> {
     let seen = Arc::new(AtomicU64::new(0));
     events::ready();
     let progress = Progress::start(Arc::clone(&seen));
-    let reflected = reflector.run(stopped, &seen).map_err(refused)?;
+    let reflected = run(stopped, &seen).map_err(refused)?;
     drop(progress);
-    let report = Report {
-        reflected: &reflected,
-        mode: request.mode,
-        port: None,
-        listening,
-        left_out,
-        removed: Vec::new(),
-        root_given_up,
-        host,
-    };
+    let report = Report { reflected: &reflected, place, host };
     Ok(events::result("tailtrim.reflector/1", &report))
 }
 

@@ -3,13 +3,13 @@
 
 use proptest::prelude::*;
 use tailtrim_model::roundtrip::reflect::{
-    Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service,
+    Arrival, Clock, Limit, Policy, Reflector, Refusal, Service,
 };
 use tailtrim_model::roundtrip::stamp::{
     AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket,
 };
 use tailtrim_model::roundtrip::tlv::{
-    self, ClassOfService, DirectMeasurement, FollowUp, Integrity, StampedBy, kind, tlvs,
+    self, DirectMeasurement, FollowUp, Integrity, StampedBy, kind, tlvs,
 };
 use tailtrim_model::roundtrip::{ErrorEstimate, Key, TimeFormat, twamp};
 
@@ -119,60 +119,6 @@ fn stateful_replies_count_by_session_and_tell_when_the_last_one_left() {
 }
 
 #[test]
-fn tlvs_are_answered() {
-    let mut reflector = reflector(Policy::default());
-    let mut packet = request(1, None, TimeFormat::Ntp);
-    tlv::append(
-        &mut packet,
-        kind::CLASS_OF_SERVICE,
-        &ClassOfService { wanted: 10, ..ClassOfService::default() }.write(),
-    );
-    tlv::append(&mut packet, kind::TIMESTAMP_INFORMATION, &[0; 4]);
-    // Location: ports, source MAC, destination, source, something unknown.
-    let mut place = vec![0; 4];
-    for (kind, length) in [(1, 8), (4, 16), (7, 16), (77, 2)] {
-        tlv::append(&mut place, kind, &vec![0; length]);
-    }
-    tlv::append(&mut packet, kind::LOCATION, &place);
-    tlv::append(&mut packet, kind::ACCESS_REPORT, &[0x10, 1, 0, 0]);
-    tlv::append(&mut packet, 200, &[1, 2, 3]);
-    tlv::append(&mut packet, kind::CLASS_OF_SERVICE, &[0; 3]);
-    tlv::append(&mut packet, kind::HMAC, &[7; 16]);
-    tlv::append(&mut packet, kind::EXTRA_PADDING, &[9; 10]);
-    packet.extend([0x80, 1, 0, 99, 5]);
-    let mut answer = packet.clone();
-    let how = reflector.reflect(Service::Stamp, &arrival(), &mut answer).unwrap();
-    // DSCP 10 was asked for.
-    assert_eq!((how.traffic_class, how.hops, answer.len()), (10 << 2, Some(255), packet.len()));
-    let found: Vec<_> = tlvs(&answer[OPEN_LEN..]).collect();
-    let flags: Vec<u8> = found.iter().map(|tlv| tlv.flags).collect();
-    let [u, m] = [tlv::UNRECOGNIZED, tlv::MALFORMED];
-    assert_eq!(flags, [0, 0, 0, 0, u, m, u, 0, m]);
-    let class = ClassOfService::read(found[0].value).unwrap();
-    assert_eq!(class, ClassOfService { wanted: 10, seen: 46, ecn: 1, refused: 0 });
-    // Free-running clock, software.
-    assert_eq!(found[1].value, [5, 2, 5, 2]);
-    let ports: Vec<u8> = [862_u16, 40_000].iter().flat_map(|port| port.to_be_bytes()).collect();
-    assert_eq!(found[2].value[..4], ports);
-    let places: Vec<_> = tlvs(&found[2].value[4..])
-        .map(|sub| (sub.flags, sub.kind, &sub.value[..4.min(sub.value.len())]))
-        .collect();
-    assert_eq!(places[0], (0, 3, &[0; 4][..]));
-    assert_eq!(places[1], (0, 5, &[198, 51, 100, 1][..]));
-    assert_eq!(places[2], (0, 8, &[192, 0, 2, 7][..]));
-    assert_eq!((places[3].0, places[3].1), (u, 77));
-    assert_eq!(found[3].value, [0x10, 1, 0, 0]);
-    assert_eq!((found[4].value, found[7].value), (&[1, 2, 3][..], &[9; 10][..]));
-    // Who fixes the class says so.
-    let mut reflector = self::reflector(Policy { class: Class::Fixed(8), ..Policy::default() });
-    let mut answer = packet.clone();
-    let how = reflector.reflect(Service::Stamp, &arrival(), &mut answer).unwrap();
-    assert_eq!(how.traffic_class, 8 << 2);
-    let class = tlvs(&answer[OPEN_LEN..]).next().unwrap();
-    assert_eq!(ClassOfService::read(class.value).unwrap().refused, 1);
-}
-
-#[test]
 fn authenticated_tlvs_are_checked_and_signed_again() {
     let key = key();
     let with_key =
@@ -182,7 +128,7 @@ fn authenticated_tlvs_are_checked_and_signed_again() {
     tlv::append_hmac(&mut packet, AUTHENTICATED_LEN, &key);
     let answer = reply(&mut with_key(), &packet).unwrap();
     assert_eq!(ReflectorPacket::read(Some(&key), &answer).unwrap().sequence, 0);
-    assert_eq!(tlv::integrity(&answer, AUTHENTICATED_LEN, &key), Integrity::Right);
+    assert_eq!(tlv::integrity(&answer, AUTHENTICATED_LEN, Some(&key)), Integrity::Right);
     assert!(tlvs(&answer[AUTHENTICATED_LEN..]).all(|tlv| tlv.flags == 0));
     // Somebody changed a TLV: nothing is answered in them, all are marked.
     packet[AUTHENTICATED_LEN + 4] ^= 0x80;
@@ -290,6 +236,30 @@ fn echoes_come_back_unchanged_and_twamp_keeps_its_padding() {
     );
     assert_eq!(TimeFormat::Ntp.read(read.stamp, T1), Some(T3));
     assert_eq!(packet[41..], [0xaa; 19]);
+}
+
+#[test]
+fn stateful_twamp_has_numbers_of_its_own() {
+    // RFC 5357 section 4.2.1: they start with 0, whatever those of the requests are.
+    let mut reflector = reflector(Policy { stateful: true, ..Policy::default() });
+    let error =
+        ErrorEstimate { synchronized: false, format: TimeFormat::Ntp, scale: 0, multiplier: 1 };
+    for expected in 0..3 {
+        let mut packet = vec![0; 50];
+        twamp::SenderPacket { sequence: 90 + expected, stamp: 8, error }.write(&mut packet);
+        assert_eq!(
+            reflector.reflect(Service::Twamp, &arrival(), &mut packet[..40]).err(),
+            Some(Refusal::Short)
+        );
+        reflector.reflect(Service::Twamp, &arrival(), &mut packet).unwrap();
+        let read = twamp::read_reply(&packet).unwrap();
+        assert_eq!((read.sequence, read.sender_sequence), (expected, 90 + expected));
+    }
+    // The same client at another address of this host is another session.
+    let mut packet = vec![0; 50];
+    let to = Some("198.51.100.2".parse().unwrap());
+    reflector.reflect(Service::Twamp, &Arrival { to, ..arrival() }, &mut packet).unwrap();
+    assert_eq!(twamp::read_reply(&packet).unwrap().sequence, 0);
 }
 
 proptest! {

@@ -162,23 +162,23 @@ fn tlvs_are_as_drawn() {
 fn the_hmac_of_tlvs_covers_number_and_tlvs() {
     let key = key();
     let mut packet = bytes(SENDER_OPEN);
-    assert_eq!(tlv::integrity(&packet, OPEN_LEN, &key), Integrity::Absent);
+    assert_eq!(tlv::integrity(&packet, OPEN_LEN, Some(&key)), Integrity::Absent);
     tlv::append(&mut packet, kind::CLASS_OF_SERVICE, &[0; 4]);
     tlv::append_hmac(&mut packet, OPEN_LEN, &key);
     let covered = bytes("00000007 80040004 00000000");
     assert_eq!(packet[packet.len() - 16..], key.sign(&[&covered]));
-    assert_eq!(tlv::integrity(&packet, OPEN_LEN, &key), Integrity::Right);
+    assert_eq!(tlv::integrity(&packet, OPEN_LEN, Some(&key)), Integrity::Right);
     // Only padding may stand behind it.
     let mut padded = packet.clone();
     tlv::append(&mut padded, kind::EXTRA_PADDING, &[1; 9]);
-    assert_eq!(tlv::integrity(&padded, OPEN_LEN, &key), Integrity::Right);
+    assert_eq!(tlv::integrity(&padded, OPEN_LEN, Some(&key)), Integrity::Right);
     tlv::append(&mut padded, kind::CLASS_OF_SERVICE, &[0; 4]);
-    assert_eq!(tlv::integrity(&padded, OPEN_LEN, &key), Integrity::Wrong);
+    assert_eq!(tlv::integrity(&padded, OPEN_LEN, Some(&key)), Integrity::Wrong);
     // T1 is not covered: it may be written last.
     packet[5] ^= 1;
-    assert_eq!(tlv::integrity(&packet, OPEN_LEN, &key), Integrity::Right);
+    assert_eq!(tlv::integrity(&packet, OPEN_LEN, Some(&key)), Integrity::Right);
     packet[OPEN_LEN + 5] ^= 1;
-    assert_eq!(tlv::integrity(&packet, OPEN_LEN, &key), Integrity::Wrong);
+    assert_eq!(tlv::integrity(&packet, OPEN_LEN, Some(&key)), Integrity::Wrong);
 }
 
 #[test]
@@ -202,7 +202,7 @@ proptest! {
         for version in [icmp::Version::V4, icmp::Version::V6] {
             let _ = icmp::Echo::read(version, &packet);
         }
-        let _ = tlv::integrity(&packet, OPEN_LEN, &key);
+        let _ = tlv::integrity(&packet, OPEN_LEN, Some(&key));
         let total: usize = tlvs(&packet).map(|tlv| tlv::HEADER_LEN + tlv.value.len()).sum();
         prop_assert!(total <= packet.len());
     }

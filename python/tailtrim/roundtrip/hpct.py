@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
 
+    _Parser = Callable[[str], Any]
+
 #: The status of an answered probe.
 ANSWERED = 255
 
@@ -187,168 +189,103 @@ def _fields(record: Any) -> tuple[Any, ...]:
     return tuple(getattr(record, name) for name in record.__dataclass_fields__)
 
 
-def _expect(columns: Sequence[str], *counts: int) -> None:
-    if len(columns) not in counts:
-        wanted = " or ".join(map(str, counts))
-        raise ValueError(f"{len(columns)} columns instead of {wanted}")
-
-
 def _address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
-def _ping_1(results: Results, columns: list[str]) -> None:
-    _expect(columns, 7, 8, 9, 10)
-    traffic_class, size, source = (*columns[7:], *("0", "0", "0")[len(columns) - 7 :])
-    status = int(columns[5])
-    rtt_ns = int(columns[6]) * 1_000
-    results.pings.append(
-        HpctPing(
-            module="ICMP",
-            measurement=0,
-            source=_address(columns[1]),
-            destination=_address(columns[2]),
-            sent_ns=int(columns[3], 16) * 1_000,
-            burst_position=0,
-            traffic_class=int(traffic_class, 16),
-            packet_bytes=int(size),
-            response_bytes=0,
-            checksum=int(columns[4], 16),
-            source_port=0,
-            destination_port=0,
-            status=status,
-            # One byte, of what version 2 calls the application.
-            time_source=int(source, 16) << 24,
-            app_send_ns=-1,
-            queueing_ns=-1,
-            app_receive_ns=-1,
-            application_ns=rtt_ns,
-            software_ns=-1,
-            hardware_ns=-1,
-        )
-    )
+def _hex(text: str) -> int:
+    return int(text, 16)
+
+
+def _microseconds(text: str) -> int:
+    return int(text) * 1_000
+
+
+def _hex_microseconds(text: str) -> int:
+    return int(text, 16) * 1_000
+
+
+def _application_source(text: str) -> int:
+    """One byte in version 1, of what version 2 calls the application."""
+    return int(text, 16) << 24
+
+
+def _parsed(columns: Sequence[str], parsers: Sequence[_Parser], optional: int = 0) -> list[Any]:
+    """Parse columns, of which the last ones may be missing: 0 then."""
+    missing = len(parsers) - len(columns)
+    if not 0 <= missing <= optional:
+        wanted = " or ".join(str(len(parsers) - count) for count in range(optional, -1, -1))
+        raise ValueError(f"{len(columns)} columns instead of {wanted}")
+    filled = (*columns, *("0" for _ in range(missing)))
+    return [parse(text) for parse, text in zip(parsers, filled, strict=True)]
+
+
+#: Measurement, source, destination, and when.
+_WHAT = (int, _address, _address, _hex)
+#: Those of version 2 in front of the ports, and behind them.
+_PING = ((int, _hex, int, int, _hex), (int, _hex, *(int,) * 6))
+_TRACEROUTE = ((int, int, _hex, int, _hex), (_hex, _hex))
+_JITTER = ((int, _hex, int, _hex), (int, _hex, int, *(int,) * 18))
+_HOP = (_hex, int, int, int, _hex, *(int,) * 6, _address)
+
+
+def _version_2(columns: list[str], kind: tuple[Sequence[_Parser], Sequence[_Parser]]) -> list[Any]:
+    """Parse a line; before 2.0.0~beta6 there were no ports."""
+    before, behind = kind
+    at = 1 + len(_WHAT) + len(before)
+    if len(columns) == at + len(behind):
+        columns = [*columns[:at], "0", "0", *columns[at:]]
+    parsed = _parsed(columns[1:], (*_WHAT, *before, int, int, *behind))
+    return [_MODULES[columns[0][2]], *parsed]
 
 
 def _ping_2(results: Results, columns: list[str]) -> None:
-    # Before 2.0.0~beta6 without ports.
-    _expect(columns, 18, 20)
-    ports = (0, 0) if len(columns) == 18 else (int(columns[10]), int(columns[11]))  # noqa: PLR2004
-    rest = columns[-8:]
-    results.pings.append(
-        HpctPing(
-            _MODULES[columns[0][2]],
-            int(columns[1]),
-            _address(columns[2]),
-            _address(columns[3]),
-            int(columns[4], 16),
-            int(columns[5]),
-            int(columns[6], 16),
-            int(columns[7]),
-            int(columns[8]),
-            int(columns[9], 16),
-            *ports,
-            int(rest[0]),
-            int(rest[1], 16),
-            *map(int, rest[2:]),
-        )
-    )
-
-
-def _traceroute_1(results: Results, columns: list[str]) -> None:
-    _expect(columns, 9, 10, 11)
-    traffic_class, size = (*columns[9:], *("0", "0")[len(columns) - 9 :])
-    results.traceroutes.append(
-        Traceroute(
-            "ICMP",
-            0,
-            _address(columns[1]),
-            _address(columns[2]),
-            int(columns[3], 16) * 1_000,
-            int(columns[4]),
-            int(columns[6]),
-            int(traffic_class, 16),
-            int(size),
-            int(columns[5], 16),
-            0,
-            0,
-            int(columns[7], 16),
-            int(columns[8], 16),
-            (),
-        )
-    )
+    results.pings.append(HpctPing(*_version_2(columns, _PING)))
 
 
 def _traceroute_2(results: Results, columns: list[str]) -> None:
-    _expect(columns, 12, 14)
-    ports = (0, 0) if len(columns) == 12 else (int(columns[10]), int(columns[11]))  # noqa: PLR2004
-    results.traceroutes.append(
-        Traceroute(
-            _MODULES[columns[0][2]],
-            int(columns[1]),
-            _address(columns[2]),
-            _address(columns[3]),
-            int(columns[4], 16),
-            int(columns[5]),
-            int(columns[6]),
-            int(columns[7], 16),
-            int(columns[8]),
-            int(columns[9], 16),
-            *ports,
-            int(columns[-2], 16),
-            int(columns[-1], 16),
-            (),
-        )
-    )
-
-
-def _hop(traceroute: Traceroute, columns: list[str]) -> Hop:
-    _expect(columns, 4, 5, 12)
-    if len(columns) == 12:  # noqa: PLR2004 - version 2
-        return Hop(
-            int(columns[0], 16),
-            int(columns[1]),
-            int(columns[2]),
-            int(columns[3]),
-            int(columns[4], 16),
-            int(columns[5]),
-            int(columns[6]),
-            int(columns[7]),
-            int(columns[8]),
-            int(columns[9]),
-            int(columns[10]),
-            _address(columns[11]),
-        )
-    number, status, rtt_us, address = columns[:4]
-    source = int(columns[4], 16) << 24 if len(columns) > 4 else 0  # noqa: PLR2004
-    application_ns = int(rtt_us) * 1_000
-    return Hop(
-        traceroute.run_ns, int(number), 0, int(status, 16), source,
-        -1, -1, -1, application_ns, -1, -1, _address(address),
-    )  # fmt: skip
+    results.traceroutes.append(Traceroute(*(*_version_2(columns, _TRACEROUTE), ())))
 
 
 def _jitter_2(results: Results, columns: list[str]) -> None:
-    _expect(columns, 32)
-    triplets = [tuple(map(int, columns[at : at + 3])) for at in range(14, 32, 3)]
-    results.jitters.append(
-        Jitter(
-            _MODULES[columns[0][2]],
-            int(columns[1]),
-            _address(columns[2]),
-            _address(columns[3]),
-            int(columns[4], 16),
-            int(columns[5]),
-            int(columns[6], 16),
-            int(columns[7]),
-            int(columns[8], 16),
-            int(columns[9]),
-            int(columns[10]),
-            int(columns[11]),
-            int(columns[12], 16),
-            int(columns[13]),
-            *triplets,  # type: ignore[arg-type] # three numbers each
-        )
+    parsed = _version_2(columns, _JITTER)
+    triplets = (tuple(parsed[at : at + 3]) for at in range(len(parsed) - 18, len(parsed), 3))
+    results.jitters.append(Jitter(*parsed[:-18], *triplets))
+
+
+def _ping_1(results: Results, columns: list[str]) -> None:
+    kinds = (_address, _address, _hex_microseconds, _hex, int, _microseconds)
+    source, destination, sent_ns, checksum, status, took_ns, traffic_class, size, by = _parsed(
+        columns[1:], (*kinds, _hex, int, _application_source), optional=3
     )
+    results.pings.append(
+        HpctPing(
+            "ICMP", 0, source, destination, sent_ns, 0, traffic_class, size, 0, checksum, 0, 0,
+            status, by, -1, -1, -1, took_ns, -1, -1,
+        )
+    )  # fmt: skip
+
+
+def _traceroute_1(results: Results, columns: list[str]) -> None:
+    kinds = (_address, _address, _hex_microseconds, int, _hex, int, _hex, _hex)
+    source, destination, run_ns, number, checksum, hops, flags, path, traffic_class, size = _parsed(
+        columns[1:], (*kinds, _hex, int), optional=2
+    )
+    results.traceroutes.append(
+        Traceroute(
+            "ICMP", 0, source, destination, run_ns, number, hops, traffic_class, size, checksum,
+            0, 0, flags, path, (),
+        )
+    )  # fmt: skip
+
+
+def _hop(traceroute: Traceroute, columns: list[str]) -> Hop:
+    if len(columns) == len(_HOP):
+        return Hop(*_parsed(columns, _HOP))
+    number, status, took_ns, address, by = _parsed(
+        columns, (int, _hex, _microseconds, _address, _application_source), optional=1
+    )
+    return Hop(traceroute.run_ns, number, 0, status, by, -1, -1, -1, took_ns, -1, -1, address)
 
 
 _READERS: dict[str, Callable[[Results, list[str]], None]] = {"#P": _ping_1, "#T": _traceroute_1}

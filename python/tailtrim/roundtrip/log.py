@@ -1,4 +1,4 @@
-"""What ``tailtrim-agent ping --log`` leaves: a record of sixteen integers a round trip.
+"""What ``tailtrim-agent ping --log`` leaves: a record of eighteen integers a round trip.
 
 The fields and their order are those of ``Field`` in ``crates/linux/src/ping/log.rs``.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FIELDS = (
     "number", "intended_ns", "app_send_ns", "queued_ns", "sent_ns", "nic_sent_ns",
     "far_received_ns", "far_sent_ns", "nic_received_ns", "received_ns", "app_receive_ns",
-    "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops",
+    "round_trip_ns", "status", "bytes", "reply_bytes", "reply_hops", "far_left_ns", "far_number",
 )  # fmt: skip
 
 #: What is never missing.
@@ -134,16 +134,19 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
         raise RoundTripError("the round trips do not say whose they are") from error
     (target, port), (local, local_port) = map(_endpoint, (stream["target"], stream["local"]))
     is_icmp = stream["protocol"] == "icmp"
-    intended_before, position = None, 0
+    intended_before, position, sent_ns = None, 0, -1
     for trip in trips.to_pylist():
         position = position + 1 if trip["intended_ns"] == intended_before else 0
         intended_before = trip["intended_ns"]
+        # HiPerConTracer's tools take a time for one probe, "Duplicate entry" otherwise: those that
+        # were sent by one call are a nanosecond apart.
+        sent_ns = max(trip["app_send_ns"], sent_ns + 1)
         yield HpctPing(
             module="ICMP" if is_icmp else "UDP",
             measurement=0,
             source=local,
             destination=target,
-            sent_ns=trip["app_send_ns"],
+            sent_ns=sent_ns,
             burst_position=position,
             traffic_class=stream["traffic_class"] or 0,
             packet_bytes=trip["bytes"],

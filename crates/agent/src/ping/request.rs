@@ -69,6 +69,10 @@ pub(crate) struct Ping {
     /// The file with the key of authenticated STAMP
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
+    /// Ask a STAMP reflector when its replies really left (RFC 8972 section 4.7): one that keeps state tells it with a
+    /// later reply, and its residence is exact then
+    #[arg(long)]
+    pub(crate) follow_up: bool,
     /// Do not sleep between departures: takes a whole CPU
     #[arg(long)]
     pub(crate) spin: bool,
@@ -203,10 +207,15 @@ impl Ping {
                 Some(Key::of_text(&text).map_err(|error| told(&error))?)
             }
         };
+        if self.follow_up && self.protocol != Asked::Stamp {
+            return Err(Rejected::Request(
+                "--follow-up: only --protocol stamp can ask for it".to_owned(),
+            ));
+        }
         Ok(match self.protocol {
             Asked::Udp => Protocol::UdpEcho,
             Asked::Icmp => Protocol::IcmpEcho,
-            Asked::Stamp => Protocol::Stamp(key),
+            Asked::Stamp => Protocol::Stamp { key, follow_up: self.follow_up },
             Asked::TwampLight => Protocol::TwampLight,
         })
     }

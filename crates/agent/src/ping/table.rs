@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::ping::{Live, Pinged, StreamResult};
-use tailtrim_model::roundtrip::{Counts, Part, Parts};
+use tailtrim_model::roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
 use tailtrim_model::summary::{Quantile, grouped};
 
 /// The line that is written again each second.
@@ -91,6 +91,24 @@ fn counts(text: &mut String, counts: &Counts) {
         grouped(probes.undelivered),
         grouped(probes.cut),
     );
+    let LostWays { there, back, unknown } = counts.lost_ways;
+    if there + back > 0 {
+        let _ = writeln!(
+            text,
+            "  lost: {} on the way there, {} on the way back, {} unknown",
+            grouped(there),
+            grouped(back),
+            grouped(unknown),
+        );
+    }
+    if let Some(FollowUps { told, untold }) = counts.follow_up {
+        let _ = writeln!(
+            text,
+            "  far host told when its reply really left: {} times, {} times not",
+            grouped(told),
+            grouped(untold),
+        );
+    }
     let others = [
         ("reordered", *reordered),
         ("duplicate", replies.duplicate),

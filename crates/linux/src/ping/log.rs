@@ -1,4 +1,4 @@
-//! Every round trip of a stream as a record of sixteen 64-bit integers, for who writes other formats.
+//! Every round trip of a stream as a record of eighteen 64-bit integers, for who writes other formats.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -40,10 +40,14 @@ pub enum Field {
     ReplyBytes,
     /// TTL or hop limit that the reply came with.
     ReplyHops,
+    /// From the far host, as it told afterwards, its clock.
+    FarLeft,
+    /// The number that the far host gave its reply.
+    FarNumber,
 }
 
 /// Fields of a record.
-pub const RECORD_FIELDS: usize = Field::ReplyHops as usize + 1;
+pub const RECORD_FIELDS: usize = Field::FarNumber as usize + 1;
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -78,6 +82,8 @@ impl Log {
         put(Field::Bytes, self.probe_bytes);
         put(Field::ReplyBytes, or_missing(trip.reply_bytes.map(i64::from)));
         put(Field::ReplyHops, or_missing(trip.reply_hops.map(i64::from)));
+        put(Field::FarLeft, or_missing(stamps.far_left_ns));
+        put(Field::FarNumber, or_missing(trip.far_number.map(u64::cast_signed)));
         for value in record {
             self.file.write_all(&value.to_le_bytes())?;
         }

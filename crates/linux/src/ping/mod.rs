@@ -178,6 +178,9 @@ impl Run {
                 due.push(self.start_ns + offset_ns as i64);
                 next = departures.next().filter(|one| !is_over(one));
             }
+            if next.is_none() && due.is_empty() {
+                self.streams.iter_mut().for_each(Stream::no_more);
+            }
             if !due.is_empty() {
                 self.send(&due)?;
                 due.clear();

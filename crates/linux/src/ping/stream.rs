@@ -97,6 +97,7 @@ impl Stream {
                 stamps_ns: STAMPS_NS,
                 software: plan.level != Level::Application,
                 hardware: plan.level == Level::Hardware,
+                follow_up: matches!(stream.protocol, Protocol::Stamp { follow_up: true, .. }),
             }),
             split: Split::new(),
             analyser,
@@ -119,6 +120,11 @@ impl Stream {
 
     pub(super) fn is_idle(&self) -> bool {
         self.session.is_idle()
+    }
+
+    /// The last probe was sent.
+    pub(super) fn no_more(&mut self) {
+        self.session.no_more();
     }
 
     pub(super) fn last_departure_ns(&self) -> i64 {
@@ -259,7 +265,13 @@ fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns:
     if let Some(overflowed) = received.overflowed {
         session.counts_mut().overflowed = overflowed.into();
     }
-    let answer = match prober.read(received.bytes, now_ns) {
+    // Longer than the probe: whatever it begins with, it is no reply to it.
+    let read = if received.truncated {
+        Err(NoAnswer::Malformed)
+    } else {
+        prober.read(received.bytes, now_ns)
+    };
+    let answer = match read {
         Ok(answer) => answer,
         Err(why) => {
             let replies = &mut session.counts_mut().replies;
@@ -278,6 +290,8 @@ fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns:
         nic_received_ns: received.hardware_ns,
         far_ns: answer.far_ns,
         clock_bound_ns: answer.clock_bound_ns,
+        far_number: answer.far_number,
+        follow_up: answer.follow_up,
         bytes: received.packet_bytes as u32,
         hops: received.hops,
     };

@@ -26,7 +26,7 @@ pub mod twamp;
 
 pub use echo::{ECHO_PROBE_LEN, ECHO_PROBE_MAGIC, EchoProbe};
 pub use key::{HMAC_LEN, Key, KeyError};
-pub use outcome::{Counts, Ending, Obstacle, Probes, Replies};
+pub use outcome::{Counts, Ending, FollowUps, LostWays, Obstacle, Probes, Replies};
 pub use prober::{Answer, NoAnswer, Prober, Protocol};
 pub use session::{Kind, Passed, Patience, Reply, RoundTrip, Session};
 pub use split::{Level, OneWay, Part, Parts, Split, Stamps};

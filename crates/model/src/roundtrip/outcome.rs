@@ -36,6 +36,26 @@ impl Probes {
     }
 }
 
+/// On which way probes were lost. All add up to those that were lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LostWays {
+    /// They never got a reply: lost on the way there, or refused by the far host.
+    pub there: u64,
+    /// The far host's reply was lost on the way back.
+    pub back: u64,
+    /// The far host does not number its replies itself, or none came later.
+    pub unknown: u64,
+}
+
+/// Whether the far host told when its reply really left. Both add up to the answered probes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FollowUps {
+    /// It did: its residence is exact.
+    pub told: u64,
+    /// It did not: its residence is that between the stamps that it wrote before it sent.
+    pub untold: u64,
+}
+
 /// What the datagrams were that came. All but `datagrams` add up to `datagrams`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Replies {
@@ -148,6 +168,11 @@ impl Ending {
 pub struct Counts {
     /// Outcomes of the probes.
     pub probes: Probes,
+    /// On which way probes were lost; known at the end.
+    pub lost_ways: LostWays,
+    /// Telemetry of the far host, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<FollowUps>,
     /// What came.
     pub replies: Replies,
     /// First replies in time that came after one to a later probe (RFC 4737).

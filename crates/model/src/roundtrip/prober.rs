@@ -1,6 +1,9 @@
 //! The sender's side of the wire: a probe's bytes, and what a reply or a quoted probe says.
 
-use super::{ECHO_PROBE_LEN, EchoProbe, ErrorEstimate, Key, TimeFormat, icmp, stamp, twamp};
+use super::tlv::{self, FollowUp, kind};
+use super::{
+    ECHO_PROBE_LEN, EchoProbe, ErrorEstimate, HMAC_LEN, Key, TimeFormat, icmp, stamp, twamp,
+};
 use std::net::IpAddr;
 
 /// How the far host is asked.
@@ -10,8 +13,13 @@ pub enum Protocol {
     UdpEcho,
     /// ICMP or ICMPv6 echo.
     IcmpEcho,
-    /// STAMP (RFC 8762); signed where there is a key.
-    Stamp(Option<Key>),
+    /// STAMP (RFC 8762).
+    Stamp {
+        /// Signed with it.
+        key: Option<Key>,
+        /// Asking when the reply before really left (RFC 8972 section 4.7).
+        follow_up: bool,
+    },
     /// TWAMP-Light (RFC 5357 appendix I), without authentication.
     TwampLight,
 }
@@ -23,8 +31,8 @@ impl Protocol {
         match self {
             Self::UdpEcho => "udp",
             Self::IcmpEcho => "icmp",
-            Self::Stamp(None) => "stamp",
-            Self::Stamp(Some(_)) => "stamp, authenticated",
+            Self::Stamp { key: None, .. } => "stamp",
+            Self::Stamp { key: Some(_), .. } => "stamp, authenticated",
             Self::TwampLight => "twamp-light",
         }
     }
@@ -35,7 +43,7 @@ impl Protocol {
         match self {
             Self::UdpEcho => Some(7),
             Self::IcmpEcho => None,
-            Self::Stamp(_) | Self::TwampLight => Some(stamp::PORT),
+            Self::Stamp { .. } | Self::TwampLight => Some(stamp::PORT),
         }
     }
 
@@ -45,7 +53,11 @@ impl Protocol {
         match self {
             Self::UdpEcho => ECHO_PROBE_LEN,
             Self::IcmpEcho => icmp::HEADER_LEN + ECHO_PROBE_LEN,
-            Self::Stamp(key) => stamp::base_len(key.as_ref()),
+            Self::Stamp { key, follow_up } => {
+                // Telemetry, and with a key the HMAC of that.
+                let tlvs = usize::from(*follow_up) * (1 + usize::from(key.is_some()));
+                stamp::base_len(key.as_ref()) + tlvs * (tlv::HEADER_LEN + HMAC_LEN)
+            }
             Self::TwampLight => stamp::OPEN_LEN,
         }
     }
@@ -79,6 +91,10 @@ pub struct Answer {
     pub far_ns: Option<(i64, i64)>,
     /// How far the two clocks may be apart; `None`: nobody knows.
     pub clock_bound_ns: Option<u64>,
+    /// The number of the reply, of the far host's choice.
+    pub far_number: Option<u32>,
+    /// When an earlier reply really left, by its number and the clock of the far host.
+    pub follow_up: Option<(u32, i64)>,
 }
 
 /// Why a datagram is no reply of this session.
@@ -115,11 +131,12 @@ impl Prober {
                 let echo = icmp::Echo { reply: false, identifier, sequence: number as u16 };
                 echo.write(self.version, packet);
             }
-            Protocol::Stamp(key) => {
+            Protocol::Stamp { key, follow_up } => {
                 let ssid = self.ssid();
                 let sender = stamp::SenderPacket { sequence, stamp, error, ssid };
                 // Too little room was refused when the session was set up.
                 let _ = sender.write(key.as_ref(), packet);
+                extend(packet, key.as_ref(), *follow_up);
             }
             Protocol::TwampLight => twamp::SenderPacket { sequence, stamp, error }.write(packet),
         }
@@ -145,7 +162,7 @@ impl Prober {
                 }
                 self.read_echo(&packet[icmp::HEADER_LEN..])
             }
-            Protocol::Stamp(key) => {
+            Protocol::Stamp { key, follow_up } => {
                 let reply = stamp::ReflectorPacket::read(key.as_ref(), packet);
                 let reply = reply.map_err(|error| match error {
                     stamp::StampError::Short { .. } => NoAnswer::Malformed,
@@ -155,7 +172,14 @@ impl Prober {
                 if reply.ssid != self.ssid() && reply.ssid != 0 {
                     return Err(NoAnswer::Stray);
                 }
-                self.told(&reply, now_ns)
+                let mut answer = self.told(&reply, now_ns)?;
+                if *follow_up {
+                    let base = stamp::base_len(key.as_ref());
+                    let telemetry = tlv::follow_up(packet, base, key.as_ref());
+                    let left_ns = telemetry.and_then(|t| reply.error.format.read(t.stamp, now_ns));
+                    answer.follow_up = telemetry.map(|t| t.sequence).zip(left_ns);
+                }
+                Ok(answer)
             }
             Protocol::TwampLight => {
                 self.told(&twamp::read_reply(packet).ok_or(NoAnswer::Malformed)?, now_ns)
@@ -168,7 +192,14 @@ impl Prober {
         if probe.session != self.session {
             return Err(NoAnswer::Stray);
         }
-        Ok(Answer { low: probe.sequence, bits: 63, far_ns: None, clock_bound_ns: None })
+        Ok(Answer {
+            low: probe.sequence,
+            bits: 63,
+            far_ns: None,
+            clock_bound_ns: None,
+            far_number: None,
+            follow_up: None,
+        })
     }
 
     fn told(&self, reply: &stamp::ReflectorPacket, now_ns: i64) -> Result<Answer, NoAnswer> {
@@ -186,6 +217,8 @@ impl Prober {
             bits: 32,
             far_ns: Some(far_ns),
             clock_bound_ns,
+            far_number: Some(reply.sequence),
+            follow_up: None,
         })
     }
 
@@ -203,12 +236,27 @@ impl Prober {
                 // The header is all that RFC 792 promises.
                 whole.or(Some((u64::from(u16::from_be_bytes([header[6], header[7]])), 16)))
             }
-            Protocol::Stamp(_) | Protocol::TwampLight => {
+            Protocol::Stamp { .. } | Protocol::TwampLight => {
                 let sequence = packet.first_chunk::<4>()?;
                 Some((u32::from_be_bytes(*sequence).into(), 32))
             }
         }
     }
+}
+
+/// TLVs behind a probe of STAMP: what is asked for, and padding up to its end (RFC 8972 section 4.1).
+fn extend(packet: &mut [u8], key: Option<&Key>, follow_up: bool) {
+    let base = stamp::base_len(key);
+    let mut at = base;
+    if follow_up {
+        at = tlv::place(packet, at, kind::FOLLOW_UP, &FollowUp::default().write());
+        if let Some(key) = key {
+            let covered = packet.get(base..at).unwrap_or(&[]);
+            let hmac = key.sign(&[packet.get(..4).unwrap_or(&[]), covered]);
+            at = tlv::place(packet, at, kind::HMAC, &hmac);
+        }
+    }
+    tlv::pad(packet, at);
 }
 
 fn fill(packet: &mut [u8], at: usize, bytes: &[u8]) {
@@ -218,94 +266,4 @@ fn fill(packet: &mut [u8], at: usize, bytes: &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const NOW_NS: i64 = 1_800_000_000_000_000_000;
-
-    fn prober(protocol: Protocol) -> Prober {
-        Prober {
-            protocol,
-            session: 0x0102_0304,
-            identifier: 77,
-            version: icmp::Version::V4,
-            clock_bound_ns: Some(1_000),
-            same_clock: false,
-        }
-    }
-
-    #[test]
-    fn an_echo_comes_back_as_it_left() {
-        let prober = prober(Protocol::UdpEcho);
-        let mut packet = vec![0xaa; 40];
-        prober.write(&mut packet, 1 << 40, NOW_NS);
-        let answer = prober.read(&packet, NOW_NS).unwrap();
-        assert_eq!((answer.low, answer.far_ns), (1 << 40, None));
-        assert_eq!(packet[ECHO_PROBE_LEN..], [0xaa; 16]);
-        let other = Prober { session: 5, ..prober.clone() };
-        assert_eq!(other.read(&packet, NOW_NS), Err(NoAnswer::Stray));
-        assert_eq!(prober.read(&packet[..20], NOW_NS), Err(NoAnswer::Malformed));
-    }
-
-    #[test]
-    fn an_icmp_request_is_no_reply() {
-        let prober = prober(Protocol::IcmpEcho);
-        let mut packet = vec![0; 56];
-        prober.write(&mut packet, 3, NOW_NS);
-        assert_eq!(prober.read(&packet, NOW_NS), Err(NoAnswer::Stray));
-        assert_eq!(prober.read_quoted(&packet), Some((3, 63)));
-        assert_eq!(prober.read_quoted(&packet[..8]), Some((3, 16)));
-        icmp::Echo { reply: true, identifier: 77, sequence: 3 }
-            .write(icmp::Version::V4, &mut packet);
-        assert_eq!(prober.read(&packet, NOW_NS).unwrap().low, 3);
-    }
-
-    #[test]
-    fn the_times_of_the_far_host() {
-        let prober = prober(Protocol::Stamp(None));
-        let mut packet = vec![0; stamp::OPEN_LEN];
-        prober.write(&mut packet, (1 << 32) + 9, NOW_NS);
-        let sent = stamp::SenderPacket::read(None, &packet).unwrap();
-        assert_eq!((sent.sequence, sent.ssid), (9, 0x0304));
-        let reply = stamp::ReflectorPacket {
-            sequence: 1,
-            stamp: TimeFormat::Ptp.write(NOW_NS + 900),
-            error: ErrorEstimate::of_bound(Some(500), TimeFormat::Ptp),
-            ssid: sent.ssid,
-            received: TimeFormat::Ptp.write(NOW_NS + 700),
-            sender_sequence: sent.sequence,
-            sender_stamp: sent.stamp,
-            sender_error: sent.error,
-            sender_ttl: 64,
-        };
-        reply.write(None, &mut packet).unwrap();
-        let answer = prober.read(&packet, NOW_NS).unwrap();
-        assert_eq!((answer.low, answer.bits), (9, 32));
-        assert_eq!(answer.far_ns, Some((NOW_NS + 700, NOW_NS + 900)));
-        let bound_ns = answer.clock_bound_ns.unwrap();
-        assert!((1_500..1_510).contains(&bound_ns), "{bound_ns}");
-        let mut unsynchronised = reply;
-        unsynchronised.error.synchronized = false;
-        unsynchronised.write(None, &mut packet).unwrap();
-        assert_eq!(prober.read(&packet, NOW_NS).unwrap().clock_bound_ns, None);
-        unsynchronised.ssid = 5;
-        unsynchronised.write(None, &mut packet).unwrap();
-        assert_eq!(prober.read(&packet, NOW_NS), Err(NoAnswer::Stray));
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for protocol in [
-                Protocol::UdpEcho, Protocol::IcmpEcho, Protocol::Stamp(None), Protocol::TwampLight,
-            ] {
-                let prober = prober(protocol);
-                let _ = prober.read(&bytes, NOW_NS);
-                let _ = prober.read_quoted(&bytes);
-                let mut packet = bytes.clone();
-                prober.write(&mut packet, 7, NOW_NS);
-            }
-        }
-    }
-}
+mod tests;

@@ -3,87 +3,18 @@
 //! A probe is decided when its reply and its send stamps have come, or when its time is over. Probes leave in
 //! the order in which they were sent, so that what is kept is bounded by rate times timeout.
 
-use super::outcome::{Counts, Ending, Obstacle};
+mod numbering;
+mod trip;
+
+pub use trip::{Kind, Passed, Patience, Reply, RoundTrip};
+
+use super::outcome::{Counts, Ending, FollowUps, Obstacle};
 use super::split::Stamps;
+use numbering::Numbering;
 use std::collections::VecDeque;
 
 /// Decided probes that are remembered, to tell late replies from further ones.
 const MEMORY: u64 = 1 << 16;
-
-/// What a session waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// A reply that comes later after its probe left the application is late.
-    pub timeout_ns: i64,
-    /// How long an answered probe waits for its send stamps.
-    pub stamps_ns: i64,
-    /// Whether stamps of the kernel are expected for what is sent.
-    pub software: bool,
-    /// Whether those of the NIC are.
-    pub hardware: bool,
-}
-
-/// A probe and what is known of it, at the end everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoundTrip {
-    /// Which probe of the session.
-    pub number: u64,
-    /// When it was to depart, `CLOCK_REALTIME`.
-    pub intended_ns: i64,
-    /// When it passed which point.
-    pub stamps: Stamps,
-    /// How it ended.
-    pub ending: Ending,
-    /// Bytes of the reply's IP packet.
-    pub reply_bytes: Option<u32>,
-    /// TTL or hop limit that the reply came with.
-    pub reply_hops: Option<u8>,
-    /// How far the clocks of the two hosts may be apart, as both say.
-    pub clock_bound_ns: Option<u64>,
-}
-
-/// A reply.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reply {
-    /// When the application had it.
-    pub app_receive_ns: i64,
-    /// When the kernel had it.
-    pub received_ns: Option<i64>,
-    /// When the NIC had it.
-    pub nic_received_ns: Option<i64>,
-    /// T2 and T3 of the far host.
-    pub far_ns: Option<(i64, i64)>,
-    /// How far the clocks may be apart.
-    pub clock_bound_ns: Option<u64>,
-    /// Bytes of its IP packet.
-    pub bytes: u32,
-    /// TTL or hop limit that is left.
-    pub hops: Option<u8>,
-}
-
-/// What a reply was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The first in time.
-    First,
-    /// The first, after the timeout.
-    Late,
-    /// A further one.
-    Duplicate,
-    /// Nobody's.
-    Stray,
-}
-
-/// Where on its way out a probe was stamped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Passed {
-    /// Before the queueing discipline.
-    Queued,
-    /// By the driver.
-    Driver,
-    /// By the NIC, in its own clock.
-    Nic,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Flight {
@@ -116,9 +47,14 @@ pub struct Session {
     /// Number of the first one in `flights`.
     first: u64,
     flights: VecDeque<Flight>,
-    /// What became of the last [`MEMORY`] decided probes.
-    memory: Vec<Fate>,
+    /// Of these, how many no reply has come to.
+    unanswered: usize,
+    /// No more will be sent.
+    ending: bool,
+    /// What became of the last [`MEMORY`] decided probes, and the number that the far host gave the reply.
+    memory: Vec<(Fate, u32)>,
     highest: Option<u64>,
+    numbering: Numbering,
     counts: Counts,
 }
 
@@ -130,9 +66,15 @@ impl Session {
             patience,
             first: 0,
             flights: VecDeque::new(),
-            memory: vec![Fate::Lost; MEMORY as usize],
+            unanswered: 0,
+            ending: false,
+            memory: Vec::new(),
             highest: None,
-            counts: Counts::default(),
+            numbering: Numbering::new(),
+            counts: Counts {
+                follow_up: patience.follow_up.then(FollowUps::default),
+                ..Counts::default()
+            },
         }
     }
 
@@ -169,9 +111,16 @@ impl Session {
             reply_bytes: None,
             reply_hops: None,
             clock_bound_ns: None,
+            far_number: None,
         };
         self.counts.probes.due += 1;
+        self.unanswered += 1;
         self.flights.push_back(Flight { trip, state: State::Flying });
+    }
+
+    /// No more probes will be sent: what only a reply to a later one could tell is not waited for.
+    pub fn no_more(&mut self) {
+        self.ending = true;
     }
 
     /// Probes that this host did not send. They have no number.
@@ -220,6 +169,11 @@ impl Session {
     /// A reply to the probe of this number.
     pub fn replied(&mut self, number: u64, reply: &Reply) -> Kind {
         let kind = self.judge(number, reply);
+        if let Some((far, left_ns)) = reply.follow_up
+            && kind != Kind::Stray
+        {
+            self.told(far, left_ns);
+        }
         self.counts.replies.datagrams += 1;
         let replies = &mut self.counts.replies;
         match kind {
@@ -237,14 +191,19 @@ impl Session {
     }
 
     fn judge(&mut self, number: u64, reply: &Reply) -> Kind {
+        let far = reply.far_number.map(|low| self.numbering.unfold(low));
         if number < self.first {
-            return self.judge_decided(number);
+            return self.judge_decided(number, far);
         }
         let timeout_ns = self.patience.timeout_ns;
         let Some(flight) = self.flight(number) else { return Kind::Stray };
         if matches!(flight.state, State::Answered(_) | State::Late) {
+            if let Some(far) = far.filter(|_| flight.trip.far_number != far) {
+                self.numbering.doubled(number, far);
+            }
             return Kind::Duplicate;
         }
+        flight.trip.far_number = far;
         let stamps = &mut flight.trip.stamps;
         // The kernel's stamp decides where there is one: this process may have slept.
         let came_ns = reply.received_ns.unwrap_or(reply.app_receive_ns);
@@ -263,22 +222,51 @@ impl Session {
         flight.trip.reply_hops = reply.hops;
         flight.trip.ending = Ending::Answered;
         flight.state = State::Answered(reply.app_receive_ns);
+        self.unanswered -= 1;
+        if let Some(far) = far {
+            self.numbering.enter(number, far);
+        }
         Kind::First
     }
 
+    /// The far host says when a reply really left.
+    fn told(&mut self, far: u32, left_ns: i64) {
+        let far = self.numbering.unfold(far);
+        let Some(number) = self.numbering.told(far) else { return };
+        if let Some(flight) = self.flight(number)
+            && flight.trip.far_number == Some(far)
+        {
+            flight.trip.stamps.far_left_ns.get_or_insert(left_ns);
+        }
+    }
+
     /// A reply to a probe that was decided: late, if it is the first.
-    fn judge_decided(&mut self, number: u64) -> Kind {
+    fn judge_decided(&mut self, number: u64, far: Option<u64>) -> Kind {
         if self.first - number > MEMORY {
             return Kind::Stray;
         }
-        let fate = &mut self.memory[(number % MEMORY) as usize];
+        let low = far.unwrap_or(0) as u32;
+        let remembered = &mut self.memory[(number % MEMORY) as usize];
+        let (fate, before) = std::mem::replace(remembered, (Fate::Replied, low));
         let probes = &mut self.counts.probes;
-        match std::mem::replace(fate, Fate::Replied) {
-            Fate::Replied => return Kind::Duplicate,
+        match fate {
+            Fate::Replied => {
+                *remembered = (fate, before);
+                if let Some(far) = far.filter(|_| before != low) {
+                    self.numbering.doubled(number, far);
+                }
+                return Kind::Duplicate;
+            }
             Fate::Lost => probes.lost -= 1,
             Fate::Undelivered => probes.undelivered -= 1,
         }
         probes.late += 1;
+        if let Some(far) = far.filter(|_| fate == Fate::Lost) {
+            let (memory, first, lost) = (&self.memory, self.first, probes.lost);
+            let is_lost = |n: &u64| memory[(n % MEMORY) as usize].0 == Fate::Lost;
+            let after = || (number + 1..first).filter(is_lost).count() as u64;
+            self.numbering.replied_late(number, far, after, lost);
+        }
         Kind::Late
     }
 
@@ -301,15 +289,21 @@ impl Session {
         if !self.is_decided(flight, now_ns) {
             return None;
         }
-        let flight = self.flights.pop_front()?;
+        let Flight { trip, state } = self.flights.pop_front()?;
+        self.unanswered -= usize::from(!matches!(state, State::Answered(_)));
         let probes = &mut self.counts.probes;
-        let fate = match (flight.state, flight.trip.ending) {
+        let fate = match (state, trip.ending) {
             (State::Late, _) => {
                 probes.late += 1;
                 Fate::Replied
             }
             (_, Ending::Answered) => {
                 probes.answered += 1;
+                if let Some(follow_up) = &mut self.counts.follow_up {
+                    let told = trip.stamps.far_left_ns.is_some();
+                    follow_up.told += u64::from(told);
+                    follow_up.untold += u64::from(!told);
+                }
                 Fate::Replied
             }
             (_, Ending::Undelivered(_)) => {
@@ -321,25 +315,45 @@ impl Session {
                 Fate::Lost
             }
         };
-        self.memory[(self.first % MEMORY) as usize] = fate;
+        if let Some(far) = trip.far_number {
+            self.numbering.replied(trip.number, far, self.counts.probes.lost);
+        }
+        self.remember(fate, trip.far_number.unwrap_or(0) as u32);
+        Some(trip)
+    }
+
+    /// The first probe was taken out.
+    fn remember(&mut self, fate: Fate, far: u32) {
+        let at = (self.first % MEMORY) as usize;
+        match self.memory.get_mut(at) {
+            Some(place) => *place = (fate, far),
+            None => self.memory.push((fate, far)),
+        }
         self.first += 1;
-        Some(flight.trip)
     }
 
     fn is_decided(&self, flight: &Flight, now_ns: i64) -> bool {
-        let Patience { timeout_ns, stamps_ns, software, hardware } = self.patience;
+        let Patience { timeout_ns, stamps_ns, software, hardware, .. } = self.patience;
         let stamps = &flight.trip.stamps;
+        let in_time = now_ns - stamps.app_send_ns <= timeout_ns;
         match flight.state {
             State::Answered(at_ns) => {
                 let complete = (stamps.sent_ns.is_some() || !software)
                     && (stamps.nic_sent_ns.is_some() || !hardware);
-                complete || now_ns - at_ns > stamps_ns
+                let settled = complete || now_ns - at_ns > stamps_ns;
+                settled && !(in_time && self.may_be_told(&flight.trip))
             }
             // A filter may let the one after pass: what says that it did not arrive does not end the wait.
-            State::Flying | State::Undelivered | State::Late => {
-                now_ns - stamps.app_send_ns > timeout_ns
-            }
+            State::Flying | State::Undelivered | State::Late => !in_time,
         }
+    }
+
+    /// Whether a later reply may still tell when this probe's reply really left.
+    fn may_be_told(&self, trip: &RoundTrip) -> bool {
+        self.patience.follow_up
+            && trip.stamps.far_left_ns.is_none()
+            && trip.far_number.is_some_and(|far| self.numbering.may_be_told(far))
+            && !(self.ending && self.unanswered == 0)
     }
 
     /// When the first probe in flight left: nothing that is still to be decided began before.
@@ -350,18 +364,21 @@ impl Session {
 
     /// Ends the session: what is in flight and not answered is cut. Returns what was answered.
     pub fn finish(&mut self) -> Vec<RoundTrip> {
+        self.ending = true;
         let mut answered = Vec::new();
         while let Some(flight) = self.flights.front() {
             match flight.state {
                 State::Flying => {
                     self.counts.probes.cut += 1;
+                    self.numbering.close();
                     self.flights.pop_front();
-                    self.memory[(self.first % MEMORY) as usize] = Fate::Lost;
-                    self.first += 1;
+                    self.unanswered -= 1;
+                    self.remember(Fate::Lost, 0);
                 }
                 _ => answered.extend(self.settle(i64::MAX)),
             }
         }
+        self.counts.lost_ways = self.numbering.ways(self.counts.probes.lost);
         answered
     }
 }

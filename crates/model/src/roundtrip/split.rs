@@ -24,6 +24,8 @@ pub struct Stamps {
     pub far_received_ns: Option<i64>,
     /// When the far host sent its reply, same clock (T3).
     pub far_sent_ns: Option<i64>,
+    /// When the reply really left, as the far host told afterwards, same clock.
+    pub far_left_ns: Option<i64>,
     /// When the NIC received the reply, the NIC's clock.
     pub nic_received_ns: Option<i64>,
     /// When the kernel took it from the driver, `CLOCK_REALTIME`.
@@ -49,7 +51,13 @@ impl Stamps {
     /// Time that the far host had the probe, as far as it says.
     #[must_use]
     pub fn residence_ns(&self) -> Option<i64> {
-        self.far_sent_ns?.checked_sub(self.far_received_ns?)
+        self.far_departure_ns()?.checked_sub(self.far_received_ns?)
+    }
+
+    /// When the reply left the far host: T3 is written before it is sent, so what was told afterwards counts.
+    #[must_use]
+    pub fn far_departure_ns(&self) -> Option<i64> {
+        self.far_left_ns.or(self.far_sent_ns)
     }
 
     /// From sending to receiving at a level, the far host's residence included.
@@ -205,7 +213,7 @@ impl Split {
             Some(bound_ns) => {
                 self.clock_bound_ns = self.clock_bound_ns.max(bound_ns);
                 self.forward.record(between(stamps.sent_ns, stamps.far_received_ns));
-                self.backward.record(between(stamps.far_sent_ns, stamps.received_ns));
+                self.backward.record(between(stamps.far_departure_ns(), stamps.received_ns));
             }
             None => self.unbounded = true,
         }
@@ -252,6 +260,7 @@ mod tests {
             nic_sent_ns: None,
             far_received_ns: Some(1_500),
             far_sent_ns: Some(1_700),
+            far_left_ns: None,
             nic_received_ns: None,
             received_ns: Some(2_300),
             app_receive_ns: Some(2_340),
@@ -276,6 +285,16 @@ mod tests {
         let one_way = split.one_way().unwrap();
         assert_eq!((middle(one_way.forward), middle(one_way.backward)), (470, 600));
         assert_eq!(one_way.clock_bound_ns, 7);
+    }
+
+    #[test]
+    fn what_the_far_host_tells_afterwards_counts() {
+        let mut split = Split::new();
+        split.record(&Stamps { far_left_ns: Some(1_900), ..stamps() }, Some(7));
+        let middle = |part: Part| part.ns.p50.unwrap();
+        let parts = split.parts();
+        assert_eq!((middle(parts.residence), middle(parts.network)), (400, 870));
+        assert_eq!(middle(split.one_way().unwrap().backward), 400);
     }
 
     #[test]

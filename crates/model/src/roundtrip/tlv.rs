@@ -32,14 +32,16 @@ pub mod kind {
     pub const HMAC: u8 = 8;
 }
 
-/// The length that a value of this type must have; `None` where it varies or the type is not known.
+/// Whether a value of this type may have this length; of a type that is not known, any.
 #[must_use]
-pub const fn value_len(kind: u8) -> Option<usize> {
+pub const fn fits(kind: u8, length: usize) -> bool {
     match kind {
-        kind::TIMESTAMP_INFORMATION | kind::CLASS_OF_SERVICE | kind::ACCESS_REPORT => Some(4),
-        kind::DIRECT_MEASUREMENT => Some(12),
-        kind::FOLLOW_UP | kind::HMAC => Some(HMAC_LEN),
-        _ => None,
+        kind::CLASS_OF_SERVICE | kind::ACCESS_REPORT => length == 4,
+        // Behind what these say themselves there may be sub-TLVs (sections 4.2, 4.3).
+        kind::LOCATION | kind::TIMESTAMP_INFORMATION => length >= 4,
+        kind::DIRECT_MEASUREMENT => length == 12,
+        kind::FOLLOW_UP | kind::HMAC => length == HMAC_LEN,
+        _ => true,
     }
 }
 
@@ -59,11 +61,13 @@ pub struct Tlv<'a> {
 }
 
 /// The TLVs in the bytes behind a test packet. Ends behind the first that does not fit; bytes that are too
-/// few for a header are none.
+/// few for a header are none, and neither are zeros up to the end: type 0 is reserved, and a TWAMP-Light sender
+/// may pad with them (RFC 8762 section 4.6).
 pub fn tlvs(bytes: &[u8]) -> impl Iterator<Item = Tlv<'_>> {
+    let end = occupied(bytes);
     let mut at = 0;
     std::iter::from_fn(move || {
-        let rest = bytes.get(at..)?;
+        let rest = bytes.get(at..).filter(|_| at < end)?;
         let [flags, kind, high, low] = *rest.first_chunk::<HEADER_LEN>()?;
         let length = usize::from(u16::from_be_bytes([high, low]));
         let whole = HEADER_LEN + length <= rest.len();
@@ -72,6 +76,11 @@ pub fn tlvs(bytes: &[u8]) -> impl Iterator<Item = Tlv<'_>> {
         at += HEADER_LEN + value.len();
         Some(tlv)
     })
+}
+
+/// Bytes up to the last that is not zero.
+pub(super) fn occupied(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 /// Appends a TLV as a sender does: with U set (section 4).
@@ -89,6 +98,22 @@ pub fn append_hmac(packet: &mut Vec<u8>, base_len: usize, key: &Key) {
     append(packet, kind::HMAC, &hmac);
 }
 
+/// Writes a TLV as a sender does over the bytes from `at` on, where there is room. Returns where it ends.
+pub(super) fn place(packet: &mut [u8], at: usize, kind: u8, value: &[u8]) -> usize {
+    put(packet, at, &[UNRECOGNIZED, kind]);
+    put(packet, at + 2, &(value.len() as u16).to_be_bytes());
+    put(packet, at + HEADER_LEN, value);
+    at + HEADER_LEN + value.len()
+}
+
+/// Makes the rest of a packet padding (section 4.1), as far as it has room for the header; its bytes stay.
+pub(super) fn pad(packet: &mut [u8], at: usize) {
+    if let Some(length) = packet.len().checked_sub(at + HEADER_LEN) {
+        put(packet, at, &[UNRECOGNIZED, kind::EXTRA_PADDING]);
+        put(packet, at + 2, &(length as u16).to_be_bytes());
+    }
+}
+
 /// What the HMAC among the TLVs says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integrity {
@@ -100,9 +125,10 @@ pub enum Integrity {
     Wrong,
 }
 
-/// Checks the TLVs of a packet whose first `base_len` bytes are the test packet.
+/// Checks the TLVs of a packet whose first `base_len` bytes are the test packet. Without a key nothing can be
+/// verified: an HMAC is wrong then, since data in front of one must not be used unverified (section 4.8).
 #[must_use]
-pub fn integrity(packet: &[u8], base_len: usize, key: &Key) -> Integrity {
+pub fn integrity(packet: &[u8], base_len: usize, key: Option<&Key>) -> Integrity {
     let Some(behind) = packet.get(base_len..) else { return Integrity::Absent };
     let mut found: Option<Tlv<'_>> = None;
     for tlv in tlvs(behind) {
@@ -116,7 +142,9 @@ pub fn integrity(packet: &[u8], base_len: usize, key: &Key) -> Integrity {
     let Some(tlv) = found else { return Integrity::Absent };
     let right = tlv.whole
         && tlv.value.len() == HMAC_LEN
-        && key.is_signed(&[&packet[..4], &behind[..tlv.at]], &field(tlv.value, 0));
+        && key.is_some_and(|key| {
+            key.is_signed(&[&packet[..4], &behind[..tlv.at]], &field(tlv.value, 0))
+        });
     if right { Integrity::Right } else { Integrity::Wrong }
 }
 
@@ -180,6 +208,24 @@ impl FollowUp {
             by: value[12],
         })
     }
+}
+
+/// The follow-up telemetry in a reply whose first `base_len` bytes are the test packet, as its sender is to read
+/// it (section 4): none where TLVs are not authentic, where one before it is malformed, or where the reflector does
+/// not know the type or tells nothing.
+#[must_use]
+pub fn follow_up(packet: &[u8], base_len: usize, key: Option<&Key>) -> Option<FollowUp> {
+    let behind = packet.get(base_len..)?;
+    if key.is_some() && integrity(packet, base_len, key) != Integrity::Right
+        || tlvs(behind).any(|tlv| tlv.flags & INTEGRITY != 0)
+    {
+        return None;
+    }
+    tlvs(behind)
+        .take_while(|tlv| tlv.whole && tlv.flags & MALFORMED == 0)
+        .find(|tlv| tlv.kind == kind::FOLLOW_UP && tlv.flags & UNRECOGNIZED == 0)
+        .and_then(|tlv| FollowUp::read(tlv.value))
+        .filter(|telemetry| telemetry.stamp != 0)
 }
 
 /// The value of Class of Service.

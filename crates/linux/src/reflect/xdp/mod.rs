@@ -141,6 +141,7 @@ fn load(
         limit: policy.limit,
         class: policy.class,
         stamp: policy.key.is_none() && !policy.stateful,
+        twamp: !policy.stateful,
         generic: !native,
         shared: shared.0.as_fd().as_raw_fd(),
         clients: clients.as_fd().as_raw_fd(),

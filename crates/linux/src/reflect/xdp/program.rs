@@ -50,6 +50,8 @@ pub(super) struct Task<'a> {
     pub(super) class: Class,
     /// Whether STAMP is answered here, not by the sockets.
     pub(super) stamp: bool,
+    /// Whether TWAMP-Light is.
+    pub(super) twamp: bool,
     /// Whether it runs behind the driver, where the kernel still knows what is left to do to a checksum.
     pub(super) generic: bool,
     /// Descriptors of the map of numbers and of that of clients.
@@ -227,7 +229,12 @@ fn family(a: &mut Assembly, task: &Task<'_>, f: Family, ends: &Ends) {
     a.jump(ends.sockets);
     for (service, label) in kinds.into_iter().zip(labels) {
         a.place(label);
-        if service == Service::Stamp && !task.stamp {
+        let here = match service {
+            Service::Echo => true,
+            Service::Stamp => task.stamp,
+            Service::Twamp => task.twamp,
+        };
+        if !here {
             a.jump(ends.sockets);
             continue;
         }

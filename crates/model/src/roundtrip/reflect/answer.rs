@@ -1,4 +1,4 @@
-//! TLVs of a request become those of its reply, in place (RFC 8972 section 4).
+//! TLVs of a request become those of its reply, in place (RFC 8972 section 4, with errata 8199 and 8339).
 
 use super::super::key::Key;
 use super::super::stamp::base_len;
@@ -8,9 +8,9 @@ use super::super::tlv::{
     Synchronization, UNRECOGNIZED, kind,
 };
 use super::super::{field, put};
+use super::location;
 use super::session::Session;
 use super::{Arrival, Clock};
-use std::net::IpAddr;
 
 /// What the reflector knows of the request.
 pub(super) struct Seen<'a> {
@@ -19,107 +19,95 @@ pub(super) struct Seen<'a> {
     pub(super) format: TimeFormat,
     pub(super) clock: &'a Clock,
     pub(super) synchronization: Synchronization,
+    /// Whether the reply may have the class that its request asks for.
+    pub(super) mirrors: bool,
 }
 
-/// Sub-TLVs of Location (section 4.2.1): what a sender asks for, and what the answers are called.
-mod place {
-    pub(super) const SOURCE_MAC: u8 = 1;
-    pub(super) const SOURCE_EUI_48: u8 = 2;
-    pub(super) const SOURCE_EUI_64: u8 = 3;
-    pub(super) const DESTINATION: u8 = 4;
-    pub(super) const DESTINATION_V4: u8 = 5;
-    pub(super) const DESTINATION_V6: u8 = 6;
-    pub(super) const SOURCE: u8 = 7;
-    pub(super) const SOURCE_V4: u8 = 8;
-    pub(super) const SOURCE_V6: u8 = 9;
-}
-
-/// Whether the TLVs of a request are what its sender wrote; with authentication they need an HMAC (section
-/// 4.8).
+/// Whether the TLVs of a request are what its sender wrote. With authentication they need an HMAC, unless the
+/// only one is padding (section 4.8).
 pub(super) fn integrity(packet: &[u8], key: Option<&Key>) -> Integrity {
-    let Some(key) = key else { return Integrity::Absent };
-    let base = base_len(Some(key));
-    let has_tlvs = packet.len() >= base + HEADER_LEN;
+    let base = base_len(key);
     match tlv::integrity(packet, base, key) {
-        Integrity::Absent if has_tlvs => Integrity::Wrong,
+        Integrity::Absent if key.is_some() => {
+            let mut kinds = tlv::tlvs(packet.get(base..).unwrap_or(&[])).map(|tlv| tlv.kind);
+            match (kinds.next(), kinds.next()) {
+                (None, _) | (Some(kind::EXTRA_PADDING), None) => Integrity::Absent,
+                _ => Integrity::Wrong,
+            }
+        }
         integrity => integrity,
     }
 }
 
 /// Answers the TLVs behind a reply that is written already. Returns the DSCP that one of them asks for, if
-/// `mirrors` allows that.
+/// that is allowed.
+///
+/// What is behind a malformed TLV goes back as it came (section 4); only the HMAC is made anew all the same,
+/// since what it covers has changed. If the HMAC is wrong, nothing is answered and every TLV says so.
 pub(super) fn answer(
     packet: &mut [u8],
     key: Option<&Key>,
     integrity: Integrity,
     seen: &Seen<'_>,
-    mirrors: bool,
 ) -> Option<u8> {
     let base = base_len(key);
+    let end = base + tlv::occupied(packet.get(base..).unwrap_or(&[]));
     let sequence: [u8; 4] = field(packet, 0);
-    let mut wanted = None;
+    let (mut wanted, mut stopped) = (None, false);
     let mut at = base;
-    while let Some(&[_, kind, high, low]) = packet.get(at..).and_then(|rest| rest.first_chunk()) {
+    while at < end
+        && let Some(&[_, kind, high, low]) = packet.get(at..).and_then(|rest| rest.first_chunk())
+    {
         let length = usize::from(u16::from_be_bytes([high, low]));
-        let start = at + HEADER_LEN;
-        let (before, rest) = packet.split_at_mut(start);
-        let whole = length <= rest.len();
-        let known = is_known(kind, key);
-        let fits = whole && tlv::value_len(kind).is_none_or(|expected| expected == length);
-        let mut flags = 0;
-        if !known {
-            flags |= UNRECOGNIZED;
-        }
-        if known && !fits || !whole {
-            flags |= MALFORMED;
-        }
+        let (before, rest) = packet.split_at_mut(at + HEADER_LEN);
+        let (whole, there) = (length <= rest.len(), length.min(rest.len()));
+        let value = &mut rest[..there];
+        let mut flags = flags(kind, length, whole);
         if integrity == Integrity::Wrong {
             flags |= INTEGRITY;
-        }
-        if flags == 0 {
-            let value = &mut rest[..length];
-            match kind {
-                kind::HMAC => {
-                    let covered = &before[base..at];
-                    let hmac = key.map(|key| key.sign(&[&sequence, covered]));
-                    put(value, 0, &hmac.unwrap_or_default());
-                }
-                kind::CLASS_OF_SERVICE => wanted = class(value, seen, mirrors).or(wanted),
-                kind::LOCATION if length < 4 => flags |= MALFORMED,
-                _ => fill(kind, value, seen),
+        } else if flags == 0 && kind == kind::HMAC {
+            let hmac = key.map(|key| key.sign(&[&sequence, &before[base..at]]));
+            put(value, 0, &hmac.unwrap_or_default());
+        } else if !stopped {
+            match (flags, kind) {
+                (0, kind::CLASS_OF_SERVICE) => wanted = class(value, seen).or(wanted),
+                (0, _) => flags = fill(kind, value, seen),
+                // Erratum 8339: zeros, as far as they have room.
+                (_, kind::FOLLOW_UP) => value.iter_mut().take(12).for_each(|byte| *byte = 0),
+                _ => {}
             }
         }
-        before[at] = flags;
-        if !whole {
-            break;
+        let copied = stopped && integrity != Integrity::Wrong && kind != kind::HMAC;
+        if !copied {
+            before[at] = flags;
         }
-        at = start + length;
+        stopped |= flags & MALFORMED != 0;
+        at += HEADER_LEN + length;
     }
     wanted
 }
 
-/// Without a key, an HMAC is a type that is not known.
-fn is_known(kind: u8, key: Option<&Key>) -> bool {
-    match kind {
-        kind::HMAC => key.is_some(),
-        kind::EXTRA_PADDING..=kind::FOLLOW_UP => true,
-        _ => false,
-    }
+fn flags(kind: u8, length: usize, whole: bool) -> u8 {
+    let known = matches!(kind, kind::EXTRA_PADDING..=kind::HMAC);
+    let fits = whole && tlv::fits(kind, length);
+    (if known { 0 } else { UNRECOGNIZED }) | (if fits { 0 } else { MALFORMED })
 }
 
-/// Section 4.4.
-fn class(value: &mut [u8], seen: &Seen<'_>, mirrors: bool) -> Option<u8> {
+/// Section 4.4. A class that is fixed for all replies is a policy that permits no other; the reply has that
+/// class then, not the request's.
+fn class(value: &mut [u8], seen: &Seen<'_>) -> Option<u8> {
     let asked = ClassOfService::read(value)?;
     let came = seen.arrival.traffic_class.unwrap_or(0);
-    let refused = u8::from(!mirrors);
+    let refused = u8::from(!seen.mirrors);
     let answer = ClassOfService { seen: came >> 2, ecn: came & 3, refused, ..asked };
     put(value, 0, &answer.write());
-    mirrors.then_some(asked.wanted)
+    seen.mirrors.then_some(asked.wanted)
 }
 
-fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) {
+/// Fills a value of the right length. Returns the TLV's flags.
+fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) -> u8 {
     match kind {
-        kind::LOCATION => location(value, seen.arrival),
+        kind::LOCATION => return location::fill(value, seen.arrival),
         kind::TIMESTAMP_INFORMATION => {
             // Section 4.3: of T2, then of T3.
             let by = |by| [seen.synchronization as u8, by];
@@ -127,13 +115,24 @@ fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) {
             put(value, 2, &by(seen.clock.sent_by as u8));
         }
         kind::DIRECT_MEASUREMENT => {
-            // Section 4.5; without state nothing is counted.
-            if let (Some(session), Some(asked)) = (seen.session, DirectMeasurement::read(value)) {
-                let reflector_sent = session.sent.wrapping_add(1);
-                let reflector_received = session.received;
-                let counts = DirectMeasurement { reflector_received, reflector_sent, ..asked };
-                put(value, 0, &counts.write());
+            // Section 4.5; without state nothing is counted, whatever the sender wrote there.
+            let asked = DirectMeasurement::read(value).unwrap_or_default();
+            let counts = seen.session.map_or((0, 0), |session| {
+                // The one that this TLV is in is counted, too.
+                (session.received, session.sent.wrapping_add(1))
+            });
+            let (reflector_received, reflector_sent) = counts;
+            let counts = DirectMeasurement { reflector_received, reflector_sent, ..asked };
+            put(value, 0, &counts.write());
+        }
+        kind::ACCESS_REPORT => {
+            // Section 4.6: access 1 or 2 in four bits, four of zero, the code, two bytes of zero. Of anything else
+            // nothing may be made; for its reply to be as long, it goes back unread.
+            if !matches!(value[0] >> 4, 1 | 2) {
+                return UNRECOGNIZED;
             }
+            value[0] &= 0xf0;
+            put(value, 2, &[0; 2]);
         }
         kind::FOLLOW_UP => {
             // Section 4.7: without state, or of the first reply, all zeros.
@@ -145,62 +144,8 @@ fn fill(kind: u8, value: &mut [u8], seen: &Seen<'_>) {
             });
             put(value, 0, &telemetry.unwrap_or_default().write());
         }
-        // Padding and access reports go back as they came (sections 4.1, 4.6).
+        // Padding goes back as it came (section 4.1).
         _ => {}
     }
-}
-
-/// Section 4.2: ports, then what each sub-TLV asks for.
-fn location(value: &mut [u8], arrival: &Arrival) {
-    put(value, 0, &arrival.port.to_be_bytes());
-    put(value, 2, &arrival.from.port().to_be_bytes());
-    let mut at = 4;
-    while let Some(&[_, kind, high, low]) = value.get(at..).and_then(|rest| rest.first_chunk()) {
-        let length = usize::from(u16::from_be_bytes([high, low]));
-        let start = at + HEADER_LEN;
-        let Some(place) = value.get_mut(start..start + length) else {
-            value[at] = MALFORMED;
-            return;
-        };
-        let (answer, address) = match kind {
-            place::SOURCE_MAC => mac(arrival.mac),
-            place::DESTINATION => {
-                ip(arrival.to, place::DESTINATION_V4, place::DESTINATION_V6, kind)
-            }
-            place::SOURCE => ip(Some(arrival.from.ip()), place::SOURCE_V4, place::SOURCE_V6, kind),
-            _ => (None, [0; 16]),
-        };
-        let expected = if kind == place::SOURCE_MAC { 8 } else { 16 };
-        value[at] = match answer {
-            Some(_) if length != expected => MALFORMED,
-            Some(answer) => {
-                put(place, 0, &address[..expected]);
-                value[at + 1] = answer;
-                0
-            }
-            None => UNRECOGNIZED,
-        };
-        at = start + length;
-    }
-}
-
-/// Where no frames are seen, the address is an EUI-64 of zeros.
-fn mac(mac: Option<[u8; 6]>) -> (Option<u8>, [u8; 16]) {
-    let mut value = [0; 16];
-    put(&mut value, 0, &mac.unwrap_or_default());
-    let answer = if mac.is_some() { place::SOURCE_EUI_48 } else { place::SOURCE_EUI_64 };
-    (Some(answer), value)
-}
-
-/// An address that is not known leaves the question as it is.
-fn ip(address: Option<IpAddr>, v4: u8, v6: u8, question: u8) -> (Option<u8>, [u8; 16]) {
-    let mut value = [0; 16];
-    match address.map(|address| address.to_canonical()) {
-        Some(IpAddr::V4(address)) => {
-            put(&mut value, 0, &address.octets());
-            (Some(v4), value)
-        }
-        Some(IpAddr::V6(address)) => (Some(v6), address.octets()),
-        None => (Some(question), value),
-    }
+    0
 }

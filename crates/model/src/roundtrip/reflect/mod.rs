@@ -5,6 +5,7 @@
 
 mod answer;
 mod clients;
+mod location;
 mod policy;
 mod refusal;
 mod session;
@@ -222,11 +223,21 @@ impl Reflector {
         ErrorEstimate::of_bound(self.clock.bound_ns, format)
     }
 
-    fn twamp_reply(&self, arrival: &Arrival, packet: &mut [u8]) -> Result<Reply, Refusal> {
+    fn twamp_reply(&mut self, arrival: &Arrival, packet: &mut [u8]) -> Result<Reply, Refusal> {
         let request = twamp::SenderPacket::read(packet).ok_or(Refusal::Short)?;
+        if packet.len() < twamp::REFLECTOR_LEN {
+            return Err(Refusal::Short);
+        }
+        // RFC 5357 section 4.2.1: replies have numbers of their own; appendix I: the request's where no session
+        // is known.
+        let mut sequence = request.sequence;
+        if self.policy.stateful {
+            let name = SessionKey::new(arrival, 0);
+            sequence = self.sessions.entry(name, Session::default).number();
+        }
         let format = request.error.format;
         let reply = ReflectorPacket {
-            sequence: request.sequence,
+            sequence,
             stamp: 0,
             error: self.error(format),
             ssid: 0,
@@ -236,11 +247,8 @@ impl Reflector {
             sender_error: request.error,
             sender_ttl: arrival.hops.unwrap_or(0),
         };
-        if twamp::write_reply(&reply, packet) {
-            Ok(self.plain(arrival, Stamped::Open(format)))
-        } else {
-            Err(Refusal::Short)
-        }
+        twamp::write_reply(&reply, packet);
+        Ok(self.plain(arrival, Stamped::Open(format)))
     }
 
     fn stamp_reply(&mut self, arrival: &Arrival, packet: &mut [u8]) -> Result<Reply, Refusal> {
@@ -279,11 +287,12 @@ impl Reflector {
         reply.write(key, packet).map_err(|_| Refusal::Short)?;
         let synchronization =
             if clock.bound_ns.is_some() { Synchronization::Ntp } else { Synchronization::Free };
-        let seen = Seen { arrival, session: session.as_deref(), format, clock, synchronization };
         let mirrors = policy.class == Class::Mirror;
-        let wanted = answer::answer(packet, key, integrity, &seen, mirrors);
+        let seen =
+            Seen { arrival, session: session.as_deref(), format, clock, synchronization, mirrors };
+        let wanted = answer::answer(packet, key, integrity, &seen);
         if let Some(session) = session {
-            session.sent = session.sent.wrapping_add(1);
+            session.number();
         }
         let stamped = if key.is_some() { Stamped::Signed(format) } else { Stamped::Open(format) };
         let stateful = self.policy.stateful;

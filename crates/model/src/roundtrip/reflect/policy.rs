@@ -15,7 +15,8 @@ pub struct Policy {
     pub limit: Option<Limit>,
     /// The key of STAMP; with one, only authenticated packets are answered.
     pub key: Option<Key>,
-    /// Whether STAMP replies are numbered by session (RFC 8762 section 4.3).
+    /// Whether replies of STAMP and TWAMP-Light are numbered by session (RFC 8762 section 4.3, RFC 5357 section
+    /// 4.2.1).
     pub stateful: bool,
     /// The class of replies.
     pub class: Class,

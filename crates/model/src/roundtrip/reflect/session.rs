@@ -4,11 +4,12 @@ use super::super::tlv::StampedBy;
 use super::Arrival;
 use std::net::IpAddr;
 
-/// Which session: source, destination port, and the sender's identifier (RFC 8972 section 3).
+/// Which session: both ends, and the sender's identifier (RFC 8972 section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
     from: IpAddr,
     from_port: u16,
+    to: Option<IpAddr>,
     port: u16,
     ssid: u16,
 }
@@ -16,7 +17,8 @@ pub(super) struct SessionKey {
 impl SessionKey {
     pub(super) fn new(arrival: &Arrival, ssid: u16) -> Self {
         let from = arrival.from.ip().to_canonical();
-        Self { from, from_port: arrival.from.port(), port: arrival.port, ssid }
+        let to = arrival.to.map(|to| to.to_canonical());
+        Self { from, from_port: arrival.from.port(), to, port: arrival.port, ssid }
     }
 }
 
@@ -30,6 +32,15 @@ pub(super) struct Session {
     /// Number and departure of the last reply that is known to have left.
     pub(super) departed: Option<(u32, i64, StampedBy)>,
     pub(super) window: Window,
+}
+
+impl Session {
+    /// The number of the next reply; from then on it is sent.
+    pub(super) fn number(&mut self) -> u32 {
+        let number = self.sent;
+        self.sent = number.wrapping_add(1);
+        number
+    }
 }
 
 /// Which numbers came, of the last 64.

@@ -1,0 +1,158 @@
+"""Round trips beside those of other tools, and in their formats."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+import pytest
+from pairs import NEAR
+from reflectors import FAR
+
+from tailtrim.roundtrip import read_hpct, read_irtt
+
+if TYPE_CHECKING:
+    from pairs import Pair
+
+
+def test_beside_iputils(pair: Pair) -> None:
+    if shutil.which("ping") is None:
+        pytest.skip("ping is not installed (Debian package iputils-ping)")
+    text = pair.near.run("ping", "-n", "-i", "0.005", "-c", "200", FAR)
+    theirs_ns = 1e6 * statistics.median(map(float, re.findall(r"time=([\d.]+) ms", text)))
+    ours = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")
+    assert 0.1 < ours["parts"]["application"]["ns"]["p50"] / theirs_ns < 10
+    assert ours["parts"]["software"]["ns"]["p50"] < 10 * theirs_ns
+
+
+def test_beside_irtt(pair: Pair, tmp_path: Path) -> None:
+    if shutil.which("irtt") is None:
+        pytest.skip("irtt is not installed (Debian package irtt)")
+    server = subprocess.Popen(
+        [*pair.far.prefix, "irtt", "server", "-b", FAR], stdout=subprocess.DEVNULL
+    )
+    try:
+        time.sleep(0.5)
+        place = tmp_path / "irtt.json.gz"
+        pair.near.run("irtt", "client", "-i", "10ms", "-d", "1s", "-q", "-o", str(place), FAR)
+    finally:
+        server.kill()
+        server.wait()
+    session = read_irtt(place)
+    assert session.remote == f"{FAR}:2112"
+    trips = [trip for trip in session.round_trips if trip.round_trip_ns is not None]
+    assert len(trips) == len(session.round_trips) == session.stats["packets_sent"]
+    took = sorted(trip.round_trip_ns or 0 for trip in trips)
+    assert took[0] == session.stats["rtt"]["min"]
+    assert took[-1] == session.stats["rtt"]["max"]
+    for trip in trips:
+        assert None not in {trip.forward_ns, trip.backward_ns, trip.far_sent_ns}
+        assert (trip.forward_ns or 0) + (trip.backward_ns or 0) == pytest.approx(
+            trip.round_trip_ns, abs=2_000
+        )
+    ours = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")
+    assert 0.02 < ours["parts"]["application"]["ns"]["p50"] / statistics.median(took) < 5
+    imported = pair.lab.run("import", str(place), "--out", "irtt", "--json")
+    assert imported.returncode == 0, imported.stderr
+    summary = json.loads(imported.stdout)
+    assert (summary["samples"], summary["latency_ns"]["max"]) == (len(took), took[-1])
+
+
+def test_beside_sockperf(pair: Pair) -> None:
+    if shutil.which("sockperf") is None:
+        pytest.skip("sockperf is not installed (Debian package sockperf)")
+    server = subprocess.Popen(
+        [*pair.far.prefix, "sockperf", "server", "-i", FAR], stdout=subprocess.DEVNULL
+    )
+    try:
+        time.sleep(0.5)
+        text = pair.near.run("sockperf", "ping-pong", "-i", FAR, "-t", "1", "--full-rtt")
+    finally:
+        server.kill()
+        server.wait()
+    found = re.search(r"percentile 50\.000 *= *([\d.]+)", text)
+    assert found, text
+    ours = pair.measure(FAR, "-p", "icmp", "--rate", "500pps", "-n", "500")
+    # Its probes follow each other at once, ours wake the hosts.
+    assert 0.02 < ours["parts"]["application"]["ns"]["p50"] / (1e3 * float(found[1])) < 50
+
+
+def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path) -> None:
+    if shutil.which("hipercontracer") is None:
+        pytest.skip("hipercontracer is not installed (Debian package hipercontracer)")
+    folder = tmp_path / "hpct"
+    folder.mkdir()
+    # It runs until it is told to end.
+    program = subprocess.Popen(
+        [
+            *pair.near.prefix,
+            *("hipercontracer", "-S", NEAR, "-D", FAR, "-P", "--pinginterval", "200"),
+            *("-R", str(folder), "-U", "root"),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(2)
+    program.send_signal(signal.SIGINT)
+    program.wait(30)
+    (file,) = [path for path in folder.iterdir() if path.is_file()]
+    pings = read_hpct(file).pings
+    assert pings
+    for ping in pings:
+        assert (ping.source, ping.destination, ping.status) == (NEAR, FAR, 255)
+        assert 0 < ping.application_ns < 10**9
+        assert ping.packet_bytes == 44
+    imported = pair.lab.run("import", str(file), "--out", "run", "--json")
+    assert imported.returncode == 0, imported.stderr
+    assert json.loads(imported.stdout)["samples"] == len(pings)
+
+
+def test_a_run_directory_and_hipercontracers_format(pair: Pair) -> None:
+    command = pair.lab.command(
+        "ping", FAR, "-p", "icmp", "--rate", "500pps", "-n", "300", "--out", "run", "--json"
+    )
+    ended = subprocess.run(
+        [*pair.near.prefix, *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=pair.lab.folder,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (stream,) = json.loads(ended.stdout)["streams"]
+    run = pair.lab.folder / "run"
+    assert json.loads((run / "summary.json").read_text()) == stream["summary"]
+    kept = pq.read_schema(run / "roundtrip.parquet").metadata[b"tailtrim.ping"]
+    assert json.loads(kept)["lost_ways"] == stream["lost_ways"]
+    reported = pair.lab.run("report", "run")
+    assert reported.returncode == 0, reported.stderr
+    converted = pair.lab.run("convert", "run", "--to", "hpct")
+    assert converted.returncode == 0, converted.stderr
+    place = Path(converted.stdout.strip())
+    assert re.fullmatch(
+        rf"Ping-ICMP-#0-{NEAR}-\d{{8}}T\d{{6}}\.\d{{6}}-000000001\.hpct\.xz", place.name
+    )
+    pings = read_hpct(pair.lab.folder / place).pings
+    assert len(pings) == 300
+    theirs = shutil.which("hpct-results")
+    if theirs is not None:
+        table = pair.lab.folder / "theirs.csv"
+        subprocess.run([theirs, str(pair.lab.folder / place), "-o", str(table)], check=True)
+        assert len(table.read_text().splitlines()) == 301
+    assert {ping.time_source for ping in pings} == {0x11666600}
+    software = sorted(ping.software_ns for ping in pings)
+    assert software[-1] == stream["parts"]["software"]["ns"]["max"]
+    assert all(
+        ping.application_ns
+        == ping.app_send_ns + ping.queueing_ns + ping.software_ns + ping.app_receive_ns
+        for ping in pings
+    )

@@ -1,0 +1,136 @@
+"""Results of HiPerConTracer 2.2.10, to the last field, beside what its own tool makes of them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tailtrim.roundtrip import HpctPing, read_hpct, write_hpct
+from tailtrim.roundtrip.hpct import hpct_name
+
+DATA = Path(__file__).parents[1] / "data" / "hpct"
+PINGS = ("ping-icmp", "ping-udp", "ping-refused")
+TRACEROUTES = ("traceroute-icmp", "traceroute-udp", "traceroute-refused")
+
+#: How hpct-results calls the columns, and how they are written there.
+PING_COLUMNS = {
+    "MeasurementID": ("measurement", "{}"),
+    "SourceIP": ("source", "{}"),
+    "DestinationIP": ("destination", "{}"),
+    "Timestamp": ("sent_ns", "{:x}"),
+    "BurstSeq": ("burst_position", "{}"),
+    "TrafficClass": ("traffic_class", "{:x}"),
+    "PacketSize": ("packet_bytes", "{}"),
+    "ResponseSize": ("response_bytes", "{}"),
+    "Checksum": ("checksum", "{:x}"),
+    "SourcePort": ("source_port", "{}"),
+    "DestinationPort": ("destination_port", "{}"),
+    "Status": ("status", "{}"),
+    "TimeSource": ("time_source", "{:08x}"),
+    "Delay.AppSend": ("app_send_ns", "{}"),
+    "Delay.Queuing": ("queueing_ns", "{}"),
+    "Delay.AppReceive": ("app_receive_ns", "{}"),
+    "RTT.App": ("application_ns", "{}"),
+    "RTT.SW": ("software_ns", "{}"),
+    "RTT.HW": ("hardware_ns", "{}"),
+}
+RUN_COLUMNS = {
+    **{name: PING_COLUMNS[name] for name in ("MeasurementID", "SourceIP", "DestinationIP")},
+    "Timestamp": ("run_ns", "{:x}"),
+    "RoundNumber": ("round", "{}"),
+    "TotalHops": ("total_hops", "{}"),
+    **{name: PING_COLUMNS[name] for name in ("TrafficClass", "PacketSize", "Checksum")},
+    **{name: PING_COLUMNS[name] for name in ("SourcePort", "DestinationPort")},
+    "StatusFlags": ("status_flags", "{:x}"),
+    "PathHash": ("path_hash", "{:x}"),
+}
+HOP_COLUMNS = {
+    "SendTimestamp": ("sent_ns", "{:x}"),
+    "HopNumber": ("number", "{}"),
+    **{
+        name: PING_COLUMNS[name]
+        for name in (
+            *("ResponseSize", "Status", "TimeSource", "Delay.AppSend", "Delay.Queuing"),
+            *("Delay.AppReceive", "RTT.App", "RTT.SW", "RTT.HW"),
+        )
+    },
+    "HopIP": ("address", "{}"),
+}
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table of hpct-results."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file, delimiter=" "))
+
+
+def told(record: Any, columns: dict[str, tuple[str, str]]) -> dict[str, str]:
+    return {name: how.format(getattr(record, field)) for name, (field, how) in columns.items()}
+
+
+def test_nothing_of_a_ping_is_left_out() -> None:
+    fields = {field.name for field in dataclasses.fields(HpctPing)} - {"module"}
+    assert {field for field, _ in PING_COLUMNS.values()} == fields
+
+
+@pytest.mark.parametrize("name", PINGS)
+def test_pings_are_what_its_own_tool_reads(name: str) -> None:
+    results = read_hpct(DATA / f"{name}.hpct")
+    theirs = rows(DATA / f"{name}.csv")
+    assert results.program == "HiPerConTracer/2.2.10"
+    assert len(results.pings) == len(theirs) == 6
+    for ping, row in zip(results.pings, theirs, strict=True):
+        assert row.pop("Ping") == ("#Pi" if ping.module == "ICMP" else "#Pu")
+        assert told(ping, PING_COLUMNS) == row
+
+
+@pytest.mark.parametrize("name", TRACEROUTES)
+def test_traceroutes_are_what_its_own_tool_reads(name: str) -> None:
+    traceroutes = read_hpct(DATA / f"{name}.hpct").traceroutes
+    theirs = rows(DATA / f"{name}.csv")
+    # A row for each hop.
+    pairs = [(run, hop) for run in traceroutes for hop in run.hops]
+    assert len(pairs) == len(theirs) >= 2
+    for (run, hop), row in zip(pairs, theirs, strict=True):
+        assert row.pop("Traceroute") == ("#Ti" if run.module == "ICMP" else "#Tu")
+        # Between the run and its hop.
+        row.pop("TAB")
+        assert told(run, RUN_COLUMNS) | told(hop, HOP_COLUMNS) == row
+
+
+def converted(place: Path, *files: Path) -> list[dict[str, str]]:
+    """Return what hpct-results makes of files, or skip loudly."""
+    program = shutil.which("hpct-results")
+    if program is None:
+        pytest.skip("hpct-results is not installed (Debian package hipercontracer-results, 2.0 on)")
+    done = subprocess.run(
+        [program, *map(str, files), "-o", str(place)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return rows(place)
+
+
+@pytest.mark.parametrize("name", PINGS)
+def test_its_tool_reads_the_same_from_what_we_write(name: str, tmp_path: Path) -> None:
+    pings = read_hpct(DATA / f"{name}.hpct").pings
+    for compression in ("xz", "bz2", "gz", "zst"):
+        ours = tmp_path / hpct_name(pings, compression)
+        write_hpct(ours, pings)
+        table = converted(tmp_path / f"{compression}.csv", ours)
+        assert table == rows(DATA / f"{name}.csv"), compression
+
+
+def test_its_tool_merges_ours_and_its_own(tmp_path: Path) -> None:
+    icmp, udp = (read_hpct(DATA / f"{name}.hpct").pings for name in PINGS[:2])
+    ours = tmp_path / hpct_name(icmp)
+    write_hpct(ours, icmp)
+    merged = converted(tmp_path / "merged.csv", ours, DATA / "ping-udp.hpct")
+    assert len(merged) == len(icmp) + len(udp)
+    stamps = {row["Timestamp"] for row in merged}
+    assert stamps == {f"{ping.sent_ns:x}" for ping in (*icmp, *udp)}
