@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 HEAD_80 = ("µs", "p50", "IQR", "p99", "change", "from", "to", "verdict")
 _SHORT = {VERDICTS["no_difference_shown"]: "none", VERDICTS["not_supported"]: ""}
 HEAD = ("", "p50 µs", "IQR", "p99", "max", "p50: change µs", "from", "to", "verdict", "tail")
+#: Runs that do not count, each with its reason.
+_LISTED = 3
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -113,7 +115,7 @@ def slope_lines(effects: Effects) -> Iterator[str]:
     for slope in effects.slopes:
         where = "a firewall in between" if slope.firewall == "between" else slope.firewall
         yield (
-            f"{where}, {slope.loop}: {slope.ns_per_rule:,.1f} ns a rule"
+            f"{', '.join(filter(None, (where, slope.loop)))}: {slope.ns_per_rule:,.1f} ns a rule"
             f" ({slope.low:,.1f} to {slope.high:,.1f}, 95 %) at the median, from {slope.runs} runs;"
             f" the line explains {100 * slope.straight:.1f} % of how they differ."
         )
@@ -131,6 +133,19 @@ def skipped(effects: Effects) -> Iterator[str]:
             for name, loops in named.items()
         ]
         yield f"{', '.join(told)}: {text}"
+    runs = [(text, case) for case in effects.cases for text in case.left_out if _is_run(text)]
+    if runs:
+        first = [
+            ": ".join((", ".join(filter(None, (case.name, case.loop))), text))
+            for text, case in runs[:_LISTED]
+        ]
+        more = " …; factors.json has all" if len(runs) > _LISTED else ""
+        count = "1 run does" if len(runs) == 1 else f"{len(runs)} runs do"
+        yield f"{count} not count: {'; '.join(first)}{more}"
+
+
+def _is_run(text: str) -> bool:
+    return text.startswith("run-")
 
 
 def _by_reason(cases: Sequence[Case]) -> dict[str, list[Case]]:
@@ -138,6 +153,6 @@ def _by_reason(cases: Sequence[Case]) -> dict[str, list[Case]]:
     for case in cases:
         if case.skipped:
             reasons.setdefault(f"skipped: {units.printable(case.skipped)}", []).append(case)
-        for text in case.left_out:
+        for text in (text for text in case.left_out if not _is_run(text)):
             reasons.setdefault(f"without {units.printable(text)}", []).append(case)
     return reasons
