@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -242,6 +244,8 @@ def main() -> int:
     name = f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(core_count)}-roundtrip"
     place = arguments.out or RUNS / name
     rows = read(place / "roundtrip.csv")
+    # A turn that is cut short leaves what it has measured.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
         stack.callback(write, place, rows, core_count)
         for group in arguments.only.split(","):
@@ -292,12 +296,19 @@ def write(place: Path, rows: list[Row], core_count: int) -> None:
         ("sustained", "Round trips a second of which 99.9 % are answered"),
         ("reflectors", "Replies a second of a reflector on one CPU"),
     ):
+        of_group = [row for row in rows if row.group == group]
+        if not of_group:
+            continue
         lines += ["", f"## {title}", "", "| client | reflector | | |", "|---|---|--:|---|"]
-        for (client, reflector), same in grouped([r for r in rows if r.group == group]).items():
+        for (client, reflector), same in grouped(of_group).items():
             note = same[-1].note
             lines.append(f"| {client} | {reflector} | {spread(same, 0)} | {note} |")
     told = dict.fromkeys((r.client, r.note) for r in rows if r.value is None)
     lines += ["", *(f"* {client}: {note}" for client, note in told)]
+    foreign = [int(n) for r in rows for n in re.findall(r"others took (\d+) %", r.note)]
+    if foreign:
+        share = f"{statistics.median(foreign):.0f} % of a CPU, {max(foreign)} % at most"
+        lines += ["", f"Others on the machine took {share} (median and maximum of measurements)."]
     (place / "roundtrip.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 
 
