@@ -61,6 +61,7 @@ STEP_S = 0.5
 #: Offered to reflectors; the most replies a second count.
 OFFERED_PPS = (100_000, 200_000, 300_000, 400_000, 600_000, 900_000)
 ANSWERED = 0.999
+REPLY = f"udp sport {peers.ECHO}"
 QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
@@ -195,11 +196,9 @@ def reflectors(turn: int) -> Iterator[Row]:
         with pair(steered=True) as (near, far), answering(reflector, far):
             mac = MACS[1]
             # Replies come to nobody: they are counted and dropped where they come in.
-            near.run("tc", "qdisc", "add", "dev", ASKS, "ingress")
-            near.run(
-                *("tc", "filter", "add", "dev", ASKS, "parent", "ffff:", "protocol", "ip"),
-                *("u32", "match", "ip", "protocol", "17", "0xff", "action", "drop"),
-            )
+            hook = "type filter hook prerouting priority raw;"
+            drop = f"table ip replies {{\nchain come {{\n{hook}\n{REPLY} drop\n}}\n}}\n"
+            near.run("nft", "-f", "-", given=drop)
             for rate in OFFERED_PPS:
                 load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", mac]
                 to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
