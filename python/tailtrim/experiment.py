@@ -17,6 +17,9 @@
         outcome.json     why the run is not to be trusted, if it is not
         ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures
 
+With a reflector (preset ``reflector``) a run directory is that of ``tailtrim ping``; generator.json
+is what the client counted, device.json what the reflector did.
+
 A run appears when it is complete. One that is not to be trusted is marked as invalid, with reasons.
 """
 
@@ -42,6 +45,7 @@ from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.measurement import measure
+from tailtrim.reflection import reflect
 from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, STALLS, RunDirectory
 from tailtrim.testbed.unprivileged import unprivileged
 from tailtrim.validity import load_doubts, tap_doubts
@@ -56,13 +60,19 @@ SCHEMA = "tailtrim.experiment/1"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a run: why it is not to be trusted (``invalid``), or broke (``failed``)."""
+    """What became of a run: why it is not to be trusted (``invalid``), or broke (``failed``).
+
+    ``skipped`` says why this host cannot have the factor that the run is about, ``left_out`` what
+    of several factors it cannot.
+    """
 
     run: str
     label: str
     floor: bool
     invalid: tuple[str, ...] = ()
     failed: str | None = None
+    skipped: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 class Experiment:
@@ -173,7 +183,8 @@ class Experiment:
 
 
 def _outcome(raw: dict[str, Any]) -> Outcome:
-    return Outcome(**(raw | {"invalid": tuple(raw["invalid"])}))
+    lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out")}
+    return Outcome(**(raw | lists))
 
 
 def conduct(
@@ -181,8 +192,8 @@ def conduct(
 ) -> None:
     """Do the runs that are missing.
 
-    A run that breaks is recorded and the next one begins. So is one of several devices that this
-    host cannot have; otherwise what the host cannot do ends the experiment.
+    A run that breaks is recorded and the next one begins. So is one of several devices, or values
+    of a factor, that this host cannot have; otherwise what the host cannot do ends the experiment.
 
     Args:
         experiment: whose runs.
@@ -203,6 +214,11 @@ def conduct(
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
         except HostError as error:
+            if run.varied is not None:
+                outcome = Outcome(run.folder, run.label, run.floor, skipped=str(error))
+                experiment.add(outcome)
+                ended(run, outcome)
+                continue
             # What the wire cannot do, no device can; otherwise the other devices are measured.
             if run.dut.preset == "wire" or not several:
                 raise
@@ -212,6 +228,8 @@ def conduct(
 
 
 def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> Outcome:
+    if run.dut.preset == "reflector":
+        return _conduct_round_trips(experiment, run, told)
     plan = experiment.plan
     place = experiment.path / run.folder
     draft = _draft(place)
@@ -236,9 +254,7 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
             "trace": measured.trace,
             "outcome": asdict(outcome),
         }
-        for name, value in records.items():
-            if value is not None:
-                _write_json(result / f"{name}.json", value)
+        _write_records(result, records)
         kept = [*captures] if plan.keep_captures else []
         beside = ("dut.log", "truth.bin", DISTURBED, STALLS, EVENTS, INTERRUPTS)
         for path in (*(draft / name for name in beside), *kept):
@@ -247,14 +263,48 @@ def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> O
         if measured.trace is not None:
             told("explaining")
             _write_json(result / "explanation.json", _explained(result))
-        if place.exists():
-            shutil.rmtree(place)
-        result.rename(place)
+        _put(result, place)
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return outcome
+
+
+def _conduct_round_trips(experiment: Experiment, run: Run, told: Callable[[str], None]) -> Outcome:
+    place = experiment.path / run.folder
+    draft = _draft(place)
+    try:
+        told("setting up")
+        measured = reflect(experiment.plan, run, draft, told)
+        outcome = Outcome(
+            run.folder, run.label, run.floor, measured.doubts, left_out=measured.left_out
+        )
+        records = {
+            "loop": run.model_dump(mode="json"),
+            "generator": measured.client,
+            "device": measured.reflector,
+            "outcome": asdict(outcome),
+        }
+        _write_records(draft / "run", records)
+        _put(draft / "run", place)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return outcome
+
+
+def _write_records(result: Path, records: dict[str, Any]) -> None:
+    for name, value in records.items():
+        if value is not None:
+            _write_json(result / f"{name}.json", value)
+
+
+def _put(result: Path, place: Path) -> None:
+    if place.exists():
+        shutil.rmtree(place)
+    result.rename(place)
 
 
 def _explained(result: Path) -> dict[str, Any]:

@@ -59,6 +59,68 @@ def test_ranges_and_several_variables(tmp_path: Path) -> None:
     assert pairs == [(batch, rate * 10_000) for batch in (1, 32) for rate in range(1, 6)]
 
 
+FACTORS = """\
+name: x
+dut: {preset: reflector, reflect: $mode, pinned: $pinned, firewall: $firewall, rules: 1001}
+traffic: {frame_bytes: 70, pattern: "burst:$burst", rate: 20bursts/s, duration_s: 1}
+loop: {burst: [1, 50]}
+factors:
+  mode: [socket, xdp]
+  pinned: [false, true]
+  firewall: [none, "nftables:1001"]
+together: {mode: xdp, pinned: true}
+"""
+
+
+def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
+    _, runs = load(tmp_path, FACTORS)
+    assert [run.label for run in runs[:5]] == [
+        "reflector burst=1",
+        "reflector burst=1, mode=xdp",
+        "reflector burst=1, pinned=True",
+        "reflector burst=1, firewall=nftables:1001",
+        "reflector burst=1, together",
+    ]
+    values = [(run.dut.reflect, run.dut.pinned, run.dut.firewall) for run in runs]
+    assert values[:5] == values[5:]
+    assert values[:5] == [
+        ("socket", False, "none"),
+        ("xdp", False, "none"),
+        ("socket", True, "none"),
+        ("socket", False, "nftables:1001"),
+        ("xdp", True, "none"),
+    ]
+    assert [run.varied for run in runs[:5]] == [None, "mode", "pinned", "firewall", "together"]
+    # Bursts a second are packets a second of as many.
+    assert [runs[0].traffic.rate, runs[5].traffic.rate] == ["20pps", "1000pps"]
+    assert [runs[0].traffic.pattern, runs[5].traffic.pattern] == ["cbr", "burst:50"]
+
+
+@pytest.mark.parametrize(
+    ("found", "replaced", "told"),
+    [
+        ("mode: [socket, xdp]", "mode: [socket, tcp]", "factors.mode: as dut.reflect: expected"),
+        ("mode: [socket, xdp]", "mode: [socket]", "factors.mode: expected a second value"),
+        ("{mode: xdp,", "{speed: 1,", "together.speed: is no factor, expected one of mode"),
+        ("pinned: $pinned", "pinned: true", "factors.pinned: $pinned is used neither in dut"),
+        ("burst: [1", "mode: [1], burst: [1", "factors.mode: is a loop variable already"),
+        ("nftables:1001", "nftables:1002", "firewall: as dut.firewall: nftables has 1001 rules"),
+        ("nftables:1001", "ufw:1", "factors.firewall: as dut.firewall: expected none, nftables"),
+        ("frame_bytes: 70", "frame_bytes: 64", "traffic.frame_bytes: at least 70"),
+        ("duration_s: 1", "duration_s: 1, flows: 2", "traffic.flows: not with round trips"),
+        ("name: x", "name: x\ntrace: true", "trace: not with round trips"),
+        ("20bursts/s", "bursts/s", "traffic.rate: expected packets such as 120kpps"),
+    ],
+)
+def test_errors_of_factors_and_round_trips(
+    tmp_path: Path, found: str, replaced: str, told: str
+) -> None:
+    assert found in FACTORS
+    with pytest.raises(PlanError) as raised:
+        load(tmp_path, FACTORS.replace(found, replaced))
+    assert told in str(raised.value)
+
+
 def test_a_random_order_is_that_of_its_seed(tmp_path: Path) -> None:
     def order(seed: int) -> list[str]:
         _, runs = load(tmp_path, f"{PLAN}order: random\nseed: {seed}\n")
@@ -107,7 +169,7 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("frame_bytes: 64", "frame_bytes: 84, ip: 5", "line 4: traffic.ip: expected 4 or 6"),
         ("frame_bytes: 64", "frame_bytes: 9000", "traffic.frame_bytes: preset testpmd handles up"),
         ("rate_pps: $rate", "rate: $rate", "as traffic.rate: expected a valid string, not 10000"),
-        ("cbr", "burst:1", "line 4: traffic.pattern: expected cbr, poisson, burst:N from 2"),
+        ("cbr", "burst:0", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
         ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: preset command needs"),
         ("{preset: testpmd}", '{preset: command, command: "\'"}', "line 3: dut.command: expected"),
         ("{preset: testpmd}", "{preset: wire, delay: 'constant:1us'}", "belongs to forward"),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim import factors
 from tailtrim.cli.console import USAGE, complain
 from tailtrim.errors import TailtrimError
 from tailtrim.report import write
@@ -16,13 +17,17 @@ EXAMPLES = """\b
 Examples:
   tailtrim report results/hw
   tailtrim report results/hw results/vm --name bare-metal --name virtual --out comparison
+  tailtrim report results/reflector-tests      # what each factor of an experiment makes of latency
 """
 
 
 def command(
     directories: Annotated[
         list[Path],
-        typer.Argument(metavar="DIR…", help="Run directories, made by analyze --out."),
+        typer.Argument(
+            metavar="DIR…",
+            help="Run directories, made by analyze --out; or an experiment whose plan has factors.",
+        ),
     ],
     *,
     name: Annotated[
@@ -44,6 +49,9 @@ def command(
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     try:
+        if len(directories) == 1 and factors.has_factors(directories[0]):
+            tell_factors(directories[0], out)
+            return
         runs = [RunDirectory(directory) for directory in directories]
         page, *figures = write(runs, out, names=name)
     except TailtrimError as error:
@@ -52,3 +60,13 @@ def command(
     typer.echo(f"Page:    {page}")
     if figures:
         typer.echo(f"Figures: {figures[0].parent} ({len(figures)} files)")
+
+
+def tell_factors(experiment: Path, out: Path) -> None:
+    """Print what each factor makes of the latency, and write its table and figures."""
+    from rich.console import Console  # noqa: PLC0415 - not for other reports
+
+    found = factors.effects_of(experiment)
+    Console(highlight=False).print(factors.render(found))
+    table, *_ = factors.write(found, out)
+    typer.echo(f"Table:   {table}\nFigures: {table.parent / 'figures'}")

@@ -130,7 +130,12 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
             }
             for run, outcome, result in complete
         ]
-        typer.echo(jsons.dumps({"runs": outcomes, "failed": {o.run: o.failed for o in failed}}))
+        of_all = experiment.outcomes.values()
+        rest = {"failed": {o.run: o.failed for o in failed}}
+        rest |= {"skipped": {o.run: o.skipped for o in of_all if o.skipped}}
+        typer.echo(jsons.dumps({"runs": outcomes, **rest}))
+    elif complete and experiment.plan.factors:
+        _compare_factors(experiment.path)
     elif complete:
         from rich.console import Console  # noqa: PLC0415 - not for --json
 
@@ -153,6 +158,13 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
         typer.echo(f"error: {runs[0]}{more}: {reason}", err=True)
     return bool(failed)
+
+
+def _compare_factors(path: Path) -> None:
+    from tailtrim.cli.report import tell_factors  # noqa: PLC0415 - brings matplotlib
+
+    tell_factors(path, path / "report")
+    typer.echo(f"\nExperiment: {path}")
 
 
 def _name(run: Run, outcome: Outcome) -> str:
@@ -231,6 +243,8 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
     """Say in a few words what became of a run."""
     if outcome.failed:
         return f"failed: {outcome.failed}"
+    if outcome.skipped:
+        return f"skipped: {outcome.skipped}"
     from tailtrim.report import units  # noqa: PLC0415 - after the first run, not before
     from tailtrim.rundir import RunDirectory  # noqa: PLC0415
 

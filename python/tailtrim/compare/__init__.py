@@ -22,6 +22,7 @@ from tailtrim.compare.comparison import (
     Pairing,
     Row,
     compare,
+    compare_groups,
     compare_halves,
 )
 from tailtrim.compare.configuration import Difference
@@ -43,6 +44,7 @@ __all__ = [
     "Repetition",
     "Row",
     "compare",
+    "compare_groups",
     "compare_halves",
     "plan_length",
 ]

@@ -169,6 +169,13 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     ]
 
 
+def compare_groups(
+    a: Group, b: Group, *, confidence: str = "0.95", margin: float = 0.0, seed: int = 1
+) -> Comparison:
+    """Compare two groups of one experiment, as :func:`compare` does those of two."""
+    return _compared(a, b, quantiles=(), confidence=confidence, margin=margin, seed=seed)
+
+
 def compare_halves(
     source: Source,
     *,

@@ -11,16 +11,19 @@
 
 ``$rate`` stands for each value of the loop variable ``rate`` in turn, also within a text such as
 ``burst:$size``. Several loop variables
-multiply: each combination is run ``repeat`` times. ``schema/plan.json`` is the JSON Schema.
+multiply: each combination is run ``repeat`` times. ``factors`` are loop variables that do not: one
+at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
 """
 
 from tailtrim.plan.loading import load
-from tailtrim.plan.model import OPTIONS, PRESETS, Dut, Limits, Plan, Run, Traffic
+from tailtrim.plan.model import OPTIONS, PRESETS, TOGETHER, Dut, Limits, Plan, Run
 from tailtrim.plan.schema import json_schema
+from tailtrim.plan.traffic import Traffic
 
 __all__ = [
     "OPTIONS",
     "PRESETS",
+    "TOGETHER",
     "Dut",
     "Limits",
     "Plan",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.plan.model import OPTIONS, Dut, Plan, Run, Scalar, Traffic
+from tailtrim.plan.model import OPTIONS, TOGETHER, Dut, Plan, Run
 from tailtrim.plan.source import Source
 from tailtrim.plan.variables import filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from tailtrim.plan.base import Scalar
+    from tailtrim.plan.traffic import Traffic
 
 #: More runs than this are a mistake in a range, not a plan.
 MOST_RUNS = 100_000
@@ -29,30 +34,77 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
 
     """
     source = Source(path)
-    loop = loop_of(source)
+    loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
-    count = prod(map(len, loop.values())) * (repeat if isinstance(repeat, int) else 1)
+    cases = 1 + sum(len(values) - 1 for values in factors.values()) + ("together" in source.data)
+    count = prod(map(len, loop.values())) * cases * (repeat if isinstance(repeat, int) else 1)
     if count > MOST_RUNS:
         source.fail(("loop",), f"makes {count:,} runs, at most {MOST_RUNS:,}")
     # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
-    combinations = [dict(zip(loop, values, strict=True)) for values in product(*loop.values())]
-    plans = [_plan(values, loop, source) for values in combinations]
-    used = set(names_in([source.data.get(part) for part in _PARTS]))
-    for name in loop:
-        if name not in used:
-            source.fail(("loop", name), f"${name} is used neither in dut nor in traffic")
+    combinations = list(_combinations(loop, factors, source))
+    plans = [_plan(one.values, loop, factors, source) for one in combinations]
+    _all_used(loop, factors, source)
     return plans[0], _runs(plans, combinations, source)
 
 
-def _plan(values: dict[str, Scalar], loop: dict[str, list[Scalar]], source: Source) -> Plan:
-    data = dict(source.data)
-    if loop:
-        data["loop"] = loop
+@dataclass(frozen=True)
+class _Combination:
+    """Values of all variables; those that tell it apart; which factor has not its first."""
+
+    values: dict[str, Scalar]
+    told: dict[str, Scalar]
+    varied: str | None = None
+
+
+def _combinations(
+    loop: dict[str, list[Scalar]], factors: dict[str, list[Scalar]], source: Source
+) -> Iterator[_Combination]:
+    together = source.data.get("together")
+    if together is not None and not isinstance(together, dict):
+        source.fail(("together",), "expected values of factors, such as {pinned: true}")
+    for name in together or ():
+        if name not in factors:
+            known = ", ".join(factors) or "none: there are no factors"
+            source.fail(("together", str(name)), f"is no factor, expected one of {known}")
+    first = {name: values[0] for name, values in factors.items()}
+    for values in product(*loop.values()):
+        looped = dict(zip(loop, values, strict=True))
+        yield _Combination(looped | first, looped)
+        for name, others in factors.items():
+            for value in others[1:]:
+                yield _Combination(looped | first | {name: value}, looped | {name: value}, name)
+        if together:
+            yield _Combination(looped | first | together, looped, TOGETHER)
+
+
+def _all_used(
+    loop: dict[str, list[Scalar]], factors: dict[str, list[Scalar]], source: Source
+) -> None:
+    used = set(names_in([source.data.get(part) for part in _PARTS]))
+    for key, names in (("loop", loop), ("factors", factors)):
+        for name in names:
+            if name not in used:
+                source.fail((key, name), f"${name} is used neither in dut nor in traffic")
+    for name, values in factors.items():
+        if name in loop:
+            source.fail(("factors", name), "is a loop variable already")
+        if len(values) == 1:
+            source.fail(("factors", name), "expected a second value, to compare the first with")
+
+
+def _plan(
+    values: dict[str, Scalar],
+    loop: dict[str, list[Scalar]],
+    factors: dict[str, list[Scalar]],
+    source: Source,
+) -> Plan:
+    variables = {"loop": loop, "factors": factors}
+    data = source.data | {key: named for key, named in variables.items() if named}
     for part in _PARTS:
         if part in data:
             data[part] = filled_in(data[part], values, source, (part,))
     if isinstance(data.get("dut"), dict):
-        data["dut"] = _own_options(data["dut"], loop, source)
+        data["dut"] = _own_options(data["dut"], loop | factors, source)
     return source.validated(Plan, data)
 
 
@@ -70,26 +122,29 @@ def _own_options(
     return {key: value for key, value in dut.items() if key in own or key not in others}
 
 
-def _runs(plans: list[Plan], combinations: list[dict[str, Scalar]], source: Source) -> list[Run]:
+def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -> list[Run]:
     plan = plans[0]
     wire = Dut(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
     runs: list[Run] = []
     floors: set[str] = set()
     done: set[tuple[str, str]] = set()
-    for concrete, values in zip(plans, combinations, strict=True):
+    for concrete, one in zip(plans, combinations, strict=True):
         key = concrete.traffic.model_dump_json()
-        if plan.floor and concrete.dut != wire and key not in floors:
+        # A round trip passes no testbed that the wire could be the floor of.
+        floored = plan.floor and concrete.dut.preset not in {"wire", "reflector"}
+        if floored and key not in floors:
             # The wire knows nothing of the device: one floor for each traffic.
             floors.add(key)
-            loop = {name: value for name, value in values.items() if name in of_traffic}
+            loop = {name: value for name, value in one.told.items() if name in of_traffic}
             runs.append(_run(wire, concrete.traffic, loop, 0, floor=True))
         same = (concrete.dut.model_dump_json(), key)
         if same in done:
             # Variables of other devices make no difference to this one.
             continue
         done.add(same)
-        run = _run(concrete.dut, concrete.traffic, values, 0, floor=False)
+        run = _run(concrete.dut, concrete.traffic, one.told, 0, floor=False)
+        run = run.model_copy(update={"varied": one.varied})
         traced = run.model_copy(update={"traced": True})
         runs += [run, traced] if plan.trace == "both" else [traced if plan.trace else run]
     measured = [run for run in runs if not run.floor]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
+
+from tailtrim.plan.base import DECIMAL, TIME, Name, Number, Scalar, Strict
+from tailtrim.plan.traffic import LARGEST_SMALL, Traffic
 
 #: Devices under test that are ready to use, and the options that each has.
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -30,30 +31,18 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "suricata": ("ruleset", "disturb"),
     "snort": ("ruleset", "disturb"),
     "command": ("command", "disturb"),
+    "reflector": (
+        *("protocol", "reflect", "busy_poll", "pinned", "path", "firewall", "rules"),
+        *("coalesce_us", "tuned", "preemption"),
+    ),
 }
 PRESETS = tuple(OPTIONS)
+#: What the combination is called in which factors have these values together.
+TOGETHER = "together"
 #: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
 _SMALL_FRAMES = ("forward", "testpmd")
-_LARGEST_SMALL = 1_518
-#: Frame sizes, with FCS: the smallest, the largest; and what a probe needs with each version of IP,
-#: and with a VLAN tag more.
-_LEAST, _MOST = 64, 9_018
-_PROBE = {4: 64, 6: 84}
-_TAG = 4
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Scalar = int | float | str | bool
-
-
-def _number(value: Any) -> Any:
-    """Take a whole number where a broken one is expected, but not true and false."""
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Number = Annotated[float, BeforeValidator(_number)]
-#: Decimals that have no other reading than the agent's.
-_DECIMAL = r"\d+(\.\d+)?"
-_TIME = rf"{_DECIMAL}(ns|us|ms|s)"
+#: What the smallest echo takes, with FCS.
+_ECHO = 70
 
 #: Disturbances that take no time of their own, and those that last as long as is asked for; some
 #: only a process can do to itself.
@@ -62,11 +51,7 @@ LASTING = ("pause", "thread", "fifo", "timers", "softirqs", "quota", "stop")
 _WITHIN = ("munmap", "mprotect", "membarrier", "pause")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Dut(_Strict):
+class Dut(Strict):
     """The device under test."""
 
     preset: Literal[
@@ -81,7 +66,11 @@ class Dut(_Strict):
         "suricata",
         "snort",
         "command",
-    ] = Field(description="Which of the devices that are ready to use, or command for any other.")
+        "reflector",
+    ] = Field(
+        description="Which of the devices that are ready to use, or command for any other."
+        " reflector: round trips to another host are measured, not packets that pass."
+    )
     mode: Literal["poll", "wait"] = Field(
         default="poll", description="forward: ask all the time, or sleep until a frame comes."
     )
@@ -105,7 +94,12 @@ class Dut(_Strict):
     forward_mode: Literal["io", "mac", "macswap"] = Field(
         default="io", description="testpmd: what it does with MAC addresses."
     )
-    rules: int = Field(default=1, ge=1, le=100_000, description="nftables: how many rules.")
+    rules: int = Field(
+        default=1,
+        ge=1,
+        le=100_000,
+        description="nftables, reflector: how many rules a firewall has.",
+    )
     position: int = Field(
         default=1, ge=1, description="nftables: which of them accepts the packets, from 1."
     )
@@ -115,13 +109,40 @@ class Dut(_Strict):
     command: str | None = Field(
         default=None, description="command: what to run; {in} and {out} are its interfaces."
     )
+    protocol: Literal["udp", "icmp"] = Field(
+        default="udp", description="reflector: UDP echo, or ICMP echo, which the kernel answers."
+    )
+    reflect: Literal["socket", "af-xdp", "xdp", "nat"] = Field(
+        default="socket", description="reflector: where requests become replies."
+    )
+    busy_poll: bool = Field(
+        default=False, description="reflector: it asks all the time, or sleeps until one comes."
+    )
+    pinned: bool = Field(default=False, description="reflector: it keeps to one CPU.")
+    path: str = Field(
+        default="direct",
+        description="reflector: what lies between: direct, bridge, router, or firewall:N, a router"
+        " whose rule N of so many accepts the probes.",
+    )
+    firewall: str = Field(
+        default="none",
+        description="reflector: its host's own: none, nftables:N or iptables:N (which writes into"
+        " nftables), where rule N of so many accepts the probes.",
+    )
+    coalesce_us: int | Literal["as-is"] = Field(
+        default="as-is", description="reflector: microseconds for which its NIC gathers packets."
+    )
+    tuned: str = Field(default="as-is", description="reflector: profile of tuned for this host.")
+    preemption: Literal["as-is", "none", "voluntary", "lazy", "full"] = Field(
+        default="as-is", description="reflector: how this host's kernel lets itself be preempted."
+    )
 
     @field_validator("delay")
     @classmethod
     def _known_delay(cls, value: str | None) -> str | None:
         models = (
-            rf"constant:{_TIME}|bimodal:{_TIME},{_TIME},{_DECIMAL}"
-            rf"|heavy:{_TIME},{_DECIMAL}|stall:{_TIME},{_TIME},{_TIME}"
+            rf"constant:{TIME}|bimodal:{TIME},{TIME},{DECIMAL}"
+            rf"|heavy:{TIME},{DECIMAL}|stall:{TIME},{TIME},{TIME}"
         )
         if value is not None and not re.fullmatch(models, value):
             raise ValueError(
@@ -136,12 +157,24 @@ class Dut(_Strict):
         # For a loop over several.
         value = None if value == "none" else value
         moments, lasting = "|".join(MOMENTS), "|".join(LASTING)
-        known = rf"({moments}):{_TIME}|({lasting}):{_TIME},{_TIME}"
+        known = rf"({moments}):{TIME}|({lasting}):{TIME},{TIME}"
         if value is not None and not re.fullmatch(known, value):
             raise ValueError(
                 f"expected none, {', '.join(MOMENTS)} with :EVERY, or {', '.join(LASTING)} with"
                 " :TIME,EVERY, each time such as 20ms"
             )
+        return value
+
+    @field_validator("path", "firewall")
+    @classmethod
+    def _known_rule(cls, value: str, info: ValidationInfo) -> str:
+        words, with_rule = {
+            "path": (("direct", "bridge", "router"), ("firewall",)),
+            "firewall": (("none",), ("nftables", "iptables")),
+        }[info.field_name or ""]
+        if value not in words and not re.fullmatch(rf"({'|'.join(with_rule)}):[1-9]\d*", value):
+            told = [*words, *(f"{word}:RULE" for word in with_rule)]
+            raise ValueError(f"expected {', '.join(told[:-1])} or {told[-1]}, such as 1001")
         return value
 
     @field_validator("command")
@@ -171,6 +204,14 @@ class Dut(_Strict):
             raise ValueError("command: preset command needs one")
         if self.position > self.rules:
             raise ValueError(f"position: there are {self.rules} rules, not {self.position}")
+        for option in ("path", "firewall"):
+            kind, _, rule = getattr(self, option).partition(":")
+            if rule and int(rule) > self.rules:
+                raise ValueError(f"{option}: {kind} has {self.rules} rules, not {rule}")
+        if self.protocol == "icmp" and self.reflect != "socket":
+            raise ValueError("reflect: the kernel answers ICMP, and nobody else")
+        if self.protocol == "icmp" and ":" in self.path + self.firewall:
+            raise ValueError("protocol: the rules of a firewall are for UDP")
         return self
 
     @model_serializer(mode="wrap")
@@ -190,91 +231,7 @@ class Dut(_Strict):
         return f"{self.preset} ({known})" if known else self.preset
 
 
-class Traffic(_Strict):
-    """What the load generator sends."""
-
-    frame_bytes: int | str = Field(
-        default=64, description="Bytes with FCS: one size, a list such as 64,1518, or imix."
-    )
-    rate_pps: int | None = Field(
-        default=None, gt=0, le=100_000_000, description="Packets a second; or rate."
-    )
-    rate: str | None = Field(
-        default=None,
-        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s; or rate_pps.",
-    )
-    pattern: str = Field(
-        default="cbr",
-        description="cbr, poisson, burst:N, jitter:SHARE, replay:CAPTURE or replay:CAPTURE:SCALE.",
-    )
-    flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
-    duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
-    ip: Literal[4, 6] = Field(default=4, description="Version of IP.")
-    dscp: int = Field(default=0, ge=0, le=63, description="Differentiated services code point.")
-    vlan: int | None = Field(default=None, ge=1, le=4_094, description="802.1Q VLAN.")
-    seed: int = Field(
-        default=1, ge=0, description="Of the schedule; each repetition adds its number."
-    )
-
-    @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
-    @classmethod
-    def _known_sizes(cls, value: Any) -> Any:
-        if value == "imix":
-            return value
-        sizes: list[Any] = [value]
-        if isinstance(value, str):
-            parts = [part.strip() for part in value.split(",")]
-            sizes = [int(part) if part.isascii() and part.isdigit() else part for part in parts]
-        if not all(type(size) is int and _LEAST <= size <= _MOST for size in sizes):
-            raise ValueError(
-                f"expected bytes with FCS from {_LEAST} to {_MOST}, a list such as 64,1518, or imix"
-            )
-        return value
-
-    @field_validator("rate")
-    @classmethod
-    def _known_rate(cls, value: str | None) -> str | None:
-        if value is not None and not re.fullmatch(rf"{_DECIMAL} ?[kMG]?(pps|bit/s)?", value):
-            raise ValueError("expected packets such as 120kpps or bits such as 500Mbit/s")
-        if value is not None and not re.search("[1-9]", value):
-            raise ValueError("expected more than nothing")
-        return value
-
-    @field_validator("pattern")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if not re.fullmatch(r"cbr|poisson|burst:([2-9]|[1-9]\d+)|jitter:0?\.\d+|replay:.+", value):
-            raise ValueError(
-                "expected cbr, poisson, burst:N from 2, jitter:SHARE up to 0.5 or replay:CAPTURE"
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _one_rate(self) -> Traffic:
-        replay = self.pattern.startswith("replay")
-        if replay and (self.rate_pps is not None or self.rate is not None):
-            raise ValueError("rate_pps or rate: a replay has the rate of its capture")
-        if not replay and (self.rate_pps is None) == (self.rate is None):
-            raise ValueError("rate_pps or rate: exactly one of them is needed")
-        least = _PROBE[self.ip] + (_TAG if self.vlan is not None else 0)
-        if min(self._sizes) < least:
-            tagged = " and a VLAN tag" if self.vlan is not None else ""
-            raise ValueError(f"frame_bytes: at least {least} with IPv{self.ip}{tagged}")
-        return self
-
-    @property
-    def _sizes(self) -> list[int]:
-        if self.frame_bytes == "imix":
-            return [_LEAST, _LARGEST_SMALL]
-        return [int(size) for size in str(self.frame_bytes).split(",")]
-
-    @property
-    def largest_frame(self) -> int:
-        """Bytes of the largest frame, with FCS."""
-        return max(self._sizes)
-
-
-class Limits(_Strict):
+class Limits(Strict):
     """Beyond these a run is not done, or says more about the generator than about the device."""
 
     ready_s: Number = Field(
@@ -288,7 +245,7 @@ class Limits(_Strict):
     )
 
 
-class Plan(_Strict):
+class Plan(Strict):
     """An experiment."""
 
     name: Name = Field(description="What to call it; results go to results/NAME.")
@@ -303,6 +260,14 @@ class Plan(_Strict):
         " multiply. [10000, 20000, ..., 120000] is a range.",
     )
     repeat: int = Field(default=1, ge=1, le=1_000, description="How often each combination is run.")
+    factors: dict[Name, list[Scalar]] = Field(
+        default_factory=dict,
+        description="Loop variables that do not multiply: all have their first value, and one at a"
+        " time each of its others. What it makes of the latency is compared.",
+    )
+    together: dict[Name, Scalar] = Field(
+        default_factory=dict, description="Values that factors have in one more combination."
+    )
     trim_s: Number = Field(
         default=1.0, ge=0, description="Leave out what leaves within this of the first match."
     )
@@ -326,18 +291,40 @@ class Plan(_Strict):
 
     @model_validator(mode="after")
     def _leaves_something(self) -> Plan:
-        if self.trim_s >= self.traffic.duration_s:
+        if self.dut.preset == "reflector":
+            self._is_of_round_trips()
+        elif self.trim_s >= self.traffic.duration_s:
             raise ValueError(
                 f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
             )
-        if self.traffic.largest_frame > _LARGEST_SMALL and self.dut.preset in _SMALL_FRAMES:
+        if self.traffic.largest_frame > LARGEST_SMALL and self.dut.preset in _SMALL_FRAMES:
             raise ValueError(
-                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {_LARGEST_SMALL}"
+                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {LARGEST_SMALL}"
             )
         return self
 
+    def _is_of_round_trips(self) -> None:
+        """Refuse what only packets that pass a device can have."""
+        traffic = self.traffic
+        impossible = {
+            "trim_s": ("trim_s" in self.model_fields_set and self.trim_s > 0, False),
+            "keep_captures": (self.keep_captures, False),
+            "trace": (self.trace, False),
+            "traffic.flows": (traffic.flows, 1),
+            "traffic.vlan": (traffic.vlan, None),
+            "traffic.ip": (traffic.ip, 4),
+            "traffic.pattern": (traffic.pattern.startswith("replay"), False),
+        }
+        for key, (value, only) in impossible.items():
+            if value != only:
+                raise ValueError(f"{key}: not with round trips (preset reflector), leave it out")
+        if type(traffic.frame_bytes) is not int:
+            raise ValueError("traffic.frame_bytes: with round trips (preset reflector) one size")
+        if traffic.frame_bytes < _ECHO:
+            raise ValueError(f"traffic.frame_bytes: at least {_ECHO} with preset reflector")
 
-class Run(_Strict):
+
+class Run(Strict):
     """One combination of the loop variables, once."""
 
     number: int
@@ -349,6 +336,8 @@ class Run(_Strict):
     floor: bool
     #: With a trace of the device's CPU.
     traced: bool = False
+    #: Which factor has not its first value: its name, or ``together``.
+    varied: str | None = None
 
     @property
     def folder(self) -> str:
@@ -362,5 +351,7 @@ class Run(_Strict):
         values = ", ".join(
             f"{name}={value}" for name, value in self.loop.items() if value not in told
         )
+        if self.varied == TOGETHER:
+            values = ", ".join(filter(None, (values, TOGETHER)))
         traced = " (traced)" if self.traced else ""
         return f"{self.dut.label} {values}".strip() + traced

@@ -96,8 +96,9 @@ class Source:
 
     def _fail_with_variable(self, place: Place, problem: str) -> NoReturn:
         said = self.at(place)
-        if isinstance(said, str) and said.startswith("$") and self.at(("loop", said[1:])):
-            self.fail(("loop", said[1:]), f"as {'.'.join(place)}: {problem}")
+        for key in ("loop", "factors"):
+            if isinstance(said, str) and said.startswith("$") and self.at((key, said[1:])):
+                self.fail((key, said[1:]), f"as {'.'.join(place)}: {problem}")
         self.fail(place, problem)
 
     def _line(self, where: Place) -> int:

@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tailtrim.plan.model import Scalar
+    from tailtrim.plan.base import Scalar
     from tailtrim.plan.source import Place, Source
 
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^}]*)\}|([A-Za-z0-9_]*))")
 
 
-def loop_of(source: Source) -> dict[str, list[Scalar]]:
-    """Return the values of each loop variable, with ranges written out.
+def loop_of(source: Source, key: str = "loop") -> dict[str, list[Scalar]]:
+    """Return the values of each loop variable, or factor, with ranges written out.
 
     Raises:
         PlanError: a loop is no list, or a range ends nowhere.
 
     """
-    loop = source.data.get("loop")
+    loop = source.data.get(key)
     if loop is None:
         return {}
     if not isinstance(loop, dict):
-        source.fail(("loop",), "expected variables, such as {rate: [10000, 20000]}")
+        source.fail((key,), "expected variables, such as {rate: [10000, 20000]}")
     values: dict[str, list[Scalar]] = {}
     for name, given in loop.items():
-        where = ("loop", str(name))
+        where = (key, str(name))
         if not re.fullmatch("[A-Za-z0-9_]+", str(name)):
             source.fail(where, "a variable's name has letters, digits and _")
         if not isinstance(given, list) or not given:

@@ -9,6 +9,8 @@ from tailtrim.testbed.node import check
 from tailtrim.testbed.ready import DESTINATION_IP, DESTINATION_PORT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.plan import Dut
     from tailtrim.testbed.node import Node
 
@@ -35,8 +37,13 @@ _QUIET = {
 
 def bridge(node: Node) -> None:
     """Join the device's ports by a bridge that says nothing itself."""
+    join(node, DUT_IN, DUT_OUT)
+
+
+def join(node: Node, *ports: str) -> None:
+    """Join ports of a node by a bridge that says nothing itself."""
     node.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "forward_delay", "0")
-    for port in (DUT_IN, DUT_OUT):
+    for port in ports:
         node.run("ip", "link", "set", port, "master", "br0")
     node.run("ip", "link", "set", "br0", "up", "arp", "off", "multicast", "off")
 
@@ -69,14 +76,31 @@ def firewall(node: Node, dut: Dut) -> None:
     node.run("nft", "-f", "-", given=rules(dut.rules, dut.position))
 
 
-def rules(count: int, position: int) -> str:
-    """Write the firewall of the reflector paper: N accept rules, of which one fits the packets."""
+def rules(count: int, position: int, *, hook: str = "forward", first: str | None = None) -> str:
+    """Write the firewall of the reflector paper: N accept rules, of which one fits the packets.
+
+    ``first`` is a rule before them. What fits none of them is dropped where it is forwarded; a host
+    keeps what else is for it.
+    """
+    policy = "drop" if hook == "forward" else "accept"
     lines = [
         "table inet tailtrim {",
-        "    chain forward {",
-        "        type filter hook forward priority 0; policy drop;",
+        f"    chain {hook} {{",
+        f"        type filter hook {hook} priority 0; policy {policy};",
+        *([f"        {first}"] if first else []),
     ]
-    for number in range(1, count + 1):
-        port = DESTINATION_PORT if number == position else (number - 1) % _OTHER_PORTS + 1
-        lines.append(f"        udp dport {port} accept")
+    lines += [f"        udp dport {port} accept" for port in _ports(count, position)]
     return "\n".join([*lines, "    }", "}"]) + "\n"
+
+
+def iptables_rules(count: int, position: int) -> str:
+    """Write the same for a host itself, in the words of iptables-restore."""
+    ports = _ports(count, position)
+    lines = [f"-A INPUT -p udp -m udp --dport {port} -j ACCEPT" for port in ports]
+    return "\n".join(["*filter", ":INPUT ACCEPT [0:0]", *lines, "COMMIT"]) + "\n"
+
+
+def _ports(count: int, position: int) -> Iterator[int]:
+    """Yield a port for each rule: that of the packets at one position, others elsewhere."""
+    for number in range(1, count + 1):
+        yield DESTINATION_PORT if number == position else (number - 1) % _OTHER_PORTS + 1

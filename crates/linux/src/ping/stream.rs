@@ -136,7 +136,7 @@ impl Stream {
         let first = self.session.next();
         while !due.is_empty() {
             let next = self.session.next();
-            let mut now_ns = clock::realtime_ns();
+            let now_ns = clock::realtime_ns();
             for (number, packet) in (next..).zip(&mut self.packets[..due.len()]) {
                 self.prober.write(packet, number, now_ns);
             }
@@ -150,15 +150,14 @@ impl Stream {
                     hops: None,
                 })
                 .collect();
-            now_ns = clock::realtime_ns();
             let sent = self.socket.send(&batch)?;
             if next == first {
-                self.last_departure_ns = now_ns;
+                self.last_departure_ns = sent.begun_ns;
             }
             self.shift = (next as u32).wrapping_sub(sent.first_key);
             let (taken, rest) = due.split_at(sent.taken);
             for intended_ns in taken {
-                self.session.sent(*intended_ns, now_ns);
+                self.session.sent(*intended_ns, sent.begun_ns);
             }
             due = rest;
             if let Some(errno) = sent.refused {

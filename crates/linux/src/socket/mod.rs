@@ -11,13 +11,14 @@ mod control;
 mod inbox;
 mod nic;
 mod opening;
+mod sending;
 mod settings;
 
 pub use inbox::{Cause, Inbox, Notice, Point, Received};
 pub use nic::NicStamps;
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 
-use crate::sys::socket::{self as sys, MOST, Parcel};
+use crate::sys::socket::{self as sys, MOST};
 use crate::sys::{clock, poll};
 use opening::{open_echo, open_failed, open_udp};
 use std::io;
@@ -38,6 +39,10 @@ pub struct Socket {
     is_raw: bool,
     stamping: Stamping,
     next_key: u32,
+    /// To whom it is connected: the kernel then knows the way, unless an address is given with a datagram.
+    peer: Option<SocketAddr>,
+    /// Traffic class of datagrams that have none of their own.
+    class: u8,
     /// Whether the kernel takes the numbers of datagrams from us (Linux 6.13); else it counts itself.
     gives_keys: bool,
 }
@@ -60,6 +65,8 @@ impl Socket {
             is_raw,
             stamping: settings.stamping,
             next_key: 0,
+            peer: None,
+            class: settings.traffic_class.unwrap_or(0),
             gives_keys: true,
         };
         socket.configure(settings)?;
@@ -188,6 +195,8 @@ impl Socket {
     pub fn connect(&mut self, peer: SocketAddr) -> Result<(), SocketError> {
         sys::connect(self.as_fd(), address::encode(peer).bytes())
             .map_err(|source| open_failed(self.local, "finding the route", source))?;
+        self.peer = Some(peer);
+        self.ask_for_less(peer.is_ipv6())?;
         let (name, length) = sys::name(self.as_fd())
             .map_err(|source| open_failed(self.local, "asking for its address", source))?;
         if let Some(name) = address::decode(&name[..length]) {
@@ -197,89 +206,17 @@ impl Socket {
         Ok(())
     }
 
-    /// Sends datagrams, at most [`BATCH`]. The kernel may take fewer: [`Sent::refused`] says why.
-    ///
-    /// # Errors
-    /// [`SocketError::Broken`].
-    pub fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<Sent, SocketError> {
-        let first_key = self.next_key;
-        let batch = &batch[..batch.len().min(BATCH)];
-        let addresses: Vec<_> = batch.iter().map(|one| address::encode(one.to)).collect();
-        let controls: Vec<_> =
-            (first_key..).zip(batch).map(|(k, one)| self.beside(one, k)).collect();
-        let parcels: Vec<Parcel<'_>> = batch
-            .iter()
-            .zip(addresses.iter().zip(&controls))
-            .map(|(one, (address, control))| Parcel {
-                bytes: one.bytes,
-                address: address.bytes(),
-                control: control.bytes(),
-            })
-            .collect();
-        let mut result = sys::send(self.as_fd(), &parcels);
-        if result.as_ref().is_err_and(is_about_a_datagram) {
-            // It may be an ICMP message about an earlier one, which is told only once.
-            result = sys::send(self.as_fd(), &parcels);
+    /// Whoever asks one host knows where replies come to, and nobody reads their class: each costs time.
+    fn ask_for_less(&self, is_v6: bool) -> Result<(), SocketError> {
+        let (level, names) = if is_v6 {
+            (libc::SOL_IPV6, [libc::IPV6_RECVTCLASS, libc::IPV6_RECVPKTINFO])
+        } else {
+            (libc::SOL_IP, [libc::IP_RECVTOS, libc::IP_PKTINFO])
+        };
+        for name in names {
+            sys::set(self.as_fd(), level, name, 0)
+                .map_err(|source| open_failed(self.local, "asking for less", source))?;
         }
-        match result {
-            Ok(taken) => {
-                self.next_key = self.next_key.wrapping_add(taken as u32);
-                Ok(Sent { first_key, taken, refused: None })
-            }
-            Err(error) => self.not_sent(error, batch, first_key),
-        }
-    }
-
-    fn beside(&self, one: &Outgoing<'_>, key: u32) -> control::Builder {
-        let is_v6 = self.local.is_ipv6();
-        let mut control = control::Builder::new();
-        if let Some(source) = one.from {
-            control.source(source);
-        }
-        if let Some(class) = one.traffic_class {
-            control.traffic_class(is_v6, class);
-        }
-        if let Some(hops) = one.hops {
-            control.hops(is_v6, hops);
-        }
-        if self.stamping.send && self.gives_keys {
-            control.key(key);
-        }
-        control
-    }
-
-    fn not_sent(
-        &mut self,
-        error: io::Error,
-        batch: &[Outgoing<'_>],
-        first_key: u32,
-    ) -> Result<Sent, SocketError> {
-        let errno = error.raw_os_error().unwrap_or(0);
-        match errno {
-            // A kernel that does not know the control message with the number.
-            libc::EINVAL if self.stamping.send && self.gives_keys && first_key == 0 => {
-                self.gives_keys = false;
-                self.send(batch)
-            }
-            libc::EBADF | libc::ENOTSOCK | libc::EFAULT | libc::ENOMEM => {
-                Err(SocketError::Broken { local: self.local, what: "sending", source: error })
-            }
-            _ => {
-                if self.stamping.send && !self.gives_keys {
-                    self.count_anew()?;
-                }
-                Ok(Sent { first_key, taken: 0, refused: Some(errno) })
-            }
-        }
-    }
-
-    /// A kernel that counts itself may or may not have counted what it refused, by its version. Asked anew
-    /// for stamps, it starts from 0.
-    fn count_anew(&mut self) -> Result<(), SocketError> {
-        sys::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPING, 0)
-            .map_err(|source| open_failed(self.local, "asking for stamps", source))?;
-        self.ask_for_stamps()?;
-        self.next_key = 0;
         Ok(())
     }
 

@@ -120,6 +120,8 @@ pub struct Sent {
     pub first_key: u32,
     /// How many it took, from the first on.
     pub taken: usize,
+    /// Right before the system call, `CLOCK_REALTIME`: what it takes to prepare one is not of the round trip.
+    pub begun_ns: i64,
     /// Why not the next one: the error's number.
     pub refused: Option<i32>,
 }

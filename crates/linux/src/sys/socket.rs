@@ -55,6 +55,9 @@ pub(crate) struct Slots {
     addresses: Vec<[u8; ADDRESS_LEN]>,
     controls: Vec<[u8; CONTROL_LEN]>,
     filled: Vec<Filled>,
+    /// For how many the next call asks. Who polls mostly finds nothing, and then one: to lay out all of the
+    /// room each time takes longer than the call, and a second message is looked for after the first.
+    asked: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,6 +87,7 @@ impl Slots {
             addresses: vec![[0; ADDRESS_LEN]; count],
             controls: vec![[0; CONTROL_LEN]; count],
             filled: Vec::with_capacity(count),
+            asked: count,
         }
     }
 
@@ -251,12 +255,13 @@ pub(crate) fn receive(
     flags: libc::c_int,
 ) -> io::Result<usize> {
     slots.filled.clear();
-    let count = slots.addresses.len();
+    let count = slots.asked;
     let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST];
     let mut messages = [const { MaybeUninit::<Message>::uninit() }; MOST];
     let room = slots
         .bytes
         .chunks_exact_mut(slots.each)
+        .take(count)
         .zip(&mut slots.addresses)
         .zip(&mut slots.controls)
         .zip(&mut parts)
@@ -288,6 +293,9 @@ pub(crate) fn receive(
             std::ptr::null_mut::<libc::timespec>(),
         )
     };
+    // All of the room after a full call, the rest of a burst; otherwise what the last one would have taken.
+    let taken = received.max(0) as usize;
+    slots.asked = if taken == count { slots.addresses.len() } else { taken.max(1) };
     if received < 0 {
         return match io::Error::last_os_error() {
             error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Ok(0),

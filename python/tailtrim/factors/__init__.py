@@ -1,0 +1,44 @@
+"""What each factor of an experiment makes of the latency: :func:`effects_of`, a table, figures.
+
+A plan's ``factors`` are varied one at a time. Every value is compared with the first values of all,
+under the same loop variables, by the statistics of :mod:`tailtrim.compare`; from the positions of a
+firewall's rule comes what a rule costs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
+from tailtrim.factors.slope import Slope
+from tailtrim.factors.text import markdown, render
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "Case",
+    "Effect",
+    "Effects",
+    "Slope",
+    "effects_of",
+    "has_factors",
+    "markdown",
+    "render",
+    "write",
+]
+
+
+def write(effects: Effects, out: Path) -> list[Path]:
+    """Write ``factors.md``, ``factors.json`` and the figures (SVG, PDF).
+
+    Returns:
+        The files written, the table first.
+
+    Raises:
+        OutputError: they cannot be written.
+
+    """
+    from tailtrim.factors import writing  # noqa: PLC0415 - brings matplotlib, which takes long
+
+    return writing.write(effects, out)

@@ -1,0 +1,166 @@
+"""What factors make of round trips: from run directories with known effects."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tailtrim import factors
+from tailtrim.errors import RunDirectoryError
+from tailtrim.factors.slope import Position, slopes
+from tailtrim.plan import load
+from tailtrim.roundtrip import Series, leave
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN = """\
+name: known
+dut: {preset: reflector, firewall: $firewall, rules: 2001, pinned: $pinned, tuned: $tuned}
+traffic: {frame_bytes: 70, pattern: "burst:$burst", rate: 50bursts/s, duration_s: 0.4}
+loop: {burst: [1, 10]}
+factors:
+  firewall: [none, "nftables:1", "nftables:1001", "nftables:2001"]
+  pinned: [false, true]
+  tuned: [as-is, balanced]
+together: {pinned: true, tuned: balanced}
+repeat: 3
+"""
+#: Of a round trip, and what a rule and a wandering reflector add to it.
+USUAL_NS, RULE_NS, WANDERING_NS = 50_000, 20, 30_000
+
+
+def took_ns(run: Any) -> int:
+    _, _, rule = run.dut.firewall.partition(":")
+    return USUAL_NS + RULE_NS * int(rule or 0) + (0 if run.dut.pinned else WANDERING_NS)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("known")
+    (path / "plan.yml").write_text(PLAN)
+    plan, runs = load(path / "plan.yml")
+    random = np.random.default_rng(1)
+    outcomes = []
+    for run in runs:
+        alone = run.varied == "tuned"
+        together = run.varied == "together"
+        invalid = ["the client was late: p99 2,000 µs"] if run.number == 1 else []
+        outcomes.append(
+            {
+                "run": run.folder,
+                "label": run.label,
+                "floor": False,
+                "invalid": invalid,
+                "failed": None,
+                "skipped": "tuned-adm: there is no daemon" if alone else None,
+                "left_out": ["tuned-adm: there is no daemon"] if together else [],
+            }
+        )
+        if not alone:
+            sent_ns = 1_700_000_000 * 10**9 + np.arange(400) * 1_000_000
+            trips_ns = took_ns(run) + random.integers(0, 2_000, sent_ns.size)
+            leave(
+                path / run.folder,
+                Series("known", sent_ns, np.ones(sent_ns.size, bool), trips_ns, 66),
+            )
+    record = {
+        "schema": "tailtrim.experiment/1",
+        "plan": plan.model_dump(mode="json"),
+        "outcomes": outcomes,
+    }
+    (path / "experiment.json").write_text(json.dumps(record))
+    return path
+
+
+def test_known_effects_are_found(experiment: Path) -> None:
+    effects = factors.effects_of(experiment)
+    assert effects.loops == ["burst=1", "burst=10"]
+    assert [case.name for case in effects.of("burst=10")] == [
+        "baseline", "firewall nftables:1", "firewall nftables:1001", "firewall nftables:2001",
+        "pinned true", "tuned balanced", "together",
+    ]  # fmt: skip
+    cases = {case.name: case for case in effects.of("burst=10")}
+    assert cases["baseline"].runs == 3
+    for name, verdict, change_ns in (
+        ("firewall nftables:2001", "worse", 2_001 * RULE_NS),
+        ("pinned true", "better", -WANDERING_NS),
+        ("together", "better", -WANDERING_NS),
+    ):
+        effect = cases[name].median
+        assert effect is not None
+        found, low, high = effect.change_ns
+        assert (effect.verdict, low is None, high is None) == (verdict, False, False)
+        assert abs(found - change_ns) < 500
+        assert low is not None
+        assert high is not None
+        assert low - 200 <= change_ns <= high + 200
+    nothing = cases["firewall nftables:1"].median
+    assert nothing is not None
+    assert nothing.verdict == "no_difference_shown"
+
+
+def test_what_was_not_measured_says_why(experiment: Path) -> None:
+    effects = factors.effects_of(experiment)
+    skipped = [case for case in effects.cases if case.skipped]
+    assert {(case.name, case.skipped) for case in skipped} == {
+        ("tuned balanced", "tuned-adm: there is no daemon")
+    }
+    text = factors.markdown(effects)
+    assert "* tuned balanced: skipped: tuned-adm: there is no daemon" in text
+    assert "* together: without tuned-adm: there is no daemon" in text
+    (late,) = [case for case in effects.cases if any("late" in one for one in case.left_out)]
+    assert (late.name, late.runs) == ("firewall nftables:1", 2)
+    told = "1 run does not count: firewall nftables:1, burst=1: run-001: the client was late"
+    assert told in text
+
+
+def test_the_slope_is_that_of_the_rules(experiment: Path) -> None:
+    found = factors.effects_of(experiment).slopes
+    assert [(one.firewall, one.loop, one.runs) for one in found] == [
+        ("nftables", "burst=1", 8), ("nftables", "burst=10", 9),
+    ]  # fmt: skip
+    for one in found:
+        assert one.low <= one.ns_per_rule <= one.high
+        assert abs(one.ns_per_rule - RULE_NS) < 0.5
+        assert one.straight > 0.99
+
+
+def test_the_interval_of_a_slope_covers_it_as_often_as_it_says() -> None:
+    random = np.random.default_rng(7)
+    rules = np.tile(np.arange(1, 10_002, 1_000), 5)
+    covered = 0
+    for _ in range(100):
+        medians = 50_000 + 15 * rules + random.normal(0, 20_000, rules.size)
+        points = [Position("n", "", int(r), int(m)) for r, m in zip(rules, medians, strict=True)]
+        (one,) = slopes(points)
+        covered += one.low <= 15 <= one.high
+    assert covered >= 88
+
+
+def test_two_positions_make_no_slope() -> None:
+    assert list(slopes([Position("n", "", at, 100) for at in (1, 10_001)])) == []
+
+
+def test_the_same_experiment_gives_the_same_files(experiment: Path, tmp_path: Path) -> None:
+    effects = factors.effects_of(experiment)
+    written = [factors.write(effects, tmp_path / name) for name in ("one", "two")]
+    for one, two in zip(*written, strict=True):
+        assert one.read_bytes() == two.read_bytes(), one.name
+    assert {path.name for path in written[0]} == {
+        "factors.md", "factors.json", "factors.svg", "factors.pdf", "rules.svg", "rules.pdf",
+    }  # fmt: skip
+    drawn = (tmp_path / "one" / "figures" / "factors.svg").read_text()
+    assert "firewall nftables:2001" in drawn
+    assert "skipped" in drawn
+
+
+def test_an_experiment_without_factors_is_none(tmp_path: Path) -> None:
+    assert not factors.has_factors(tmp_path)
+    (tmp_path / "experiment.json").write_text('{"plan": {}, "outcomes": []}')
+    assert not factors.has_factors(tmp_path)
+    with pytest.raises(RunDirectoryError):
+        factors.effects_of(tmp_path / "nowhere")
