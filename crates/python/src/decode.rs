@@ -96,10 +96,13 @@ impl NativeDecoder {
         Ok(count)
     }
 
-    /// What was read last and belongs into this bucket.
-    fn bucket(&mut self, bucket: usize) -> PyResult<PyRecordBatch> {
-        let packets = self.state().buckets.get(bucket).map_or(&[][..], Vec::as_slice);
-        tables::packets(packets).map(PyRecordBatch::from).map_err(failed)
+    /// What was read last and belongs into this bucket. Threads may ask at once.
+    fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyRecordBatch> {
+        let batch = py.detach(|| {
+            let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tables::packets(state.buckets.get(bucket).map_or(&[][..], Vec::as_slice))
+        });
+        batch.map(PyRecordBatch::from).map_err(failed)
     }
 
     /// The share of the capture that is read (0 to 1), `None` where it cannot be known.

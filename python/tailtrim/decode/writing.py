@@ -26,17 +26,18 @@ from tailtrim.errors import DecodedError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
 
     Progress = Callable[[float | None], object]
 
 #: Rows that a decoder holds for each bucket before it writes them.
-_ROWS_OF_BUCKET = 1 << 14
+_ROWS_OF_BUCKET = 1 << 13
 _FEWEST_ROWS = 1 << 18
 #: A decoder that was killed loses at most so many rows of each capture.
-_ROWS_OF_PART = 1 << 25
+_ROWS_OF_PART = 1 << 27
 #: Packets of a bucket that an engine is to match at once.
 _PACKETS_OF_BUCKET = 1 << 22
-_MOST_BUCKETS = 128
+_MOST_BUCKETS = 256
 #: Bytes of a packet in a capture, guessed, and what compression makes of it.
 _PACKET_BYTES = 76
 _COMPRESSION = 6
@@ -53,7 +54,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
     buckets: int | None = None,
     progress: Progress | None = None,
 ) -> Decoded:
-    """Write the packets of captures as Parquet, a thread a capture.
+    """Write the packets of captures as Parquet: a thread reads each, all CPUs write.
 
     Captures that are to be matched with each other must be decoded together: when a snap length cut
     some of them, all sign only what all have.
@@ -66,7 +67,7 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
         x552_trailer: see :func:`tailtrim.analyze`.
         salvage: see :func:`tailtrim.analyze`.
         buckets: how many, a power of two; by default enough that each holds about 4 million packets
-            of a capture, at most 128.
+            of a capture, at most 256.
         progress: called now and then with the share done, ``None`` if unknown.
 
     Returns:
@@ -153,9 +154,13 @@ class _Decoder:
         signed = min(decoder.signable for decoder in decoders)
         signing = Signing(self._options["signature"], tuple(self._options["masks"]), signed)
         identity = self._begin(signing)
-        with ThreadPoolExecutor(min(len(decoders), os.cpu_count() or 1)) as pool:
+        cpus = os.cpu_count() or 1
+        with (
+            ThreadPoolExecutor(min(len(decoders), cpus)) as pool,
+            ThreadPoolExecutor(cpus) as writers,
+        ):
             works = [
-                pool.submit(self._capture, number, decoder, signed)
+                pool.submit(self._capture, number, decoder, signed, writers)
                 for number, decoder in enumerate(decoders)
             ]
             try:
@@ -221,7 +226,9 @@ class _Decoder:
         _write(note, json.dumps(settings | {"id": identity}))
         return identity
 
-    def _capture(self, number: int, decoder: _native.NativeDecoder, signed: int) -> Captured:
+    def _capture(
+        self, number: int, decoder: _native.NativeDecoder, signed: int, writers: Executor
+    ) -> Captured:
         """Write the packets of one capture, from where an interrupted decoder came to."""
         decoder.start(signed, self._buckets)
         rows = max(_FEWEST_ROWS, self._buckets * _ROWS_OF_BUCKET)
@@ -233,7 +240,7 @@ class _Decoder:
         for part in range(1 << 30):
             note = notes / f"part-{part:05}"
             # The rows of parts that are there are read all the same: what follows depends on them.
-            writing = None if note.exists() else Part(folder, part, self._buckets)
+            writing = None if note.exists() else Part(folder, part, self._buckets, writers)
             of_part = 0
             try:
                 while of_part < _ROWS_OF_PART and not ended:

@@ -120,20 +120,46 @@ def pairs(one: ir.Table) -> ir.Table:
     ).order_by("decided_ns", "decided_side", "decided_index")
 
 
-def tangled(packet: ir.Table, one: ir.Table, rules: Rules) -> ir.Table:
+def repeated(one: ir.Table) -> ir.Table:
+    """Return the signatures that are tangled."""
+    return one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
+
+
+def unpaired(one: ir.Table) -> ir.Table:
+    """Return the plain signatures without a pair."""
+    return one.filter((one.kind == BEYOND) | (one.kind == APART))
+
+
+def carriers(packet: ir.Table, keys: ir.Table, rules: Rules) -> ir.Table:
+    """Return the packets of tangled signatures, and the place at which each is forgotten."""
+    packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
+    # Of what left nothing is forgotten: it finds no such packet.
+    return packets.select(
+        "signature_high",
+        "signature_low",
+        "order_ns",
+        "side",
+        "packet_index",
+        "stamp_ns",
+        "burst_position",
+        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS,
+    )
+
+
+def forgetting(packet: ir.Table, carrying: ir.Table, rules: Rules) -> ir.Table:
+    """Return the ingress packets at which packets of tangled signatures are forgotten."""
+    entered = packet.filter(packet.capture == rules.ingress)
+    places = carrying.select("forgotten_at").distinct()
+    found = entered.join(places, entered.packet_index == places.forgotten_at)
+    return found.select("forgotten_at", later_ns=found.order_ns)
+
+
+def tangled(carrying: ir.Table, later: ir.Table) -> ir.Table:
     """Return the packets of tangled signatures, by signature and in their order.
 
     ``forgotten_ns`` is the running maximum at the ingress packet that comes ``rules.memory`` later.
     """
-    keys = one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
-    packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
-    # Of what left nothing is forgotten: it finds no such packet.
-    packets = packets.mutate(
-        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS
-    )
-    entered = packet.filter(packet.capture == rules.ingress)
-    later = entered.select(forgotten_at=entered.packet_index, later_ns=entered.order_ns)
-    joined = packets.left_join(later, "forgotten_at")
+    joined = carrying.left_join(later, "forgotten_at")
     return joined.select(
         "signature_high",
         "signature_low",
@@ -152,7 +178,7 @@ def outcomes(one: ir.Table, rules: Rules, settled: Settled) -> ir.Table:
     ``ingress`` is 1 lost, 2 cut, 3 beyond the window; ``egress`` 1 unmatched, 2 cut; 0 nothing.
     ``second_ns`` is the start of the second in which a lost packet entered, since the origin.
     """
-    apart = one.filter((one.kind == BEYOND) | (one.kind == APART))
+    apart = unpaired(one)
     is_open = (apart.kind == APART) & (apart.entered == 1)
     left_ns = settled.last_egress_ns - apart.in_ns
     lost = is_open & ((left_ns >= rules.window_ns) | (left_ns > settled.longest_ns))
@@ -178,6 +204,13 @@ def second_start_ns(stamp_ns: ir.IntegerValue, origin_ns: int) -> ir.IntegerValu
     """Return the start of the second of a stamp, since the origin: downwards, also before it."""
     since_ns = stamp_ns - origin_ns
     return since_ns - (since_ns % SECOND_NS + SECOND_NS) % SECOND_NS
+
+
+def gaps_in_order(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:
+    """Count the gaps of a capture that is in order: each packet brings its own."""
+    one = packet.filter((packet.capture == capture) & (packet.packet_index > 0))
+    counting = one.filter(one.stamp_ns + shift_ns - one.gap_ns > after_ns)
+    return counting.group_by("gap_ns").agg(packets=counting.count())
 
 
 def gaps_within(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:

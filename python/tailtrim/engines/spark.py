@@ -18,7 +18,7 @@ from tailtrim.engines.session import Session, integers
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import ibis.expr.types as ir
@@ -58,6 +58,7 @@ class Spark(Session):
 
     name = "spark"
     by_bucket = False
+    scratch = None
 
     def __init__(self, url: str) -> None:
         """Open a session and see that somebody answers."""
@@ -82,13 +83,19 @@ class Spark(Session):
         """Return the number in the directory."""
         return captured.number
 
-    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
-        """Keep rows in the executors, which compute again what is lost with one of them."""
-        texts = [(one.schema(), ibis.to_sql(one, dialect="pyspark")) for one in expressions]
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+        """Name what executors compute, again where it is lost with one of them."""
         with _telling("match packets"):
-            frame = self._session.sql(" UNION ALL ".join(f"({text})" for _, text in texts))
+            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
             frame.createOrReplaceTempView(name)
-        return ibis.table(texts[0][0], name=name)
+        return ibis.table(expression.schema(), name=name)
+
+    def add(self, name: str, expression: ir.Table) -> ir.Table:
+        """Name what executors compute together with what has the name."""
+        with _telling("match packets"):
+            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
+            self._session.table(name).unionByName(frame).createOrReplaceTempView(name)
+        return ibis.table(expression.schema(), name=name)
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression."""

@@ -23,6 +23,8 @@ pub struct Packet {
     pub stamp_ns: i64,
     /// The largest stamp so far: packets of two captures are merged in this order.
     pub order_ns: i64,
+    /// By how much it came after the packet before it in the capture; 0 for the first.
+    pub gap_ns: i64,
     /// What identifies it.
     pub signature: Signature,
     /// Bytes on the wire, without FCS.
@@ -59,6 +61,8 @@ pub struct Decoding {
     places: Gaps,
     position: Option<Position>,
     order_ns: i64,
+    /// The stamp of the packet before; `None` before the first.
+    last_ns: Option<i64>,
     index: i64,
     origin_ns: Option<i64>,
     burst_gap_ns: Option<i64>,
@@ -84,6 +88,7 @@ impl Decoding {
             places: Gaps::new(),
             position: burst_gap_ns.map(Position::new),
             order_ns: i64::MIN,
+            last_ns: None,
             index: 0,
             origin_ns: stamps.first().copied(),
             burst_gap_ns,
@@ -120,11 +125,13 @@ impl Decoding {
                 index: self.index,
                 stamp_ns,
                 order_ns: self.order_ns,
+                gap_ns: self.last_ns.map_or(0, |last_ns| stamp_ns.saturating_sub(last_ns)),
                 signature,
                 length,
                 position: self.position.as_mut().map_or(0, |position| position.next(stamp_ns)),
                 misplaced: self.places.misplaced() > before,
             });
+            self.last_ns = Some(stamp_ns);
             self.index += 1;
         }
         self.tap.next += records.len();
