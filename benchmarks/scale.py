@@ -135,7 +135,9 @@ class Scale:
                 path.unlink(missing_ok=True)
 
     def _stage(self, name: str, command: Sequence[str], *, parts: Path | None = None) -> str:
-        limited = ["prlimit", f"--data={self._memory}", *command]
+        # Pools that reserve memory for later would count as if they used it.
+        pools = ["env", "ARROW_DEFAULT_MEMORY_POOL=system", "MALLOC_ARENA_MAX=2"]
+        limited = ["prlimit", f"--data={self._memory}", *pools, *command]
         output = self._folder / "stdout"
         try:
             taken = measure(limited, output, folder=self._folder)

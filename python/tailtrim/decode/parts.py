@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailtrim.decode.dataset import COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Executor
     from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from tailtrim import _native
 
+#: Rows that a decoder holds for each bucket before it writes them.
+_ROWS_OF_BUCKET = 1 << 13
+_FEWEST_ROWS = 1 << 18
 #: Stamps and places grow: their differences are small.
 _GROWING = ("packet_index", "stamp_ns", "order_ns", "gap_ns")
 _SIGNATURE = ("signature_high", "signature_low")
@@ -22,7 +29,7 @@ _REPEATING = ("length", "burst_position", "misplaced")
 
 
 class Part:
-    """The files of a part, under other names until :meth:`commit`."""
+    """The files of a part, under other names until :meth:`commit`, without which they go."""
 
     def __init__(self, folder: Path, number: int, buckets: int, pool: Executor) -> None:
         """Begin a part that the pool's threads write; what an interrupted one left goes."""
@@ -58,17 +65,53 @@ class Part:
 
     def commit(self) -> None:
         """Give the files their names."""
-        self.close()
+        for bucket, writer in enumerate(self._writers):
+            if writer is not None:
+                self._writers[bucket] = None
+                writer.close()
         for draft, path in self._drafts:
             if draft.exists():
                 draft.rename(path)
 
-    def close(self) -> None:
-        """Close the files."""
-        for bucket, writer in enumerate(self._writers):
+    def __enter__(self) -> Self:
+        """Return the part."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the files, unless the part was committed."""
+        for writer in self._writers:
             if writer is not None:
-                writer.close()
-                self._writers[bucket] = None
+                # What keeps it from ending well is known already.
+                with suppress(OSError):
+                    writer.close()
+        for draft, _ in self._drafts:
+            draft.unlink(missing_ok=True)
+
+
+def read_rows(
+    decoder: _native.NativeDecoder,
+    part: Part | None,
+    buckets: int,
+    most: int,
+    tell: Callable[[], object],
+) -> int:
+    """Read at most so many rows, into a part if there is one; return how many: fewer at the end."""
+    rows = max(_FEWEST_ROWS, buckets * _ROWS_OF_BUCKET)
+    done = 0
+    while done < most:
+        read = decoder.read(min(rows, most - done))
+        if read == 0:
+            break
+        if part is not None:
+            part.add(decoder)
+        done += read
+        tell()
+    return done
 
 
 def _writer(path: Path, batch: pa.RecordBatch) -> pq.ParquetWriter:

@@ -33,7 +33,11 @@ TANGLED, MATCHED, BEYOND, APART = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides whether two packets match: the two captures, and times in ns."""
+    """What decides whether two packets match: the two captures, and times in ns.
+
+    ``in_order``: both captures are, so that ``order_ns`` is ``stamp_ns``; ``bursts``: the ingress
+    capture has some.
+    """
 
     ingress: int
     egress: int
@@ -41,6 +45,8 @@ class Rules:
     early_ns: int
     shift_ns: int
     memory: int
+    in_order: bool
+    bursts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +81,28 @@ def folded(packet: ir.Table, rules: Rules) -> ir.Table:
     """Return one row a signature: how often it entered and left, when, and its ``kind``.
 
     Where a packet entered once, the maximum over its signature is its value: no join is needed.
+    What is known beforehand is not aggregated: that is a third of the time.
     """
     both = taken(packet, rules)
     entered, left = both.side == 0, both.side == 1
-    one = both.group_by("signature_high", "signature_low").agg(
-        entered=both.count(where=entered),
-        left=both.count(where=left),
-        in_ns=both.stamp_ns.max(where=entered),
-        in_order_ns=both.order_ns.max(where=entered),
-        in_index=both.packet_index.max(where=entered),
-        in_position=both.burst_position.max(where=entered),
-        out_ns=both.stamp_ns.max(where=left),
-        out_order_ns=both.order_ns.max(where=left),
-        out_index=both.packet_index.max(where=left),
-    )
+    values = {
+        "entered": both.count(where=entered),
+        "left": both.count(where=left),
+        "in_ns": both.stamp_ns.max(where=entered),
+        "in_index": both.packet_index.max(where=entered),
+        "out_ns": both.stamp_ns.max(where=left),
+        "out_index": both.packet_index.max(where=left),
+    }
+    if not rules.in_order:
+        values["in_order_ns"] = both.order_ns.max(where=entered)
+        values["out_order_ns"] = both.order_ns.max(where=left)
+    if rules.bursts:
+        values["in_position"] = both.burst_position.max(where=entered)
+    one = both.group_by("signature_high", "signature_low").agg(**values)
+    if rules.in_order:
+        one = one.mutate(in_order_ns=one.in_ns, out_order_ns=one.out_ns)
+    if not rules.bursts:
+        one = one.mutate(in_position=one.entered * 0)
     tangled = (one.entered > 1) | (one.left > 1)
     pair = (one.entered == 1) & (one.left == 1)
     latency_ns = one.out_ns - one.in_ns

@@ -114,7 +114,8 @@ class _Matching:
             directory=directory,
             **options,
         )
-        self._taps = [json.loads(side.facts)["tap"] for side in sides]
+        facts = [json.loads(side.facts) for side in sides]
+        self._taps = [of_side["tap"] for of_side in facts]
         self._packet = engine.packets(decoded)
         numbers = [engine.number(decoded, side) for side in sides]
         self._rules: Rules = expressions.Rules(
@@ -124,6 +125,8 @@ class _Matching:
             early_ns=_native.NativeLedger.early_ns,
             shift_ns=self._ledger.shift_ns,
             memory=_native.NativeLedger.MEMORY,
+            in_order=not any(tap["out_of_order"] for tap in self._taps),
+            bursts=facts[0]["burst_gap_ns"] is not None,
         )
 
     def run(self) -> _native.NativeAnalysis:

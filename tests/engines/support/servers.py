@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Where Debian puts the server's programs; the newest that is there.
 _DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
@@ -31,8 +31,11 @@ def _unprivileged() -> list[str]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """Run a server in ``folder``, reachable through a socket there; yields its DSN."""
+def postgres(folder: Path, *, beside: Sequence[str] = ()) -> Iterator[str]:
+    """Run a server in ``folder``, reachable through a socket there; yields its DSN.
+
+    The command of the server begins with ``beside``.
+    """
     if not _DEBIAN:
         pytest.skip("PostgreSQL is missing: no initdb below /usr/lib/postgresql")
     programs, prefix = _DEBIAN[-1].parent, _unprivileged()
@@ -55,7 +58,12 @@ def postgres(folder: Path) -> Iterator[str]:
     ]
     subprocess.run([*prefix, *make], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     server = subprocess.Popen(
-        [*prefix, programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
+        [
+            *beside,
+            *prefix,
+            programs / "postgres",
+            *("-D", data, "-k", folder, "-c", "listen_addresses="),
+        ],
         stderr=subprocess.DEVNULL,
         cwd=folder,
     )
