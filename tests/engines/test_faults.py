@@ -98,7 +98,24 @@ def loaded(dsn: str) -> tuple[int, int]:
 def own_server(tmp_path: Path) -> Iterator[str]:
     """Run a server that may break: others' tables would go with it."""
     with servers.postgres(tmp_path) as dsn:
+        answering(dsn)
         yield dsn
+
+
+def answering(dsn: str) -> None:
+    """Wait until a server that starts or recovers answers."""
+    end_s = time.monotonic() + 60
+    while True:
+        try:
+            # That a killed backend is gone the server notices only now.
+            for _ in range(5):
+                loaded(dsn)
+                time.sleep(0.1)
+        except psycopg.OperationalError:
+            assert time.monotonic() < end_s, "the server does not answer"
+            time.sleep(0.1)
+        else:
+            return
 
 
 def test_a_backend_that_is_killed(
@@ -125,14 +142,8 @@ def test_a_backend_that_is_killed(
         ) as raised:
             engines.load(at, decoded)
         assert raised.value.__notes__ == ["nothing half-done is left there: try again"]
-    end_s = time.monotonic() + 60
-    while True:
-        try:
-            assert loaded(own_server) == (0, 0)
-            break
-        except psycopg.OperationalError:
-            assert time.monotonic() < end_s, "the server does not recover"
-            time.sleep(0.1)
+    answering(own_server)
+    assert loaded(own_server) == (0, 0)
     with engines.connect("postgres", options) as at:
         engines.load(at, decoded)
         matched = engines.analyze(at, decoded, trim_s=0)
@@ -150,6 +161,7 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
     mount = 'mount -t tmpfs -o size=8m,uid=postgres tmpfs "$0" && exec "$@"'
     beside = ["unshare", "--mount", "sh", "-c", mount, str(disk)]
     with servers.postgres(tmp_path, beside=beside) as dsn:
+        answering(dsn)
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
         small = f"{dsn} options='-c default_tablespace=small -c temp_tablespaces=small'"

@@ -141,11 +141,11 @@ impl NativeLedger {
     }
 
     /// Counts the pairs of several iterators of batches, each of which is in order.
-    fn merge(&mut self, py: Python<'_>, runs: Vec<Bound<'_, PyIterator>>) -> PyResult<()> {
+    fn merge<'py>(&mut self, py: Python<'py>, runs: Vec<Bound<'py, PyIterator>>) -> PyResult<()> {
         let mut merge = Merge::new(runs)?;
         let mut merged = Vec::with_capacity(MERGED);
         loop {
-            let rest = merge.read(&mut merged, MERGED)?;
+            let rest = merge.read(py, &mut merged, MERGED)?;
             let (ledger, sink) = self.parts()?;
             let counted = py.detach(|| ledger.pairs(&merged, sink));
             counted.map_err(|error| self.sink_failed(&error))?;

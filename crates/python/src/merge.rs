@@ -11,14 +11,20 @@ use tailtrim_model::analysis::{DecidedPair, Place};
 
 /// The merge of some runs.
 pub(crate) struct Merge<'py> {
-    runs: Vec<Run<'py>>,
+    /// What gives the batches of each run.
+    batches: Vec<Bound<'py, PyIterator>>,
+    held: Held,
+}
+
+/// What is held of the runs.
+struct Held {
+    runs: Vec<Run>,
     /// The next pair of each run that has one.
     heads: BinaryHeap<Reverse<(Place, usize)>>,
 }
 
-/// Batches of Python's, of which the first is held.
-struct Run<'py> {
-    batches: Bound<'py, PyIterator>,
+#[derive(Default)]
+struct Run {
     pairs: Vec<DecidedPair>,
     next: usize,
 }
@@ -26,44 +32,63 @@ struct Run<'py> {
 impl<'py> Merge<'py> {
     /// Reads the first batch of each run.
     pub(crate) fn new(batches: Vec<Bound<'py, PyIterator>>) -> PyResult<Self> {
-        let runs = batches.into_iter().map(|batches| Run { batches, pairs: Vec::new(), next: 0 });
-        let mut merge = Self { runs: runs.collect(), heads: BinaryHeap::new() };
-        for (number, run) in merge.runs.iter_mut().enumerate() {
-            if let Some(place) = run.head()? {
-                merge.heads.push(Reverse((place, number)));
-            }
+        let runs = batches.iter().map(|_| Run::default()).collect();
+        let mut merge = Self { batches, held: Held { runs, heads: BinaryHeap::new() } };
+        for number in 0..merge.batches.len() {
+            merge.refill(number)?;
         }
         Ok(merge)
     }
 
-    /// Clears `merged` and fills it with so many pairs; `false` when none follow.
-    pub(crate) fn read(&mut self, merged: &mut Vec<DecidedPair>, many: usize) -> PyResult<bool> {
+    /// Clears `merged` and fills it with so many pairs; `false` when none follow. Other threads may read
+    /// batches meanwhile.
+    pub(crate) fn read(
+        &mut self,
+        py: Python<'py>,
+        merged: &mut Vec<DecidedPair>,
+        many: usize,
+    ) -> PyResult<bool> {
         merged.clear();
-        while merged.len() < many {
-            let Some(mut first) = self.heads.peek_mut() else { return Ok(false) };
-            let run = &mut self.runs[first.0.1];
-            merged.push(run.pairs[run.next]);
-            run.next += 1;
-            match run.head()? {
-                Some(place) => first.0.0 = place,
-                None => {
-                    PeekMut::pop(first);
-                }
+        loop {
+            let held = &mut self.held;
+            match py.detach(|| held.merge(merged, many)) {
+                Some(dry) => self.refill(dry)?,
+                None => return Ok(merged.len() == many),
             }
         }
-        Ok(true)
+    }
+
+    /// Takes the next batch of a run that has no pairs left.
+    fn refill(&mut self, number: usize) -> PyResult<()> {
+        for batch in self.batches[number].by_ref() {
+            let pairs = decided(&batch?.extract::<PyRecordBatch>()?.into_inner())?;
+            if let Some(first) = pairs.first() {
+                self.held.heads.push(Reverse((first.place, number)));
+                self.held.runs[number] = Run { pairs, next: 0 };
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
-impl Run<'_> {
-    /// The place of the next pair, of the next batch where this one is done; `None` at the end.
-    #[inline]
-    fn head(&mut self) -> PyResult<Option<Place>> {
-        while self.next == self.pairs.len() {
-            let Some(batch) = self.batches.next() else { return Ok(None) };
-            self.pairs = decided(&batch?.extract::<PyRecordBatch>()?.into_inner())?;
-            self.next = 0;
+impl Held {
+    /// Merges until there are so many pairs (`None`), all are merged (`None`), or a run has run dry.
+    fn merge(&mut self, merged: &mut Vec<DecidedPair>, many: usize) -> Option<usize> {
+        while merged.len() < many {
+            let mut first = self.heads.peek_mut()?;
+            let number = first.0.1;
+            let run = &mut self.runs[number];
+            merged.push(run.pairs[run.next]);
+            run.next += 1;
+            match run.pairs.get(run.next) {
+                Some(pair) => first.0.0 = pair.place,
+                None => {
+                    PeekMut::pop(first);
+                    return Some(number);
+                }
+            }
         }
-        Ok(Some(self.pairs[self.next].place))
+        None
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,8 @@ class Part:
         writing = [
             self._pool.submit(self._write, bucket, decoder) for bucket in range(len(self._drafts))
         ]
+        # None may be left at work on files that are removed because another one failed.
+        wait(writing)
         for written in writing:
             written.result()
 
@@ -67,8 +70,8 @@ class Part:
         """Give the files their names."""
         for bucket, writer in enumerate(self._writers):
             if writer is not None:
-                self._writers[bucket] = None
                 writer.close()
+                self._writers[bucket] = None
         for draft, path in self._drafts:
             if draft.exists():
                 draft.rename(path)
@@ -89,6 +92,8 @@ class Part:
                 # What keeps it from ending well is known already.
                 with suppress(OSError):
                     writer.close()
+                # Else it is closed again when it is collected, and complains.
+                writer.is_open = False
         for draft, _ in self._drafts:
             draft.unlink(missing_ok=True)
 

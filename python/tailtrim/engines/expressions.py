@@ -78,7 +78,7 @@ def taken(packet: ir.Table, rules: Rules) -> ir.Table:
 
 
 def folded(packet: ir.Table, rules: Rules) -> ir.Table:
-    """Return one row a signature: how often it entered and left, when, and its ``kind``.
+    """Return one row a signature: how often it entered and left, and when.
 
     Where a packet entered once, the maximum over its signature is its value: no join is needed.
     What is known beforehand is not aggregated: that is a third of the time.
@@ -98,7 +98,15 @@ def folded(packet: ir.Table, rules: Rules) -> ir.Table:
         values["out_order_ns"] = both.order_ns.max(where=left)
     if rules.bursts:
         values["in_position"] = both.burst_position.max(where=entered)
-    one = both.group_by("signature_high", "signature_low").agg(**values)
+    return both.group_by("signature_high", "signature_low").agg(**values)
+
+
+def judged(folded: ir.Table, rules: Rules) -> ir.Table:
+    """Add the ``kind`` of each signature, and what :func:`folded` left out since it is known.
+
+    Apart from folding, because engines keep what is folded and need not keep this.
+    """
+    one = folded
     if rules.in_order:
         one = one.mutate(in_order_ns=one.in_ns, out_order_ns=one.out_ns)
     if not rules.bursts:

@@ -149,7 +149,7 @@ class _Matching:
     def _at_once(self) -> ir.Table:
         """Match everything, and return the signatures."""
         of, engine = self._expressions, self._engine
-        one = engine.keep("folded", of.folded(self._packet, self._rules))
+        one = of.judged(engine.keep("folded", of.folded(self._packet, self._rules)), self._rules)
         self._tangled(of.repeated(one))
         for batch in engine.rows(of.pairs(one)):
             self._ledger.pairs(batch)
@@ -165,14 +165,13 @@ class _Matching:
         of, engine, packet = self._expressions, self._engine, self._packet
         with Runs(engine.scratch) as runs:
             for bucket in range(self._decoded.buckets):
-                one = engine.keep(
-                    "folded", of.folded(packet.filter(packet.bucket == bucket), self._rules)
-                )
+                folded = of.folded(packet.filter(packet.bucket == bucket), self._rules)
+                one = of.judged(engine.keep("folded", folded), self._rules)
                 keep = engine.keep if bucket == 0 else engine.add
                 keys = keep("repeated", of.repeated(one))
                 unpaired = keep("unpaired", of.unpaired(one))
                 runs.write(engine.rows(of.pairs(one)))
-            engine.keep("folded", one.limit(0))
+            engine.keep("folded", folded.limit(0))
             (counted,) = engine.rows(keys.aggregate(keys=keys.count()))
             if counted.column("keys")[0].as_py():
                 self._tangled(keys)
