@@ -88,6 +88,13 @@ class Scale:
     def run(self, engines: Sequence[tuple[str, str | None]]) -> None:
         """Run all stages."""
         self._generate()
+        native, _ = self.decode()
+        for engine, server in engines:
+            if self._match(engine, server) != native:
+                sys.exit(f"{engine}: gives other bytes than the native matcher")
+
+    def decode(self) -> tuple[str, Path]:
+        """Return what the native matcher says of the captures, and where they are decoded to."""
         with self._capturing() as pair:
             native = self._stage("native", [*tailtrim("analyze"), *map(str, pair), *PRINTED])
         wanted = max(1, self._pairs // PACKETS_OF_BUCKET)
@@ -95,9 +102,7 @@ class Scale:
         with self._capturing() as pair:
             out = ["--out", str(self._decoded), "--buckets", str(buckets)]
             self._stage("decode", [*tailtrim("decode"), *map(str, pair), *out])
-        for engine, server in engines:
-            if self._match(engine, server) != native:
-                sys.exit(f"{engine}: gives other bytes than the native matcher")
+        return native, self._decoded
 
     def _match(self, engine: str, server: str | None) -> str:
         parts = self._folder / "parts.json"
@@ -179,6 +184,14 @@ def tailtrim(verb: str) -> list[str]:
     return [sys.executable, "-m", "tailtrim.cli", verb]
 
 
+def number_of(text: str) -> int:
+    """Read a number of pairs such as 10M."""
+    parsed = re.fullmatch(r"(\d+)([kM])", text)
+    if parsed is None:
+        raise argparse.ArgumentTypeError(f"{text}: expected such as 300k or 10M")
+    return int(parsed[1]) * UNITS[parsed[2]]
+
+
 def _children_s() -> float:
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
@@ -187,7 +200,7 @@ def _children_s() -> float:
 def main() -> None:
     """Measure what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--pairs", action="append", help="such as 10M; may be given several times")
+    parser.add_argument("--pairs", action="append", type=number_of, help="such as 10M, repeatable")
     parser.add_argument("--memory", type=int, default=2, help="GiB that a process may allocate")
     parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark")
     parser.add_argument("--server", help="of postgres or spark, as tailtrim takes it")
@@ -200,13 +213,9 @@ def main() -> None:
     ]
     record = options.record.resolve() if options.record else None
     print(HEADER, flush=True)
-    for text in options.pairs or ["1M", "10M"]:
-        parsed = re.fullmatch(r"(\d+)([kM])", text)
-        if parsed is None:
-            parser.error(f"--pairs {text}: expected such as 300k or 10M")
+    for pairs in options.pairs or [10**6, 10**7]:
         folder = Path(tempfile.mkdtemp(prefix="tailtrim-scale-", dir=options.scratch))
         try:
-            pairs = int(parsed[1]) * UNITS[parsed[2]]
             Scale(pairs, folder, options.memory * GIB, record).run(engines)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
