@@ -70,7 +70,7 @@ class Runs:
                     writer.write_batch(batches.pop())
         except OSError as error:
             failure = OutputError(f"{path.parent}: cannot be written: {error.strerror or error}")
-            failure.add_note("--scratch DIR names a disk with more room: about 10 bytes a pair")
+            failure.add_note("--scratch DIR names a disk with more room")
             raise failure from error
 
     def batches(self) -> list[Iterator[pa.RecordBatch]]:

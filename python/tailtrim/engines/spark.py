@@ -5,11 +5,13 @@ The server reads the Parquet files itself: the decoded directory must have the s
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import ibis
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
@@ -43,9 +45,6 @@ def connect(options: EngineOptions) -> Spark:
 
 @contextmanager
 def _telling(what: str) -> Iterator[None]:
-    import grpc  # noqa: PLC0415 - only what fails
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
@@ -84,9 +83,12 @@ class Spark(Session):
         return captured.number
 
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
-        """Name what executors compute, again where it is lost with one of them."""
+        """Keep rows in the executors, which compute again what is lost with one of them."""
         with _telling("match packets"):
             frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
+            # Sail cannot, and computes what is asked for each time.
+            with suppress(PySparkException, grpc.RpcError):
+                frame.persist()
             frame.createOrReplaceTempView(name)
         return ibis.table(expression.schema(), name=name)
 
