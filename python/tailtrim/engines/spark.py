@@ -65,6 +65,9 @@ class Spark(Session):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
             self._version = self._session.version
+            # Parquet of millions of packets may be smaller than what Spark would send to every
+            # executor, by way of the driver's memory.
+            self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
