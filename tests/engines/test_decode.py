@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
 
 from tailtrim.decode import Decoded, decode, writing
@@ -19,16 +20,6 @@ from tailtrim.decode.dataset import COLUMNS
 from tailtrim.errors import DecodedError, TailtrimError
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "packet.toml"
-
-
-def rows(decoded: Decoded, number: int) -> list[tuple[int, ...]]:
-    """Return the rows of a capture in the order of the file."""
-    found: list[tuple[int, ...]] = []
-    for path in decoded.files(number):
-        with path.open("rb") as file:
-            columns = pq.ParquetFile(file).read().to_pydict()
-        found += zip(*columns.values(), strict=True)
-    return sorted(found)
 
 
 def test_columns_are_those_of_the_schema(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
@@ -129,7 +120,7 @@ def test_an_interrupted_one_of_something_else(testpmd: tuple[Path, Path], tmp_pa
         decode(testpmd, tmp_path / "decoded")
 
 
-@pytest.mark.parametrize("buckets", [0, 3, 256])
+@pytest.mark.parametrize("buckets", [0, 3, 512])
 def test_buckets_that_make_no_sense(
     testpmd: tuple[Path, Path], tmp_path: Path, buckets: int
 ) -> None:

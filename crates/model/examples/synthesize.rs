@@ -8,6 +8,8 @@
 //! synthesize ingress PAIRS FRAME_BYTES > ingress.pcap
 //! synthesize egress  PAIRS FRAME_BYTES > egress.pcap
 //! ```
+//!
+//! With `mscap` instead of a size it writes what `MoonSniff` keeps of the same packets: stamp and identifier.
 #![allow(clippy::print_stderr, reason = "a program, not a library")]
 
 use std::io::{self, BufWriter, Write};
@@ -16,6 +18,9 @@ use std::process::ExitCode;
 /// 10 Gbit/s of 60-byte frames come every 67.2 ns; this is a little below that.
 const INTERVAL_NS: u64 = 72;
 
+/// Stamps that fit 32 bits would be taken for those that wrap there.
+const MSCAP_NS: u64 = 1_700_000_000_000_000_000;
+
 /// Stalls per packet.
 const STALLS: u64 = 20_000;
 
@@ -23,16 +28,21 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let parsed = match arguments.as_slice() {
         [_, side, pairs, frame] if side == "ingress" || side == "egress" => {
-            pairs.parse().ok().zip(frame.parse().ok()).map(|(pairs, frame)| (side, pairs, frame))
+            let form = match frame.as_str() {
+                "mscap" => Some(Form::Mscap),
+                bytes => {
+                    bytes.parse().ok().filter(|bytes| (60..=9_000).contains(bytes)).map(Form::Pcap)
+                }
+            };
+            pairs.parse().ok().zip(form).map(|(pairs, form)| (side, pairs, form))
         }
         _ => None,
     };
-    let Some((side, pairs, frame)) = parsed.filter(|(_, _, frame)| (60..=9_000).contains(frame))
-    else {
-        eprintln!("usage: synthesize ingress|egress PAIRS FRAME_BYTES(60..9000)");
+    let Some((side, pairs, form)) = parsed else {
+        eprintln!("usage: synthesize ingress|egress PAIRS FRAME_BYTES(60..9000)|mscap");
         return ExitCode::from(2);
     };
-    match write(side == "egress", pairs, frame, BufWriter::with_capacity(1 << 20, io::stdout())) {
+    match write(side == "egress", pairs, form, BufWriter::with_capacity(1 << 20, io::stdout())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("synthesize: {error}");
@@ -41,13 +51,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn write(egress: bool, pairs: u64, frame: usize, mut output: impl Write) -> io::Result<()> {
-    output.write_all(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-    output.write_all(&[0, 0, 4, 0, 1, 0, 0, 0])?;
-    let mut record = vec![0; 16 + frame];
-    record[8..12].copy_from_slice(&(frame as u32).to_le_bytes());
-    record[12..16].copy_from_slice(&(frame as u32).to_le_bytes());
-    header(&mut record[16..]);
+#[derive(Clone, Copy)]
+enum Form {
+    /// Frames of so many bytes.
+    Pcap(usize),
+    Mscap,
+}
+
+fn write(egress: bool, pairs: u64, form: Form, mut output: impl Write) -> io::Result<()> {
+    let mut record = match form {
+        Form::Pcap(frame) => {
+            output.write_all(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+            output.write_all(&[0, 0, 4, 0, 1, 0, 0, 0])?;
+            let mut record = vec![0; 16 + frame];
+            record[8..12].copy_from_slice(&(frame as u32).to_le_bytes());
+            record[12..16].copy_from_slice(&(frame as u32).to_le_bytes());
+            header(&mut record[16..]);
+            record
+        }
+        Form::Mscap => vec![0; 12],
+    };
     let mut state = 0x1234_5678_9abc_def1_u64;
     let mut free_ns = 0;
     for sequence in 0..pairs {
@@ -61,9 +84,17 @@ fn write(egress: bool, pairs: u64, frame: usize, mut output: impl Write) -> io::
         // First in, first out, at most one packet every 50 ns.
         free_ns = ready_ns.max(free_ns + 50);
         let stamp_ns = if egress { free_ns } else { arrival_ns };
-        record[0..4].copy_from_slice(&((stamp_ns / 1_000_000_000) as u32).to_le_bytes());
-        record[4..8].copy_from_slice(&((stamp_ns % 1_000_000_000) as u32).to_le_bytes());
-        record[16 + 42..16 + 50].copy_from_slice(&sequence.to_le_bytes());
+        match form {
+            Form::Pcap(_) => {
+                record[0..4].copy_from_slice(&((stamp_ns / 1_000_000_000) as u32).to_le_bytes());
+                record[4..8].copy_from_slice(&((stamp_ns % 1_000_000_000) as u32).to_le_bytes());
+                record[16 + 42..16 + 50].copy_from_slice(&sequence.to_le_bytes());
+            }
+            Form::Mscap => {
+                record[..8].copy_from_slice(&(MSCAP_NS + stamp_ns).to_le_bytes());
+                record[8..].copy_from_slice(&(sequence as u32).to_le_bytes());
+            }
+        }
         output.write_all(&record)?;
     }
     output.flush()

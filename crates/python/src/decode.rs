@@ -1,6 +1,6 @@
 //! Captures in, packets by bucket of their signature out.
 
-use crate::analysis::{failed, signing};
+use crate::analysis::{failed, invalid, signing};
 use crate::errors::{TailtrimError, raise_capture};
 use crate::tables;
 use pyo3::exceptions::PyValueError;
@@ -9,7 +9,7 @@ use pyo3_arrow::PyRecordBatch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tailtrim_linux::source::{self, Extent, Reading};
-use tailtrim_model::analysis::{Decoding, Packet};
+use tailtrim_model::analysis::{Checkpoint, Decoding, Packet};
 use tailtrim_model::capture::{CaptureError, StampSource};
 
 /// Packets between two looks at whether the user wants to stop.
@@ -32,9 +32,10 @@ struct State {
 
 #[pymethods]
 impl NativeDecoder {
-    /// Opens a capture and looks at its first records.
+    /// Opens a capture and looks at its first records. With a checkpoint it is the next file of the
+    /// capture that the checkpoint is of.
     #[new]
-    #[pyo3(signature = (path, *, signature, masks, x552_trailer, salvage))]
+    #[pyo3(signature = (path, *, signature, masks, x552_trailer, salvage, checkpoint = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
@@ -42,12 +43,19 @@ impl NativeDecoder {
         masks: Vec<String>,
         x552_trailer: bool,
         salvage: bool,
+        checkpoint: Option<&str>,
     ) -> PyResult<Self> {
         let options = signing(signature.as_deref(), &masks)?;
+        let checkpoint: Option<Checkpoint> =
+            checkpoint.map(serde_json::from_str).transpose().map_err(invalid)?;
         let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
         let opened = py.detach(|| {
             let source = source::open(&path, Reading { stamps, salvage })?;
-            let decoding = Decoding::new(Box::new(source.capture), &options)?;
+            let capture = Box::new(source.capture);
+            let decoding = match checkpoint {
+                Some(checkpoint) => Decoding::resume(capture, &options, checkpoint)?,
+                None => Decoding::new(capture, &options)?,
+            };
             Ok::<_, CaptureError>((decoding, source.extent))
         });
         let (decoding, extent) = opened.map_err(|error| raise_capture(py, &error))?;
@@ -96,16 +104,25 @@ impl NativeDecoder {
         Ok(count)
     }
 
-    /// What was read last and belongs into this bucket.
-    fn bucket(&mut self, bucket: usize) -> PyResult<PyRecordBatch> {
-        let packets = self.state().buckets.get(bucket).map_or(&[][..], Vec::as_slice);
-        tables::packets(packets).map(PyRecordBatch::from).map_err(failed)
+    /// What was read last and belongs into this bucket. Threads may ask at once.
+    fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyRecordBatch> {
+        let batch = py.detach(|| {
+            let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            tables::packets(state.buckets.get(bucket).map_or(&[][..], Vec::as_slice))
+        });
+        batch.map(PyRecordBatch::from).map_err(failed)
     }
 
     /// The share of the capture that is read (0 to 1), `None` where it cannot be known.
     fn done(&mut self) -> PyResult<Option<f64>> {
         let state = self.state();
         Ok(state.extent.done(state.decoding()?.offset()))
+    }
+
+    /// Where this stands, as JSON, for the next file of this capture; to be asked at the end of this one.
+    fn checkpoint_json(&mut self) -> PyResult<String> {
+        serde_json::to_string(&self.state().decoding()?.checkpoint())
+            .map_err(|error| TailtrimError::new_err(error.to_string()))
     }
 
     /// What the capture says beside its packets, as JSON; complete at its end.

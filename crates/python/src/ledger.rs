@@ -2,12 +2,14 @@
 
 use crate::analysis::{NativeAnalysis, invalid, output_failed, parsed, signing};
 use crate::errors::{OutputError, TailtrimError};
+use crate::merge::Merge;
 use crate::rundir::SampleSink;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 use pyo3_arrow::PyRecordBatch;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -19,6 +21,9 @@ use tailtrim_model::analysis::{
 use tailtrim_model::matching::{MEMORY, Pair, Window};
 use tailtrim_model::signature::Signature;
 use tailtrim_model::stats::Histogram;
+
+/// Pairs that are counted at once.
+const MERGED: usize = 1 << 16;
 
 /// Values of the column `ingress` of the outcomes.
 const LOST: i64 = 1;
@@ -129,35 +134,26 @@ impl NativeLedger {
 
     /// Counts pairs, in the order in which they were decided.
     fn pairs(&mut self, py: Python<'_>, pairs: PyRecordBatch) -> PyResult<()> {
-        let batch = pairs.into_inner();
-        let [order_ns, side, index, ingress_ns, egress_ns, ingress_index, position] = columns(
-            &batch,
-            [
-                "decided_ns",
-                "decided_side",
-                "decided_index",
-                "ingress_ns",
-                "egress_ns",
-                "ingress_index",
-                "burst_position",
-            ],
-        )?;
+        let pairs = decided(&pairs.into_inner())?;
         let (ledger, sink) = self.parts()?;
-        let counted = py.detach(|| {
-            let pairs: Vec<DecidedPair> = (0..batch.num_rows())
-                .map(|row| DecidedPair {
-                    place: place(order_ns[row], side[row], index[row]),
-                    pair: Pair {
-                        ingress_ns: ingress_ns[row],
-                        egress_ns: egress_ns[row],
-                        signature: Signature { high: 0, low: ingress_index[row] },
-                        tag: tag(position[row]),
-                    },
-                })
-                .collect();
-            ledger.pairs(&pairs, sink)
-        });
+        let counted = py.detach(|| ledger.pairs(&pairs, sink));
         counted.map_err(|error| self.sink_failed(&error))
+    }
+
+    /// Counts the pairs of several iterators of batches, each of which is in order.
+    fn merge<'py>(&mut self, py: Python<'py>, runs: Vec<Bound<'py, PyIterator>>) -> PyResult<()> {
+        let mut merge = Merge::new(runs)?;
+        let mut merged = Vec::with_capacity(MERGED);
+        loop {
+            let rest = merge.read(py, &mut merged, MERGED)?;
+            let (ledger, sink) = self.parts()?;
+            let counted = py.detach(|| ledger.pairs(&merged, sink));
+            counted.map_err(|error| self.sink_failed(&error))?;
+            py.check_signals()?;
+            if !rest {
+                return Ok(());
+            }
+        }
     }
 
     /// No pair follows.
@@ -262,6 +258,32 @@ fn columns<'a, const N: usize>(
             .values();
     }
     Ok(columns)
+}
+
+/// The pairs of a batch.
+pub(crate) fn decided(batch: &RecordBatch) -> PyResult<Vec<DecidedPair>> {
+    let [order_ns, side, index, ingress_ns, egress_ns, ingress_index, position] = columns(
+        batch,
+        [
+            "decided_ns",
+            "decided_side",
+            "decided_index",
+            "ingress_ns",
+            "egress_ns",
+            "ingress_index",
+            "burst_position",
+        ],
+    )?;
+    let pairs = (0..batch.num_rows()).map(|row| DecidedPair {
+        place: place(order_ns[row], side[row], index[row]),
+        pair: Pair {
+            ingress_ns: ingress_ns[row],
+            egress_ns: egress_ns[row],
+            signature: Signature { high: 0, low: ingress_index[row] },
+            tag: tag(position[row]),
+        },
+    });
+    Ok(pairs.collect())
 }
 
 fn count(value: i64) -> PyResult<u64> {

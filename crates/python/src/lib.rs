@@ -7,6 +7,7 @@ mod decode;
 mod errors;
 mod explain;
 mod ledger;
+mod merge;
 mod rundir;
 mod tables;
 

@@ -115,6 +115,7 @@ pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
         ("packet_index", column(|packet| packet.index), false),
         ("stamp_ns", column(|packet| packet.stamp_ns), false),
         ("order_ns", column(|packet| packet.order_ns), false),
+        ("gap_ns", column(|packet| packet.gap_ns), false),
         ("signature_high", column(|packet| packet.signature.high), false),
         ("signature_low", column(|packet| packet.signature.low), false),
         ("length", column(|packet| packet.length.into()), false),

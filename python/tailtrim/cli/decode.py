@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +14,14 @@ from tailtrim.cli.analyze import Mask, Stamps
 from tailtrim.cli.console import USAGE, Progress, complain
 from tailtrim.errors import TailtrimError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 EXAMPLES = """\b
 Examples:
   tailtrim decode ingress.pcap.zst egress.pcap.zst --out decoded
   tailtrim decode in-*.pcap out-*.pcap --out decoded --mask nat
+  tailtrim decode --follow 'in-*.pcapng' 'out-*.pcapng' --out decoded
   tailtrim analyze decoded
 """
 
@@ -52,28 +59,57 @@ def command(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(
             metavar="N",
-            help="Split packets by signature into this many, a power of two up to 128. Default: "
-            "so many that each has about 4 million packets of a capture.",
+            help="Split packets by signature into this many, a power of two up to 256. Default: "
+            "so many that each has about 4 million packets of a capture; 64 with --follow.",
         ),
     ] = None,
+    following: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Decode files of rotating captures as they become complete, until interrupted. "
+            "Each capture is a folder, or a pattern in quotes.",
+        ),
+    ] = False,
 ) -> None:
     """Turn captures into Parquet, for engines that match what one machine cannot hold."""
-    from tailtrim.decode import decode  # noqa: PLC0415 - only this verb needs it
+    from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
-    with Progress("decoding") as progress:
-        try:
-            decoded = decode(
-                captures,
-                out,
-                signature=signature,
-                masks=mask or (),
-                x552_trailer=stamps is Stamps.X552,
-                salvage=salvage,
-                buckets=buckets,
-                progress=progress,
-            )
-        except (TailtrimError, ValueError) as error:
-            complain(error)
-            raise typer.Exit(USAGE) from error
+    options: dict[str, Any] = {
+        "signature": signature,
+        "masks": mask or (),
+        "x552_trailer": stamps is Stamps.X552,
+        "salvage": salvage,
+        "buckets": buckets,
+    }
+    try:
+        if following:
+            with _stopped_by_signals() as stop:
+                decoded = follow(captures, out, stop=stop, tell=_tell, **options)
+        else:
+            with Progress("decoding") as progress:
+                decoded = decode(captures, out, progress=progress, **options)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
     for captured in decoded.captures:
         typer.echo(f"{captured.number}  {captured.rows:>15,} packets  {captured.name}")
+
+
+def _tell(source: str, file: str, packets: int) -> None:
+    typer.echo(f"{source}: {file}: {packets:,} packets", err=True)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[threading.Event]:
+    """Yield what SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

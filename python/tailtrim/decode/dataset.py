@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-SCHEMA = "tailtrim.decode/1"
+SCHEMA = "tailtrim.decode/2"
 INDEX = "decode.json"
 #: Columns of ``packet`` in a file, see ``schema/packet.toml``.
 COLUMNS = (
     "packet_index",
     "stamp_ns",
     "order_ns",
+    "gap_ns",
     "signature_high",
     "signature_low",
     "length",

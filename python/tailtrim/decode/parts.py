@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from tailtrim.decode.dataset import COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
     from pathlib import Path
+    from types import TracebackType
+    from typing import Self
 
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from tailtrim import _native
 
+#: Rows that a decoder holds for each bucket before it writes them.
+_ROWS_OF_BUCKET = 1 << 13
+_FEWEST_ROWS = 1 << 18
 #: Stamps and places grow: their differences are small.
-_GROWING = ("packet_index", "stamp_ns", "order_ns")
-#: Nothing compresses a hash.
-_RANDOM = ("signature_high", "signature_low")
+_GROWING = ("packet_index", "stamp_ns", "order_ns", "gap_ns")
+_SIGNATURE = ("signature_high", "signature_low")
 _REPEATING = ("length", "burst_position", "misplaced")
 
 
 class Part:
-    """The files of a part, under other names until :meth:`commit`."""
+    """The files of a part, under other names until :meth:`commit`, without which they go."""
 
-    def __init__(self, folder: Path, number: int, buckets: int) -> None:
-        """Begin a part; what an interrupted one left goes."""
+    def __init__(self, folder: Path, number: int, buckets: int, pool: Executor) -> None:
+        """Begin a part that the pool's threads write; what an interrupted one left goes."""
+        self._pool = pool
         self._drafts: list[tuple[Path, Path]] = []
         for bucket in range(buckets):
             place = folder / f"bucket={bucket:02}"
@@ -37,34 +47,92 @@ class Part:
 
     def add(self, decoder: _native.NativeDecoder) -> None:
         """Write what the decoder read last."""
-        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        writing = [
+            self._pool.submit(self._write, bucket, decoder) for bucket in range(len(self._drafts))
+        ]
+        # None may be left at work on files that are removed because another one failed.
+        wait(writing)
+        for written in writing:
+            written.result()
 
-        for bucket, (draft, _) in enumerate(self._drafts):
-            batch = pa.record_batch(decoder.bucket(bucket))
-            if not batch.num_rows:
-                continue
-            writer = self._writers[bucket]
-            if writer is None:
-                writer = self._writers[bucket] = pq.ParquetWriter(
-                    draft,
-                    batch.schema,
-                    use_dictionary=list(_REPEATING),
-                    column_encoding=dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
-                    compression={name: "NONE" if name in _RANDOM else "ZSTD" for name in COLUMNS},
-                )
-            writer.write_batch(batch)
+    def _write(self, bucket: int, decoder: _native.NativeDecoder) -> None:
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+        batch = pa.record_batch(decoder.bucket(bucket))
+        if not batch.num_rows:
+            return
+        writer = self._writers[bucket]
+        if writer is None:
+            writer = self._writers[bucket] = _writer(self._drafts[bucket][0], batch)
+        writer.write_batch(batch)
 
     def commit(self) -> None:
         """Give the files their names."""
-        self.close()
-        for draft, path in self._drafts:
-            if draft.exists():
-                draft.rename(path)
-
-    def close(self) -> None:
-        """Close the files."""
         for bucket, writer in enumerate(self._writers):
             if writer is not None:
                 writer.close()
                 self._writers[bucket] = None
+        for draft, path in self._drafts:
+            if draft.exists():
+                draft.rename(path)
+
+    def __enter__(self) -> Self:
+        """Return the part."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Remove the files, unless the part was committed."""
+        for writer in self._writers:
+            if writer is not None:
+                # What keeps it from ending well is known already.
+                with suppress(OSError):
+                    writer.close()
+                # Else it is closed again when it is collected, and complains.
+                writer.is_open = False
+        for draft, _ in self._drafts:
+            draft.unlink(missing_ok=True)
+
+
+def read_rows(
+    decoder: _native.NativeDecoder,
+    part: Part | None,
+    buckets: int,
+    most: int,
+    tell: Callable[[], object],
+) -> int:
+    """Read at most so many rows, into a part if there is one; return how many: fewer at the end."""
+    rows = max(_FEWEST_ROWS, buckets * _ROWS_OF_BUCKET)
+    done = 0
+    while done < most:
+        read = decoder.read(min(rows, most - done))
+        if read == 0:
+            break
+        if part is not None:
+            part.add(decoder)
+        done += read
+        tell()
+    return done
+
+
+def _writer(path: Path, batch: pa.RecordBatch) -> pq.ParquetWriter:
+    import pyarrow.compute as pc  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    high = pc.min_max(batch.column("signature_high")).as_py()
+    # A packet's number as its signature is spread by a constant factor: what numbers that grow
+    # differ by stays small. Nothing compresses a hash.
+    counted = high["min"] == high["max"] == 0
+    growing = (*_GROWING, *_SIGNATURE) if counted else _GROWING
+    random = () if counted else _SIGNATURE
+    return pq.ParquetWriter(
+        path,
+        batch.schema,
+        use_dictionary=list(_REPEATING),
+        column_encoding=dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
+        compression={name: "NONE" if name in random else "ZSTD" for name in COLUMNS},
+    )

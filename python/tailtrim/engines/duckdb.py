@@ -18,7 +18,7 @@ from tailtrim.engines.session import BATCH_ROWS, Session, integers
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ibis.expr.types as ir
     import pyarrow as pa
@@ -53,6 +53,7 @@ class DuckDb(Session):
 
     def __init__(self, options: EngineOptions) -> None:
         """Open a database in a folder that goes with the process's work."""
+        self.scratch = options.scratch
         self._folder = Path(tempfile.mkdtemp(prefix="tailtrim-duckdb-", dir=options.scratch))
         try:
             settings: dict[str, Any] = {
@@ -93,18 +94,16 @@ class DuckDb(Session):
         """Return the number in the directory."""
         return captured.number
 
-    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in a table of the session."""
-        kept = None
-        for expression in expressions:
-            verb = (
-                f"CREATE OR REPLACE TEMP TABLE {name} AS" if kept is None else f"INSERT INTO {name}"
-            )
-            self._run(f"{verb} {ibis.to_sql(expression, dialect='duckdb')}")
-            kept = ibis.table(expression.schema(), name=name)
-        if kept is None:
-            raise ValueError("there is nothing to keep")
-        return kept
+        text = ibis.to_sql(expression, dialect="duckdb")
+        self._run(f"CREATE OR REPLACE TEMP TABLE {name} AS {text}")
+        return ibis.table(expression.schema(), name=name)
+
+    def add(self, name: str, expression: ir.Table) -> ir.Table:
+        """Add rows to a table of the session."""
+        self._run(f"INSERT INTO {name} {ibis.to_sql(expression, dialect='duckdb')}")
+        return ibis.table(expression.schema(), name=name)
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression."""

@@ -33,7 +33,11 @@ TANGLED, MATCHED, BEYOND, APART = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides whether two packets match: the two captures, and times in ns."""
+    """What decides whether two packets match: the two captures, and times in ns.
+
+    ``in_order``: both captures are, so that ``order_ns`` is ``stamp_ns``; ``bursts``: the ingress
+    capture has some.
+    """
 
     ingress: int
     egress: int
@@ -41,6 +45,8 @@ class Rules:
     early_ns: int
     shift_ns: int
     memory: int
+    in_order: bool
+    bursts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +78,39 @@ def taken(packet: ir.Table, rules: Rules) -> ir.Table:
 
 
 def folded(packet: ir.Table, rules: Rules) -> ir.Table:
-    """Return one row a signature: how often it entered and left, when, and its ``kind``.
+    """Return one row a signature: how often it entered and left, and when.
 
     Where a packet entered once, the maximum over its signature is its value: no join is needed.
+    What is known beforehand is not aggregated: that is a third of the time.
     """
     both = taken(packet, rules)
     entered, left = both.side == 0, both.side == 1
-    one = both.group_by("signature_high", "signature_low").agg(
-        entered=both.count(where=entered),
-        left=both.count(where=left),
-        in_ns=both.stamp_ns.max(where=entered),
-        in_order_ns=both.order_ns.max(where=entered),
-        in_index=both.packet_index.max(where=entered),
-        in_position=both.burst_position.max(where=entered),
-        out_ns=both.stamp_ns.max(where=left),
-        out_order_ns=both.order_ns.max(where=left),
-        out_index=both.packet_index.max(where=left),
-    )
+    values = {
+        "entered": both.count(where=entered),
+        "left": both.count(where=left),
+        "in_ns": both.stamp_ns.max(where=entered),
+        "in_index": both.packet_index.max(where=entered),
+        "out_ns": both.stamp_ns.max(where=left),
+        "out_index": both.packet_index.max(where=left),
+    }
+    if not rules.in_order:
+        values["in_order_ns"] = both.order_ns.max(where=entered)
+        values["out_order_ns"] = both.order_ns.max(where=left)
+    if rules.bursts:
+        values["in_position"] = both.burst_position.max(where=entered)
+    return both.group_by("signature_high", "signature_low").agg(**values)
+
+
+def judged(folded: ir.Table, rules: Rules) -> ir.Table:
+    """Add the ``kind`` of each signature, and what :func:`folded` left out since it is known.
+
+    Apart from folding, because engines keep what is folded and need not keep this.
+    """
+    one = folded
+    if rules.in_order:
+        one = one.mutate(in_order_ns=one.in_ns, out_order_ns=one.out_ns)
+    if not rules.bursts:
+        one = one.mutate(in_position=one.entered * 0)
     tangled = (one.entered > 1) | (one.left > 1)
     pair = (one.entered == 1) & (one.left == 1)
     latency_ns = one.out_ns - one.in_ns
@@ -120,20 +142,46 @@ def pairs(one: ir.Table) -> ir.Table:
     ).order_by("decided_ns", "decided_side", "decided_index")
 
 
-def tangled(packet: ir.Table, one: ir.Table, rules: Rules) -> ir.Table:
+def repeated(one: ir.Table) -> ir.Table:
+    """Return the signatures that are tangled."""
+    return one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
+
+
+def unpaired(one: ir.Table) -> ir.Table:
+    """Return the plain signatures without a pair."""
+    return one.filter((one.kind == BEYOND) | (one.kind == APART))
+
+
+def carriers(packet: ir.Table, keys: ir.Table, rules: Rules) -> ir.Table:
+    """Return the packets of tangled signatures, and the place at which each is forgotten."""
+    packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
+    # Of what left nothing is forgotten: it finds no such packet.
+    return packets.select(
+        "signature_high",
+        "signature_low",
+        "order_ns",
+        "side",
+        "packet_index",
+        "stamp_ns",
+        "burst_position",
+        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS,
+    )
+
+
+def forgetting(packet: ir.Table, carrying: ir.Table, rules: Rules) -> ir.Table:
+    """Return the ingress packets at which packets of tangled signatures are forgotten."""
+    entered = packet.filter(packet.capture == rules.ingress)
+    places = carrying.select("forgotten_at").distinct()
+    found = entered.join(places, entered.packet_index == places.forgotten_at)
+    return found.select("forgotten_at", later_ns=found.order_ns)
+
+
+def tangled(carrying: ir.Table, later: ir.Table) -> ir.Table:
     """Return the packets of tangled signatures, by signature and in their order.
 
     ``forgotten_ns`` is the running maximum at the ingress packet that comes ``rules.memory`` later.
     """
-    keys = one.filter(one.kind == TANGLED).select("signature_high", "signature_low")
-    packets = taken(packet, rules).join(keys, ["signature_high", "signature_low"])
-    # Of what left nothing is forgotten: it finds no such packet.
-    packets = packets.mutate(
-        forgotten_at=packets.packet_index + rules.memory - packets.side * NEVER_NS
-    )
-    entered = packet.filter(packet.capture == rules.ingress)
-    later = entered.select(forgotten_at=entered.packet_index, later_ns=entered.order_ns)
-    joined = packets.left_join(later, "forgotten_at")
+    joined = carrying.left_join(later, "forgotten_at")
     return joined.select(
         "signature_high",
         "signature_low",
@@ -152,7 +200,7 @@ def outcomes(one: ir.Table, rules: Rules, settled: Settled) -> ir.Table:
     ``ingress`` is 1 lost, 2 cut, 3 beyond the window; ``egress`` 1 unmatched, 2 cut; 0 nothing.
     ``second_ns`` is the start of the second in which a lost packet entered, since the origin.
     """
-    apart = one.filter((one.kind == BEYOND) | (one.kind == APART))
+    apart = unpaired(one)
     is_open = (apart.kind == APART) & (apart.entered == 1)
     left_ns = settled.last_egress_ns - apart.in_ns
     lost = is_open & ((left_ns >= rules.window_ns) | (left_ns > settled.longest_ns))
@@ -178,6 +226,13 @@ def second_start_ns(stamp_ns: ir.IntegerValue, origin_ns: int) -> ir.IntegerValu
     """Return the start of the second of a stamp, since the origin: downwards, also before it."""
     since_ns = stamp_ns - origin_ns
     return since_ns - (since_ns % SECOND_NS + SECOND_NS) % SECOND_NS
+
+
+def gaps_in_order(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:
+    """Count the gaps of a capture that is in order: each packet brings its own."""
+    one = packet.filter((packet.capture == capture) & (packet.packet_index > 0))
+    counting = one.filter(one.stamp_ns + shift_ns - one.gap_ns > after_ns)
+    return counting.group_by("gap_ns").agg(packets=counting.count())
 
 
 def gaps_within(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:

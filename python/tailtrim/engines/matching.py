@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis import Analysis, nanoseconds
+from tailtrim.engines.runs import Runs
 from tailtrim.errors import DecodedError
 from tailtrim.rundir import Draft, provenance, sha256
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    import ibis.expr.types as ir
     import pyarrow as pa
 
     from tailtrim.decode import Captured, Decoded
@@ -111,7 +114,8 @@ class _Matching:
             directory=directory,
             **options,
         )
-        self._sides = sides
+        facts = [json.loads(side.facts) for side in sides]
+        self._taps = [of_side["tap"] for of_side in facts]
         self._packet = engine.packets(decoded)
         numbers = [engine.number(decoded, side) for side in sides]
         self._rules: Rules = expressions.Rules(
@@ -121,22 +125,20 @@ class _Matching:
             early_ns=_native.NativeLedger.early_ns,
             shift_ns=self._ledger.shift_ns,
             memory=_native.NativeLedger.MEMORY,
+            in_order=not any(tap["out_of_order"] for tap in self._taps),
+            bursts=facts[0]["burst_gap_ns"] is not None,
         )
 
     def run(self) -> _native.NativeAnalysis:
         """Match, then count what is left."""
         of = self._expressions
         packet, rules, ledger = self._packet, self._rules, self._ledger
-        one = self._engine.keep("folded", self._folded())
-        for batch in self._engine.rows(of.tangled(packet, one, rules)):
-            ledger.tangled(batch)
-        for batch in self._engine.rows(of.pairs(one)):
-            ledger.pairs(batch)
+        one = self._bucket_by_bucket() if self._engine.by_bucket else self._at_once()
         ledger.settle()
         settled = self._settled()
         return ledger.finish(
             self._seconds(of.outcomes(one, rules, settled)),
-            [self._gaps(rules.ingress, 0), self._gaps(rules.egress, rules.shift_ns)],
+            [self._gaps(0, 0), self._gaps(1, rules.shift_ns)],
             [
                 self._seconds(of.loads(packet, rules.ingress, 0, settled.origin_ns)),
                 self._seconds(of.loads(packet, rules.egress, rules.shift_ns, settled.origin_ns)),
@@ -144,21 +146,49 @@ class _Matching:
             self._sign,
         )
 
-    def _folded(self) -> list[Any]:
-        """Bucket by bucket where that is cheaper: packets of one signature share one."""
-        packet, of = self._packet, self._expressions
-        if not self._engine.by_bucket:
-            return [of.folded(packet, self._rules)]
-        return [
-            of.folded(packet.filter(packet.bucket == bucket), self._rules)
-            for bucket in range(self._decoded.buckets)
-        ]
+    def _at_once(self) -> ir.Table:
+        """Match everything, and return the signatures."""
+        of, engine = self._expressions, self._engine
+        one = of.judged(engine.keep("folded", of.folded(self._packet, self._rules)), self._rules)
+        self._tangled(of.repeated(one))
+        for batch in engine.rows(of.pairs(one)):
+            self._ledger.pairs(batch)
+        return one
+
+    def _bucket_by_bucket(self) -> ir.Table:
+        """Match each bucket alone, and return the signatures without a pair.
+
+        Packets of one signature share a bucket. What is kept of one are its pairs, in order and
+        compressed, until all buckets have theirs. So an engine needs memory for one bucket, and
+        disk for a few bytes a pair.
+        """
+        of, engine, packet = self._expressions, self._engine, self._packet
+        with Runs(engine.scratch) as runs:
+            for bucket in range(self._decoded.buckets):
+                folded = of.folded(packet.filter(packet.bucket == bucket), self._rules)
+                one = of.judged(engine.keep("folded", folded), self._rules)
+                keep = engine.keep if bucket == 0 else engine.add
+                keys = keep("repeated", of.repeated(one))
+                unpaired = keep("unpaired", of.unpaired(one))
+                runs.write(engine.rows(of.pairs(one)))
+            engine.keep("folded", folded.limit(0))
+            (counted,) = engine.rows(keys.aggregate(keys=keys.count()))
+            if counted.column("keys")[0].as_py():
+                self._tangled(keys)
+            self._ledger.merge(runs.batches())
+        return unpaired
+
+    def _tangled(self, keys: ir.Table) -> None:
+        """Match the packets whose signatures repeat."""
+        of, engine = self._expressions, self._engine
+        carrying = engine.keep("carriers", of.carriers(self._packet, keys, self._rules))
+        later = engine.keep("forgetting", of.forgetting(self._packet, carrying, self._rules))
+        for batch in engine.rows(of.tangled(carrying, later)):
+            self._ledger.tangled(batch)
 
     def _settled(self) -> Settled:
-        import json  # noqa: PLC0415
-
         never_ns = self._expressions.NEVER_NS
-        taps = [json.loads(side.facts)["tap"] for side in self._sides]
+        taps = self._taps
         first_ns, last_ns = taps[0]["first_ns"], taps[1]["last_ns"]
         until_ns = self._ledger.trimmed_until_ns
         return self._expressions.Settled(
@@ -170,23 +200,27 @@ class _Matching:
             origin_ns=self._ledger.origin_ns,
         )
 
-    def _gaps(self, capture: int, shift_ns: int) -> pa.RecordBatch:
-        """Count gaps: within seconds by the engine, between them here."""
-        of = self._expressions
+    def _gaps(self, side: int, shift_ns: int) -> pa.RecordBatch:
+        """Count gaps: in order by the engine, else within seconds there and between them here."""
+        of, packet = self._expressions, self._packet
+        capture = self._rules.egress if side else self._rules.ingress
         until_ns = self._ledger.trimmed_until_ns
         # Without any match, nobody knows where the trim ends.
         after_ns = of.NEVER_NS if until_ns is None else max(until_ns, -of.NEVER_NS)
+        in_order = self._taps[side]["out_of_order"] == 0
+        asked = of.gaps_in_order if in_order else of.gaps_within
         counts: dict[int, int] = {}
-        last_ns = None
-        for batch in self._engine.rows(of.gaps_within(self._packet, capture, shift_ns, after_ns)):
+        for batch in self._engine.rows(asked(packet, capture, shift_ns, after_ns)):
             for row in batch.to_pylist():
                 counts[row["gap_ns"]] = row["packets"]
-        for batch in self._engine.rows(of.ends(self._packet, capture, shift_ns)):
-            for row in batch.to_pylist():
-                if last_ns is not None and last_ns > after_ns:
-                    gap_ns = row["first_ns"] - last_ns
-                    counts[gap_ns] = counts.get(gap_ns, 0) + 1
-                last_ns = row["last_ns"]
+        if not in_order:
+            last_ns = None
+            for batch in self._engine.rows(of.ends(packet, capture, shift_ns)):
+                for row in batch.to_pylist():
+                    if last_ns is not None and last_ns > after_ns:
+                        gap_ns = row["first_ns"] - last_ns
+                        counts[gap_ns] = counts.get(gap_ns, 0) + 1
+                    last_ns = row["last_ns"]
         return _batch({"gap_ns": list(counts), "packets": list(counts.values())})
 
     def _seconds(self, expression: Any) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from tailtrim.engines.session import BATCH_ROWS, Session
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import ibis.expr.types as ir
 
@@ -84,6 +84,7 @@ class Postgres(Session):
 
     name = "postgres"
     by_bucket = False
+    scratch = None
 
     def __init__(self, dsn: str) -> None:
         """Log in."""
@@ -124,24 +125,20 @@ class Postgres(Session):
         """Return the server's number of a loaded capture, or that in the directory."""
         return self._loaded.get(captured.number, captured.number)
 
-    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in a temporary table."""
-        kept = None
         with _telling("match packets"), self._connection.transaction():
             self._execute(f'DROP TABLE IF EXISTS pg_temp."{name}"')
-            for expression in expressions:
-                text = ibis.to_sql(expression, dialect="postgres")
-                verb = (
-                    f"INSERT INTO {name}"
-                    if kept is not None
-                    else f"CREATE TEMPORARY TABLE {name} AS"
-                )
-                self._execute(f"{verb} {text}")
-                kept = ibis.table(expression.schema(), name=name)
+            text = ibis.to_sql(expression, dialect="postgres")
+            self._execute(f"CREATE TEMPORARY TABLE {name} AS {text}")
             self._execute(f"ANALYZE {name}")
-        if kept is None:
-            raise ValueError("there is nothing to keep")
-        return kept
+        return ibis.table(expression.schema(), name=name)
+
+    def add(self, name: str, expression: ir.Table) -> ir.Table:
+        """Add rows to a temporary table."""
+        with _telling("match packets"), self._connection.transaction():
+            self._execute(f"INSERT INTO {name} {ibis.to_sql(expression, dialect='postgres')}")
+        return ibis.table(expression.schema(), name=name)
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression by binary COPY."""

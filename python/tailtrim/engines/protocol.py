@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -24,6 +25,8 @@ class Engine(Protocol):
     name: str
     #: Whether matching bucket by bucket is cheaper than all at once.
     by_bucket: bool
+    #: Where pairs of buckets may be put meanwhile; where temporary files are put if ``None``.
+    scratch: Path | None
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Make the packets of a decoded directory readable; the table is ``PACKET``."""
@@ -31,8 +34,11 @@ class Engine(Protocol):
     def number(self, decoded: Decoded, captured: Captured) -> int:
         """Return the number by which the table knows a capture."""
 
-    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
-        """Compute expressions that have the same columns, and keep all their rows as a table."""
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
+        """Compute an expression, and keep its rows as a table in place of one of this name."""
+
+    def add(self, name: str, expression: ir.Table) -> ir.Table:
+        """Compute an expression, and add its rows to a table that is kept."""
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Compute an expression and stream its rows."""

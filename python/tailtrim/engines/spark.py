@@ -5,11 +5,13 @@ The server reads the Parquet files itself: the decoded directory must have the s
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import ibis
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
@@ -18,7 +20,7 @@ from tailtrim.engines.session import Session, integers
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import ibis.expr.types as ir
@@ -43,9 +45,6 @@ def connect(options: EngineOptions) -> Spark:
 
 @contextmanager
 def _telling(what: str) -> Iterator[None]:
-    import grpc  # noqa: PLC0415 - only what fails
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
@@ -58,6 +57,7 @@ class Spark(Session):
 
     name = "spark"
     by_bucket = False
+    scratch = None
 
     def __init__(self, url: str) -> None:
         """Open a session and see that somebody answers."""
@@ -65,6 +65,9 @@ class Spark(Session):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
             self._version = self._session.version
+            # Parquet of millions of packets may be smaller than what Spark would send to every
+            # executor, by way of the driver's memory.
+            self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
@@ -82,13 +85,22 @@ class Spark(Session):
         """Return the number in the directory."""
         return captured.number
 
-    def keep(self, name: str, expressions: Iterable[ir.Table]) -> ir.Table:
+    def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in the executors, which compute again what is lost with one of them."""
-        texts = [(one.schema(), ibis.to_sql(one, dialect="pyspark")) for one in expressions]
         with _telling("match packets"):
-            frame = self._session.sql(" UNION ALL ".join(f"({text})" for _, text in texts))
+            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
+            # Sail cannot, and computes what is asked for each time.
+            with suppress(PySparkException, grpc.RpcError):
+                frame.persist()
             frame.createOrReplaceTempView(name)
-        return ibis.table(texts[0][0], name=name)
+        return ibis.table(expression.schema(), name=name)
+
+    def add(self, name: str, expression: ir.Table) -> ir.Table:
+        """Name what executors compute together with what has the name."""
+        with _telling("match packets"):
+            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
+            self._session.table(name).unionByName(frame).createOrReplaceTempView(name)
+        return ibis.table(expression.schema(), name=name)
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: Where Debian puts the server's programs; the newest that is there.
 _DEBIAN = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
@@ -31,8 +31,11 @@ def _unprivileged() -> list[str]:
 
 
 @contextmanager
-def postgres(folder: Path) -> Iterator[str]:
-    """Run a server in ``folder``, reachable through a socket there; yields its DSN."""
+def postgres(folder: Path, *, beside: Sequence[str] = ()) -> Iterator[str]:
+    """Run a server in ``folder``, reachable through a socket there; yields its DSN.
+
+    The command of the server begins with ``beside``.
+    """
     if not _DEBIAN:
         pytest.skip("PostgreSQL is missing: no initdb below /usr/lib/postgresql")
     programs, prefix = _DEBIAN[-1].parent, _unprivileged()
@@ -55,7 +58,12 @@ def postgres(folder: Path) -> Iterator[str]:
     ]
     subprocess.run([*prefix, *make], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     server = subprocess.Popen(
-        [*prefix, programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses="],
+        [
+            *beside,
+            *prefix,
+            programs / "postgres",
+            *("-D", data, "-k", folder, "-c", "listen_addresses="),
+        ],
         stderr=subprocess.DEVNULL,
         cwd=folder,
     )
@@ -90,8 +98,8 @@ def sail(folder: Path) -> Iterator[str]:
 class Cluster:
     """A standalone Spark cluster: a master, two workers, a Connect server."""
 
-    def __init__(self, folder: Path) -> None:
-        """Start it."""
+    def __init__(self, folder: Path, *, executor_mib: int = 700, partitions: int = 4) -> None:
+        """Start it, each worker with one core and an executor of so much memory."""
         if find_spec("pyspark") is None:
             pytest.skip("Spark is missing: pip install --require-hashes -r requirements-spark.lock")
         if shutil.which("java") is None:
@@ -100,6 +108,7 @@ class Cluster:
 
         self._home = Path(pyspark.__file__).parent
         self._folder = folder
+        self._executor_mib = executor_mib
         self._processes: list[subprocess.Popen[bytes]] = []
         deploy = "org.apache.spark.deploy"
         master, port = _free_port(), _free_port()
@@ -112,8 +121,8 @@ class Cluster:
             "spark.ui.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
-            "spark.sql.shuffle.partitions": "4",
-            "spark.executor.memory": "700m",
+            "spark.sql.shuffle.partitions": str(partitions),
+            "spark.executor.memory": f"{executor_mib}m",
         }
         server = self._start(
             "spark-submit",
@@ -130,7 +139,8 @@ class Cluster:
 
     def add_worker(self) -> subprocess.Popen[bytes]:
         """Start a worker with one core."""
-        options = ["--cores", "1", "--memory", "900m", "--webui-port", "0", self._master]
+        memory = f"{self._executor_mib + 200}m"
+        options = ["--cores", "1", "--memory", memory, "--webui-port", "0", self._master]
         name = "org.apache.spark.deploy.worker.Worker"
         return self._start("spark-class", name, *options, memory="256m")
 
@@ -170,12 +180,12 @@ class Cluster:
 
 
 @contextmanager
-def spark(folder: Path) -> Iterator[Cluster]:
+def spark(folder: Path, *, executor_mib: int = 700, partitions: int = 4) -> Iterator[Cluster]:
     """Run a Spark cluster."""
     cluster = Cluster.__new__(Cluster)
     cluster._processes = []  # noqa: SLF001 - closed also when starting fails
     try:
-        cluster.__init__(folder)  # type: ignore[misc]
+        cluster.__init__(folder, executor_mib=executor_mib, partitions=partitions)  # type: ignore[misc]
         yield cluster
     finally:
         cluster.close()

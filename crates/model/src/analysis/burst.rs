@@ -2,6 +2,7 @@
 //! batch sizes").
 
 use crate::stats::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// Positions with a histogram of their own; later ones share the last.
 pub const POSITIONS: usize = 256;
@@ -35,7 +36,7 @@ pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
 }
 
 /// Numbers the frames of a burst.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Position {
     threshold_ns: i64,
     last_ns: i64,

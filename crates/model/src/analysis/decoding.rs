@@ -6,7 +6,7 @@
 //! maximum is smaller, also where the sequences do not ascend.
 
 use super::burst::{self, Position};
-use super::gaps::Gaps;
+use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::{Options, common_bytes, signer};
 use crate::capture::{Capture, CaptureError, Format, Record};
@@ -23,6 +23,8 @@ pub struct Packet {
     pub stamp_ns: i64,
     /// The largest stamp so far: packets of two captures are merged in this order.
     pub order_ns: i64,
+    /// By how much it came after the packet before it in the capture; 0 for the first.
+    pub gap_ns: i64,
     /// What identifies it.
     pub signature: Signature,
     /// Bytes on the wire, without FCS.
@@ -50,8 +52,24 @@ pub struct Facts {
     pub wraps: bool,
 }
 
+/// Where a decoding stands between two files of one capture, so that it can go on with the next one, in
+/// another process too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// What the files so far say.
+    facts: Facts,
+    places: Recent,
+    position: Option<Position>,
+    last_ns: Option<i64>,
+    index: i64,
+    /// Bytes after the L2 header that are signed.
+    signed: usize,
+}
+
 /// A capture being decoded.
 pub struct Decoding {
+    /// What the files before this one say.
+    before: Option<Facts>,
     tap: Tap<Box<Capture>>,
     signer: Signer,
     signable: usize,
@@ -59,6 +77,8 @@ pub struct Decoding {
     places: Gaps,
     position: Option<Position>,
     order_ns: i64,
+    /// The stamp of the packet before; `None` before the first.
+    last_ns: Option<i64>,
     index: i64,
     origin_ns: Option<i64>,
     burst_gap_ns: Option<i64>,
@@ -78,17 +98,57 @@ impl Decoding {
         let burst_gap_ns = burst::threshold_ns(&stamps);
         let wraps = capture.wraps() && capture.format() == Format::Mscap;
         Ok(Self {
+            before: None,
             tap: Tap::new(capture, 0, 0),
             signer,
             signable: common_bytes(&first),
             places: Gaps::new(),
             position: burst_gap_ns.map(Position::new),
             order_ns: i64::MIN,
+            last_ns: None,
             index: 0,
             origin_ns: stamps.first().copied(),
             burst_gap_ns,
             wraps,
         })
+    }
+
+    /// Goes on with the next file of a capture that was written to several.
+    ///
+    /// # Errors
+    /// [`CaptureError`] of a source that gives nothing.
+    pub fn resume(
+        capture: Box<Capture>,
+        options: &Options,
+        checkpoint: Checkpoint,
+    ) -> Result<Self, CaptureError> {
+        let Checkpoint { facts, places, position, last_ns, index, signed } = checkpoint;
+        let mut next = Self::new(capture, options)?.limit_to(signed);
+        // Burst or not was settled when the first packets were seen.
+        if index > 0 {
+            (next.origin_ns, next.burst_gap_ns) = (facts.origin_ns, facts.burst_gap_ns);
+            (next.position, next.wraps) = (position, facts.wraps);
+        }
+        if let Some(largest_ns) = facts.tap.last_ns {
+            next.tap.last_ns = largest_ns;
+            next.order_ns = largest_ns;
+        }
+        (next.places, next.last_ns, next.index) = (Gaps::resume(&places), last_ns, index);
+        next.before = Some(facts);
+        Ok(next)
+    }
+
+    /// Where this stands, at the end of a file.
+    #[must_use]
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            facts: self.facts(),
+            places: self.places.recent(),
+            position: self.position.clone(),
+            last_ns: self.last_ns,
+            index: self.index,
+            signed: self.signable,
+        }
     }
 
     /// Bytes after the L2 header that the frames have. Captures that are to match must all be
@@ -101,7 +161,7 @@ impl Decoding {
     /// Signs at most so many bytes after the L2 header. To be called before the first packet is read.
     #[must_use]
     pub fn limit_to(self, bytes: usize) -> Self {
-        Self { signer: self.signer.limited_to(bytes), ..self }
+        Self { signer: self.signer.limited_to(bytes), signable: bytes, ..self }
     }
 
     /// Adds the next packets to `packets`; `false` at the end of the capture.
@@ -120,11 +180,13 @@ impl Decoding {
                 index: self.index,
                 stamp_ns,
                 order_ns: self.order_ns,
+                gap_ns: self.last_ns.map_or(0, |last_ns| stamp_ns.saturating_sub(last_ns)),
                 signature,
                 length,
                 position: self.position.as_mut().map_or(0, |position| position.next(stamp_ns)),
                 misplaced: self.places.misplaced() > before,
             });
+            self.last_ns = Some(stamp_ns);
             self.index += 1;
         }
         self.tap.next += records.len();
@@ -140,13 +202,46 @@ impl Decoding {
     /// What the capture says beside its packets, complete at its end.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        Facts {
-            tap: self.tap.facts(),
+        let file = Facts {
+            tap: summary::Tap { misplaced: self.places.misplaced(), ..self.tap.facts() },
             packets: self.tap.packets,
             unstamped: self.tap.unstamped,
             origin_ns: self.origin_ns,
             burst_gap_ns: self.burst_gap_ns,
             wraps: self.wraps,
+        };
+        match &self.before {
+            Some(before) => before.and(file),
+            None => file,
+        }
+    }
+}
+
+impl Facts {
+    /// What two successive files of one capture say together.
+    fn and(&self, next: Self) -> Self {
+        let (before, after) = (&self.tap, next.tap);
+        let tap = summary::Tap {
+            first_ns: before.first_ns.into_iter().chain(after.first_ns).min(),
+            last_ns: before.last_ns.max(after.last_ns),
+            bytes: before.bytes + after.bytes,
+            cut_frames: before.cut_frames + after.cut_frames,
+            short_signatures: before.short_signatures + after.short_signatures,
+            out_of_order: before.out_of_order + after.out_of_order,
+            tap_drops: before
+                .tap_drops
+                .zip(after.tap_drops)
+                .map(|(before, after)| before + after)
+                .or(before.tap_drops)
+                .or(after.tap_drops),
+            damage: after.damage.or_else(|| before.damage.clone()),
+            ..after
+        };
+        Self {
+            tap,
+            packets: self.packets + next.packets,
+            unstamped: self.unstamped + next.unstamped,
+            ..next
         }
     }
 }

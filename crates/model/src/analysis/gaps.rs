@@ -2,6 +2,7 @@
 
 use crate::capture::Record;
 use crate::stats::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// Stamps kept to put a disordered one in its place.
 const RECENT: usize = 256;
@@ -14,6 +15,14 @@ pub(super) struct Gaps {
     recent: Box<[i64; RECENT]>,
     head: usize,
     /// Frames whose place was no longer known; their gaps are missing.
+    misplaced: u64,
+}
+
+/// The latest stamps in ascending order, and how many came before them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Recent {
+    stamps_ns: Vec<i64>,
+    oldest: usize,
     misplaced: u64,
 }
 
@@ -101,6 +110,23 @@ impl Gaps {
 
     pub(super) fn misplaced(&self) -> u64 {
         self.misplaced
+    }
+
+    /// The places that are known, to go on from.
+    pub(super) fn recent(&self) -> Recent {
+        let oldest = self.head.saturating_sub(RECENT);
+        let stamps_ns = (oldest..self.head).map(|place| self.recent[place % RECENT]).collect();
+        Recent { stamps_ns, oldest, misplaced: self.misplaced }
+    }
+
+    /// Goes on from there, with an empty histogram.
+    pub(super) fn resume(recent: &Recent) -> Self {
+        let mut gaps = Self { misplaced: recent.misplaced, head: recent.oldest, ..Self::new() };
+        for stamp_ns in recent.stamps_ns.iter().take(RECENT) {
+            gaps.recent[gaps.head % RECENT] = *stamp_ns;
+            gaps.head += 1;
+        }
+        gaps
     }
 
     pub(super) fn into_histogram(self) -> Histogram {

@@ -10,7 +10,7 @@ mod report;
 mod tap;
 
 pub use burst::{Bursts, POSITIONS};
-pub use decoding::{Decoding, Facts, Packet};
+pub use decoding::{Checkpoint, Decoding, Facts, Packet};
 pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Outcomes, Place, TangledPacket};
 

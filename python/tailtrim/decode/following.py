@@ -1,0 +1,222 @@
+"""From captures that are being written to a decoded directory: :func:`follow`.
+
+Each file becomes a part. With the part goes a note of where the decoding stands: the files may be
+gone when it goes on. The notes stay in ``DIR/.decode``, so that following can be taken up again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tailtrim import _native
+from tailtrim.decode.dataset import INDEX, Captured, Decoded, Signing, index_text
+from tailtrim.decode.parts import Part, read_rows
+from tailtrim.decode.rotating import File, Rotation
+from tailtrim.decode.work import Work, checked, occupied
+from tailtrim.errors import CaptureError, DecodedError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Executor
+    from pathlib import Path
+
+    #: Told of each file: the capture's source, the file, its packets.
+    Tell = Callable[[str, str, int], object]
+
+#: What comes cannot be known: buckets for a quarter of a billion packets.
+BUCKETS = 64
+_LOOK_S = 0.5
+
+
+def follow(  # noqa: PLR0913 - keyword-only options, each with a default
+    sources: Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    stop: threading.Event,
+    signature: str | None = None,
+    masks: Sequence[str] = (),
+    x552_trailer: bool = False,
+    salvage: bool = False,
+    buckets: int | None = None,
+    tell: Tell | None = None,
+) -> Decoded:
+    """Decode captures that are written to files one after the other, while they are.
+
+    A file is decoded when there is a newer one or nobody has it open for writing. What is there
+    when ``stop`` is set is decoded still, but for a file that is being written to: following the
+    same directory again takes it up.
+
+    Args:
+        sources: for each capture its folder, or a pattern for its files; ingress, then egress.
+        out: the directory; one that was followed before is taken up.
+        stop: ends the work once it is set.
+        signature: see :func:`tailtrim.analyze`.
+        masks: see :func:`tailtrim.analyze`.
+        x552_trailer: see :func:`tailtrim.analyze`.
+        salvage: see :func:`tailtrim.analyze`.
+        buckets: how many, a power of two up to 256; 64 by default.
+        tell: called with source, file name and packets of each file that was decoded.
+
+    Returns:
+        The decoded directory.
+
+    Raises:
+        CaptureError: a file cannot be read, or a ring took it away too soon.
+        DecodedError: ``out`` holds something else, or another decoder works on it.
+        OutputError: ``out`` cannot be written.
+        ValueError: an option makes no sense.
+
+    """
+    rotations = [Rotation(os.fspath(source)) for source in sources]
+    buckets = BUCKETS if buckets is None else buckets
+    options = checked(
+        sources,
+        buckets=buckets,
+        signature=signature,
+        masks=masks,
+        x552_trailer=x552_trailer,
+        salvage=salvage,
+    )
+    with occupied(out) as place:
+        return _Follower(place, rotations, options, buckets, stop, tell).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """What is known when a file is decoded."""
+
+    file: str
+    rows: int
+    checkpoint: str
+    facts: str
+
+
+class _Follower:
+    """The following of some captures into one directory."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what following is of
+        self,
+        place: Path,
+        rotations: list[Rotation],
+        options: dict[str, Any],
+        buckets: int,
+        stop: threading.Event,
+        tell: Tell | None,
+    ) -> None:
+        self._work = Work(place)
+        self._place = place
+        self._rotations = rotations
+        self._options = options
+        self._buckets = buckets
+        self._stop = stop
+        self._tell = tell
+
+    def run(self) -> Decoded:
+        if (self._place / INDEX).exists() and not self._work.path.exists():
+            raise DecodedError(f"{self._place}: is decoded already, and was not followed")
+        signing = self._signing()
+        settings = {
+            "follow": [rotation.source for rotation in self._rotations],
+            "options": self._options,
+            "signing": asdict(signing) | {"masks": list(signing.masks)},
+            "buckets": self._buckets,
+        }
+        identity = self._work.begin(settings, besides=(INDEX,))
+        (self._place / INDEX).unlink(missing_ok=True)
+        cpus = os.cpu_count() or 1
+        with (
+            ThreadPoolExecutor(len(self._rotations)) as pool,
+            ThreadPoolExecutor(cpus) as writers,
+        ):
+            following = [
+                pool.submit(self._capture, number, rotation, signing, writers)
+                for number, rotation in enumerate(self._rotations)
+            ]
+            try:
+                captures = [followed.result() for followed in following]
+            except BaseException:
+                self._stop.set()
+                raise
+        self._work.write(
+            self._place / INDEX,
+            index_text(
+                identity=identity, buckets=self._buckets, signing=signing, captures=captures
+            ),
+        )
+        return Decoded(self._place)
+
+    def _signing(self) -> Signing:
+        """Settle what is signed, by the first file of each capture, or as it was settled before."""
+        chosen = (self._options["signature"], tuple(self._options["masks"]))
+        before = self._work.settings()
+        if before is not None and "follow" in before:
+            return Signing(*chosen, before["signing"]["signature_bytes"])
+        signable = []
+        for rotation in self._rotations:
+            for file in self._coming(rotation, set()):
+                signable.append(self._open(file, None).signable)
+                break
+            else:
+                raise CaptureError(f"{rotation.source}: no file was complete, nothing is decoded")
+        return Signing(*chosen, min(signable))
+
+    def _coming(self, rotation: Rotation, done: set[str]) -> Iterator[File]:
+        """Yield files as they are complete, and when it is time to stop those that are then."""
+        while True:
+            stopping = self._stop.is_set()
+            for file in rotation.complete():
+                if file.key not in done:
+                    done.add(file.key)
+                    yield file
+            if stopping:
+                return
+            self._stop.wait(_LOOK_S)
+
+    def _open(self, file: File, checkpoint: str | None) -> _native.NativeDecoder:
+        if ".mscap" in file.path.suffixes:
+            message = f"{file.path}: the stamps of mscap files do not tell which file comes first"
+            raise CaptureError(message)
+        return _native.NativeDecoder(file.path, **self._options, checkpoint=checkpoint)
+
+    def _capture(
+        self, number: int, rotation: Rotation, signing: Signing, writers: Executor
+    ) -> Captured:
+        """Decode the files of one capture until it is time to stop."""
+        folder = self._place / "packet" / f"capture={number}"
+        notes = [_Note(**json.loads(text)) for text in self._work.notes(number)]
+        for file in self._coming(rotation, {note.file for note in notes}):
+            decoder = self._open(file, notes[-1].checkpoint if notes else None)
+            decoder.start(signing.signature_bytes, self._buckets)
+            with Part(folder, len(notes), self._buckets, writers) as part:
+                rows = read_rows(decoder, part, self._buckets, sys.maxsize, int)
+                self._check(file)
+                part.commit()
+            note = _Note(file.key, rows, decoder.checkpoint_json(), decoder.facts_json())
+            self._work.note(number, len(notes), json.dumps(asdict(note)))
+            notes.append(note)
+            if self._tell is not None:
+                self._tell(rotation.source, file.path.name, rows)
+        facts = json.loads(notes[-1].facts)
+        facts["tap"]["capture"] = rotation.source
+        rows = sum(note.rows for note in notes)
+        return Captured(number, rotation.source, json.dumps(facts), rows)
+
+    @staticmethod
+    def _check(file: File) -> None:
+        """See that the file is still what it was, since a ring writes where it wrote before."""
+        try:
+            unchanged = File.at(file.path) == file
+        except FileNotFoundError:
+            unchanged = True  # removed, while its pages are still ours
+        if not unchanged:
+            failure = CaptureError(f"{file.path}: was written to again while it was decoded")
+            failure.add_note(
+                "the ring is too short for the packets that come: more or larger files"
+            )
+            raise failure

@@ -1,0 +1,99 @@
+"""The files of a capture that is being written to one after the other: :class:`Rotation`."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tailtrim.errors import CaptureError
+
+_WILD = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file as it was when it was found. A ring writes to one of this name again."""
+
+    path: Path
+    changed_ns: int
+    bytes: int
+
+    @classmethod
+    def at(cls, path: Path) -> File:
+        """Look at a file."""
+        status = path.stat()
+        return cls(path, status.st_mtime_ns, status.st_size)
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others, also from what the ring has in its place later."""
+        return f"{self.path.name} {self.changed_ns} {self.bytes}"
+
+
+class Rotation:
+    """The files of one capture: those of a folder, or those that a pattern names.
+
+    Args:
+        source: a folder, all files of which count, or a pattern such as ``/captures/in-*.pcap``.
+
+    """
+
+    def __init__(self, source: str) -> None:
+        """Take the files that are there, and those to come."""
+        self.source = source
+        path = Path(source)
+        self._folder, self._pattern = path, "*"
+        if not path.is_dir():
+            self._folder, self._pattern = path.parent, path.name
+        if not self._folder.is_dir() or _WILD.search(str(self._folder)):
+            failure = CaptureError(f"{source}: is no folder, nor a pattern for files of one")
+            failure.add_note("name such as captures/ or 'captures/in-*.pcap'")
+            raise failure
+
+    def files(self) -> list[File]:
+        """Return the files in the order in which they were written to last."""
+        found = []
+        for path in self._folder.glob(self._pattern):
+            try:
+                if path.is_file() and not path.name.startswith("."):
+                    found.append(File.at(path))
+            except FileNotFoundError:
+                continue  # a ring removed it
+        return sorted(found, key=lambda file: (file.changed_ns, _natural(file.path.name)))
+
+    def complete(self) -> list[File]:
+        """Return the files to which nobody writes any more: all but the newest, perhaps it too."""
+        files = self.files()
+        if files and (files[-1].bytes == 0 or not _is_closed(files[-1].path)):
+            files.pop()
+        return files
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Sort ``out9`` before ``out10``."""
+    return [(int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", name)]
+
+
+def _is_closed(path: Path) -> bool:
+    """Whether nobody has the file open for writing, as far as the kernel tells us.
+
+    It grants a lease for reading only then (fcntl(2), F_SETLEASE), and only to the file's owner.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        if error.errno not in {errno.EAGAIN, errno.EACCES, errno.EINVAL, errno.EPERM}:
+            raise
+        return False
+    finally:
+        os.close(descriptor)
+    return True

@@ -1,0 +1,142 @@
+"""What decoding and following have in common: options, a lock, notes of what is done."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import uuid
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.analysis import MASKS
+from tailtrim.errors import DecodedError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MOST_BUCKETS = 256
+
+
+def checked(  # noqa: PLR0913 - keyword-only options
+    captures: Sequence[object],
+    *,
+    buckets: int,
+    signature: str | None,
+    masks: Sequence[str],
+    x552_trailer: bool,
+    salvage: bool,
+) -> dict[str, Any]:
+    """Return the options of a native decoder.
+
+    Raises:
+        ValueError: an option makes no sense.
+
+    """
+    unknown = [mask for mask in masks if mask not in MASKS]
+    if unknown:
+        raise ValueError(f"mask {unknown[0]!r} is unknown, expected one of {', '.join(MASKS)}")
+    if not captures:
+        raise ValueError("no capture is given, expected at least one")
+    if not 1 <= buckets <= MOST_BUCKETS or buckets & (buckets - 1):
+        raise ValueError(
+            f"{buckets} buckets make no sense, expected a power of two up to {MOST_BUCKETS}"
+        )
+    return {
+        "signature": signature,
+        "masks": [mask for mask in MASKS if mask in masks],
+        "x552_trailer": x552_trailer,
+        "salvage": salvage,
+    }
+
+
+@contextmanager
+def occupied(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make the directory, and keep other decoders out of it.
+
+    Raises:
+        DecodedError: another decoder is at work there.
+        OutputError: it cannot be written, now or within the block.
+
+    """
+    place = Path(out)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DecodedError(f"{place}: another decoder is at work here") from error
+        yield place
+    except OSError as error:
+        failure = OutputError(f"{place}: cannot be written: {error.strerror or error}")
+        failure.add_note("what was written stays: the same command once more goes on from there")
+        raise failure from error
+    finally:
+        os.close(lock)
+
+
+class Work:
+    """``DIR/.decode``: what is decoded there, and which parts are whole."""
+
+    def __init__(self, place: Path) -> None:
+        """Name the directory."""
+        self._place = place
+        self.path = place / ".decode"
+
+    def settings(self) -> dict[str, Any] | None:
+        """Return what an interrupted decoding noted of itself."""
+        note = self.path / "settings.json"
+        if not note.exists():
+            return None
+        settings: dict[str, Any] = json.loads(note.read_text())
+        return settings
+
+    def begin(self, settings: dict[str, Any], *, besides: Sequence[str] = ()) -> str:
+        """Note what is decoded, or see that an interrupted decoding was of the same.
+
+        Returns:
+            The identity of the directory.
+
+        """
+        before = self.settings()
+        if before is not None:
+            identity = str(before.pop("id"))
+            if before == settings:
+                return identity
+            failure = DecodedError(
+                f"{self._place}: holds an interrupted decoding of something else"
+            )
+            failure.add_note("name another directory, or remove this one")
+            raise failure
+        if any(entry.name not in {".decode", *besides} for entry in self._place.iterdir()):
+            raise DecodedError(f"{self._place}: is not empty, and nothing in it is replaced")
+        self.path.mkdir(exist_ok=True)
+        identity = uuid.uuid4().hex
+        self.write(self.path / "settings.json", json.dumps(settings | {"id": identity}))
+        return identity
+
+    def notes(self, capture: int) -> list[str]:
+        """Return the notes of the parts of a capture that are whole, in their order."""
+        folder = self.path / f"capture-{capture}"
+        return [path.read_text() for path in sorted(folder.glob("part-*[0-9]"))]
+
+    def note(self, capture: int, part: int, text: str) -> None:
+        """Note that a part is whole."""
+        folder = self.path / f"capture-{capture}"
+        folder.mkdir(exist_ok=True)
+        self.write(folder / f"part-{part:05}", text)
+
+    @staticmethod
+    def write(path: Path, text: str) -> None:
+        """Write a file that is whole or not there, also after the power fails."""
+        draft = path.with_name(f"{path.name}.draft")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(path)

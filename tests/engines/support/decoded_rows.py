@@ -1,0 +1,20 @@
+"""What lies in a decoded directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from tailtrim.decode import Decoded
+
+
+def rows(decoded: Decoded, number: int) -> list[tuple[int, ...]]:
+    """Return the rows of a capture in the order of the file."""
+    found: list[tuple[int, ...]] = []
+    for path in decoded.files(number):
+        with path.open("rb") as file:
+            columns = pq.ParquetFile(file).read().to_pydict()
+        found += zip(*columns.values(), strict=True)
+    return sorted(found)

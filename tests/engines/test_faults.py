@@ -1,0 +1,179 @@
+"""Disks that are full and processes that are killed: one clear error, and a restart completes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+import servers
+from decoded_rows import rows
+from random_captures import Trouble, pair
+
+from tailtrim import engines
+from tailtrim.decode import Decoded, decode
+from tailtrim.engines import EngineOptions, binary
+from tailtrim.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
+pytest.importorskip("ibis", reason="engines need ibis-framework")
+
+PACKETS = 60_000
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return pair(tmp_path_factory.mktemp("captures"), 31, Trouble(packets=PACKETS, step_ns=10_000))
+
+
+@pytest.fixture(scope="module")
+def decoded(captures: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Decoded:
+    return decode(captures, tmp_path_factory.mktemp("faults") / "decoded", buckets=2)
+
+
+def in_namespace(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a shell script where it may mount what nobody else sees, and what goes with it."""
+    unshare = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--mount", "-r"]
+    probe = [*unshare, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    tried = subprocess.run(probe, check=False, capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"no small disk can be mounted: {tried.stderr.strip()}")
+    return subprocess.run(
+        [*unshare, "sh", "-c", script, "sh", *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+DISK_FULL = """
+mount -t tmpfs -o size="$2" tmpfs "$1" || exit 99
+decode() { "$3" -m tailtrim.cli decode "$4" "$5" --out "$1/decoded" --buckets 4; }
+decode "$@" && exit 98
+find "$1" -name '*.parquet' | grep -q . && exit 97
+mount -o remount,size=200m "$1" && decode "$@" >&2 || exit 96
+cp -r "$1/decoded" "$6"
+"""
+
+
+@pytest.mark.parametrize("size", ["64k", "400k", "1m"])
+def test_a_disk_that_is_full(
+    captures: tuple[Path, Path], decoded: Decoded, tmp_path: Path, size: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = in_namespace(DISK_FULL, disk, size, sys.executable, *captures, tmp_path / "copy")
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert done.stderr.count("error: ") == 1
+    assert "No space left on device" in done.stderr
+    assert "the same command once more goes on from there" in done.stderr
+    assert "Traceback" not in done.stderr
+    for number in (0, 1):
+        assert rows(Decoded(tmp_path / "copy"), number) == rows(decoded, number)
+
+
+def loaded(dsn: str) -> tuple[int, int]:
+    """Return how many captures and packets are loaded."""
+    with psycopg.connect(dsn) as connection:
+        if connection.execute("SELECT to_regclass('tailtrim.capture')").fetchone() == (None,):
+            return (0, 0)
+        (found,) = connection.execute(
+            "SELECT (SELECT count(*) FROM tailtrim.capture), (SELECT count(*) FROM tailtrim.packet)"
+        ).fetchall()
+        return found[0], found[1]
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[str]:
+    """Run a server that may break: others' tables would go with it."""
+    with servers.postgres(tmp_path) as dsn:
+        answering(dsn)
+        yield dsn
+
+
+def answering(dsn: str) -> None:
+    """Wait until a server that starts or recovers answers."""
+    end_s = time.monotonic() + 60
+    while True:
+        try:
+            # That a killed backend is gone the server notices only now.
+            for _ in range(5):
+                loaded(dsn)
+                time.sleep(0.1)
+        except psycopg.OperationalError:
+            assert time.monotonic() < end_s, "the server does not answer"
+            time.sleep(0.1)
+        else:
+            return
+
+
+def test_a_backend_that_is_killed(
+    own_server: str, decoded: Decoded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = EngineOptions(server=own_server)
+    encode, calls = binary.encode, []
+
+    def kill(batch: pa.RecordBatch) -> bytes:
+        calls.append(1)
+        if len(calls) == 2:
+            with psycopg.connect(own_server) as connection:
+                (backend,) = connection.execute(
+                    "SELECT pid FROM pg_stat_activity"
+                    " WHERE query LIKE 'COPY%' AND pid <> pg_backend_pid()"
+                ).fetchone()
+            os.kill(backend, signal.SIGKILL)
+        return encode(batch)
+
+    with monkeypatch.context() as patched, engines.connect("postgres", options) as at:
+        patched.setattr(binary, "encode", kill)
+        with pytest.raises(
+            EngineError, match="the server ended the work to load captures"
+        ) as raised:
+            engines.load(at, decoded)
+        assert raised.value.__notes__ == ["nothing half-done is left there: try again"]
+    answering(own_server)
+    assert loaded(own_server) == (0, 0)
+    with engines.connect("postgres", options) as at:
+        engines.load(at, decoded)
+        matched = engines.analyze(at, decoded, trim_s=0)
+    assert loaded(own_server) == (2, sum(one.rows for one in decoded.captures))
+    with engines.connect("duckdb") as at:
+        assert engines.analyze(at, decoded, trim_s=0).summary.text == matched.summary.text
+
+
+def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("a small disk for PostgreSQL is mounted by root only")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    # 8 MB: less than 120,000 rows of ten 64-bit integers.
+    mount = 'mount -t tmpfs -o size=8m,uid=postgres tmpfs "$0" && exec "$@"'
+    beside = ["unshare", "--mount", "sh", "-c", mount, str(disk)]
+    with servers.postgres(tmp_path, beside=beside) as dsn:
+        answering(dsn)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+        small = f"{dsn} options='-c default_tablespace=small -c temp_tablespaces=small'"
+        with engines.connect("postgres", EngineOptions(server=small)) as at:
+            for work in (engines.load, engines.analyze):
+                with pytest.raises(EngineError, match="the server has no room to") as raised:
+                    work(at, decoded)
+                assert "free space and try again" in raised.value.__notes__[0]
+        assert loaded(dsn) == (0, 0)
+        with psycopg.connect(dsn) as connection:
+            (left,) = connection.execute("SELECT pg_tablespace_size('small')").fetchone()
+        assert left < 100_000
+        with engines.connect("postgres", EngineOptions(server=dsn)) as at:
+            engines.load(at, decoded)
+        assert loaded(dsn)[1] == sum(one.rows for one in decoded.captures)
