@@ -1,9 +1,8 @@
 """How well explanations name causes: against disturbances whose times are known.
 
-When the device was disturbed is written down by who did it, and when its work stood still by the
-device itself: neither takes part in the explanation. Where both say so, the device was held up on
-purpose. What takes the CPU as a whole (a thread, a signal, a quota) also holds up packets that come
-meanwhile, so that there the times of the disturbance count themselves.
+When the device was disturbed is written down by who did it, and when it stood still by the device
+itself: neither takes part in the explanation. Where both say so, it was held up on purpose. Where
+the device keeps no such record, the times of the disturbance have to do.
 
 A packet was disturbed if that covers at least half of what it took longer, while the device was
 busy with it and those ahead of it, and was not if no disturbance came near it. One between the two
@@ -52,12 +51,13 @@ EXPECTED = {
     "timers": "timer interrupt",
     "softirqs": "received packets",
 }
-#: What holds the device up all of its time.
-_HOLDING = {"pause", "stop", "quota", "thread", "fifo"}
+#: Without CPU quota, a device stands until it is given back; since when, only the device knows.
+_UNTIL, _UNTIL_NS = "quota", 500_000
 #: The name of threads that disturb on purpose, and what receiving packets is called.
 _THREAD, _RECEIVING = "tt-disturb", ("NET_RX", "ksoftirqd")
-#: A disturbance of a moment that takes longer had to wait itself; what it did when is not known.
-_LONG_NS = 1_000_000
+#: A disturbance of a moment that takes so many times the median had to wait itself, such as for a
+#: device that was interrupted already: what it did when is not known.
+_LONG = 2
 #: What the trace has not seen, and other causes.
 UNKNOWN, OTHER = "unknown", "other"
 _NONE = np.empty((0, 2), dtype=np.int64)
@@ -147,10 +147,10 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     verdict = host.verdict
     done = _spans(run.path / DISTURBED) if what else _NONE
-    brief = done[done[:, 1] - done[:, 0] < _LONG_NS] if _kind(what) in MOMENTS else done
-    held = _standing(run, brief)
-    if _kind(what) in _HOLDING:
-        held = np.concatenate((held, brief))
+    brief = _brief(done) if _kind(what) in MOMENTS else done
+    if _kind(what) == _UNTIL:
+        brief = np.column_stack((brief[:, 1] - _UNTIL_NS, brief[:, 1]))
+    held = _standing(run, brief, whole=_kind(what) == _UNTIL)
     arrival, latency, covered = _coverage(run, held)
     near = _coverage(run, np.concatenate((done, held)))[2]
     excess = np.maximum(latency - verdict["service"]["base_ns"], 0)
@@ -179,17 +179,24 @@ def _kind(what: str) -> str:
     return what.partition(":")[0]
 
 
-def _standing(run: RunDirectory, done: Integers) -> Integers:
-    """Return when the device's work stood still because of what was done to it.
+def _brief(done: Integers) -> Integers:
+    """Return the disturbances that did not wait."""
+    took = done[:, 1] - done[:, 0]
+    return done[took <= _LONG * np.median(took)] if took.size else done
 
-    That is at least half of the time for which it did: it may have been somebody else otherwise.
+
+def _standing(run: RunDirectory, done: Integers, *, whole: bool) -> Integers:
+    """Return when the device stood still because of what was done to it.
+
+    That is at least half of the time for which it did: it may have been somebody else otherwise. Of
+    what it took the ``whole`` of, any part will do.
     """
     path = run.path / STALLS
     if not path.exists():
-        return _NONE
+        return done
     stalls, passed = _spans(path), _passed(_merged(done))
     within = passed(stalls[:, 1]) - passed(stalls[:, 0])
-    return stalls[2 * within >= stalls[:, 1] - stalls[:, 0]]
+    return stalls[(within > 0) & (whole | (2 * within >= stalls[:, 1] - stalls[:, 0]))]
 
 
 def _merged(spans: Integers) -> Integers:

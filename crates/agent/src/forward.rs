@@ -73,7 +73,8 @@ pub(crate) struct Forward {
     /// Write when it did: a line for each time, from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "disturb")]
     pub(crate) disturb_log: Option<PathBuf>,
-    /// Write when the work stood still for more than 1 us: a line for each time, from,to in ns of CLOCK_REALTIME
+    /// Write when the work stood still for more than 1 us, or the loop for more than 20: a line for each time, from,to in
+    /// ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "work", conflicts_with = "both_ways")]
     pub(crate) stall_log: Option<PathBuf>,
     /// CPU to run on

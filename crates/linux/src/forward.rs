@@ -94,6 +94,7 @@ pub fn forward(
         if let Some(pause) = &how.pause {
             pause.take();
         }
+        way.work.round();
         if way.pass(from, to, how, &mut log)? > 0 {
             seen.store(way.forwarded.received, Ordering::Relaxed);
             continue;
@@ -105,6 +106,9 @@ pub fn forward(
             Some(timeout) => {
                 from.wait(timeout)?;
                 to.wait(Duration::ZERO)?;
+                if how.wait {
+                    way.work.slept();
+                }
             }
             None => std::hint::spin_loop(),
         }

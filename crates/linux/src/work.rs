@@ -1,4 +1,5 @@
-//! Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer.
+//! Computing that takes its time of the CPU, not of the clock: who is interrupted takes longer, and may look at the
+//! clock to know when.
 
 use crate::disturb::Span;
 use crate::sys::clock;
@@ -9,6 +10,8 @@ const MEASURED: (usize, u64) = (9, 200_000);
 const PIECE: u64 = 256;
 /// A piece that takes so much longer than usual stood still meanwhile.
 const STALL_NS: i64 = 1_000;
+/// So did a loop that looked at the clock so long ago: to receive and to send a frame takes less.
+const ROUND_NS: i64 = 20_000;
 /// Stalls that there is memory for from the start: more memory comes from the kernel, which takes time, too.
 const STALLS: usize = 1 << 18;
 
@@ -18,6 +21,8 @@ pub(crate) struct Work {
     steps: u64,
     /// Usual time of a piece; `None` if nobody watches.
     piece_ns: Option<i64>,
+    /// The last look at the clock.
+    before_ns: i64,
     /// Times in which it stood still.
     pub(crate) stalls: Vec<Span>,
 }
@@ -26,7 +31,8 @@ impl Work {
     /// Takes `ns` if nothing takes the CPU meanwhile. Who is to `watch` looks at the clock again and again.
     pub(crate) fn lasting(ns: u64, watch: bool) -> Self {
         let speed = |piece_ns| {
-            let mut measured = Self { steps: MEASURED.1, piece_ns, stalls: Vec::new() };
+            let mut measured =
+                Self { steps: MEASURED.1, piece_ns, before_ns: i64::MAX, stalls: Vec::new() };
             let best = (0..MEASURED.0).map(|_| {
                 let start_ns = clock::monotonic_ns();
                 measured.once();
@@ -35,7 +41,7 @@ impl Work {
             best.min().unwrap_or(1).max(1)
         };
         if ns == 0 {
-            return Self { steps: 0, piece_ns: None, stalls: Vec::new() };
+            return Self { steps: 0, piece_ns: None, before_ns: i64::MAX, stalls: Vec::new() };
         }
         // First how long a piece takes with a look, in which nothing is a stall.
         let piece_ns = watch.then(|| speed(Some(i64::MAX / 2)) * PIECE as i64 / MEASURED.1 as i64);
@@ -43,24 +49,40 @@ impl Work {
         let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
         let steps = u64::try_from(steps).unwrap_or(u64::MAX).max(1);
         let stalls = Vec::with_capacity(if watch { STALLS } else { 0 });
-        Self { steps, piece_ns, stalls }
+        Self { steps, piece_ns, before_ns: i64::MAX, stalls }
     }
 
     /// Works.
     pub(crate) fn once(&mut self) {
+        self.round();
         let Some(piece_ns) = self.piece_ns else { return spin(self.steps) };
-        let mut before_ns = clock::realtime_ns();
         let mut left = self.steps;
         while left > 0 {
             let steps = left.min(PIECE);
             spin(steps);
             left -= steps;
-            let now_ns = clock::realtime_ns();
-            if now_ns - before_ns > piece_ns.saturating_add(STALL_NS) {
-                self.stalls.push((before_ns, now_ns));
-            }
-            before_ns = now_ns;
+            self.look(piece_ns.saturating_add(STALL_NS));
         }
+    }
+
+    /// Another round of a loop that never sleeps.
+    pub(crate) fn round(&mut self) {
+        if self.piece_ns.is_some() {
+            self.look(ROUND_NS);
+        }
+    }
+
+    /// Has slept, as it should.
+    pub(crate) fn slept(&mut self) {
+        self.before_ns = i64::MAX;
+    }
+
+    fn look(&mut self, usual_ns: i64) {
+        let now_ns = clock::realtime_ns();
+        if now_ns.saturating_sub(self.before_ns) > usual_ns {
+            self.stalls.push((self.before_ns, now_ns));
+        }
+        self.before_ns = now_ns;
     }
 }
 
@@ -91,5 +113,23 @@ mod tests {
             assert!(start_ns <= from_ns && from_ns + STALL_NS < until_ns && until_ns <= end_ns);
         }
         assert_eq!(Work::lasting(0, true).steps, 0);
+    }
+
+    #[test]
+    fn a_loop_that_comes_back_late_stood_still_unless_it_slept() {
+        let mut work = Work::lasting(1_000, true);
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(2));
+        work.round();
+        let start_ns = clock::realtime_ns();
+        pause();
+        work.round();
+        let longest = work.stalls.iter().max_by_key(|(from_ns, until_ns)| until_ns - from_ns);
+        let (from_ns, until_ns) = *longest.unwrap();
+        assert!(from_ns <= start_ns && until_ns - from_ns >= 2_000_000);
+        let before = work.stalls.len();
+        pause();
+        work.slept();
+        work.round();
+        assert_eq!(work.stalls.len(), before);
     }
 }

@@ -22,6 +22,9 @@ from tailtrim.report.units import NONE
 from tailtrim.selftest import Selftest, evaluate
 from tailtrim.testbed import enter
 
+#: The plans that causes are checked with.
+ATTRIBUTION = ("attribution", "attribution-slow")
+
 EXAMPLES = """\b
 Examples:
   tailtrim selftest
@@ -38,7 +41,7 @@ def command(
         typer.Option(
             "--attribution",
             help="Instead, disturb a device at known times and check the causes that explain names "
-            "(as root, two minutes).",
+            "(as root, four minutes).",
         ),
     ] = False,
     out: Annotated[
@@ -48,15 +51,15 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Measure the meter: its floor on the wire, and its error on delays that are known."""
-    plan = "attribution.yml" if attribution else "selftest.yml"
     try:
         enter()
         with ExitStack() as stack:
-            experiment = _conducted(plan, out, stack, quiet=json)
             if attribution:
-                shown_rows(evaluate_rows(experiment), json=json)
+                places = {name: None if out is None else out / name for name in ATTRIBUTION}
+                runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
+                shown_rows([row for run in runs for row in evaluate_rows(run)], json=json)
                 return
-            result = evaluate(experiment)
+            result = evaluate(_conducted("selftest", out, stack, quiet=json))
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
@@ -71,8 +74,8 @@ def command(
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
     if out is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
-        out = Path(folder) / "selftest"
-    plan = stack.enter_context(as_file(files("tailtrim.plans") / name))
+        out = Path(folder) / name
+    plan = stack.enter_context(as_file(files("tailtrim.plans") / f"{name}.yml"))
     experiment = Experiment(out, *load(plan), resume=False)
     with progress(experiment, quiet=quiet) as lines:
         conduct(experiment, lines.told, lines.ended)

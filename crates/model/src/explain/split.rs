@@ -44,7 +44,7 @@ impl Split {
                 _ => of_cause.push((taken.packet, taken.ns)),
             }
         }
-        let mut savings: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
+        let mut took: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
         let mut latencies = Histogram::new();
         latencies.record_all(passages.iter().map(Passage::latency_ns));
         let at = |latencies: &Histogram| -> Vec<i64> {
@@ -55,12 +55,12 @@ impl Split {
         let without = |(cause, touched): (usize, &Vec<(usize, i64)>)| {
             // Only the packets behind one that it touched go earlier without it: a run has millions of packets.
             let mut earlier = Vec::new();
-            replay_touched(passages, service, touched, |packet, departure_ns| {
+            replay_touched(passages, service, touched, |packet, departure_ns, since_ns| {
                 let saved_ns = passages[packet].departure_ns - departure_ns;
                 if saved_ns > 0 {
                     earlier.push((packet, saved_ns));
                     if let Ok(place) = late.binary_search(&packet) {
-                        savings[place].push((cause, saved_ns));
+                        took[place].push((cause, since_ns));
                     }
                 }
             });
@@ -85,8 +85,8 @@ impl Split {
         let ideal = ideal(passages, service);
         let late: Vec<Late> = late
             .iter()
-            .zip(&savings)
-            .map(|(n, savings)| split(&passages[*n], service, savings, none[*n], ideal[*n]))
+            .zip(&took)
+            .map(|(n, took)| split(&passages[*n], service, took, none[*n], ideal[*n]))
             .collect();
         let mut parts = vec![(0, 0); groups.len()];
         for (cause, ns) in late.iter().flat_map(|packet| &packet.causes) {
@@ -104,25 +104,25 @@ fn ideal(passages: &[Passage], service: &Service) -> Vec<i64> {
     replay(passages, service, &less)
 }
 
-/// One packet's excess: to causes what the replay without any of them saves, in proportion to what each
-/// saves alone (two that overlap in effect share it); to the load what is left at base service; the rest
-/// is unknown.
+/// One packet's excess: to causes what the replay without any of them saves; to the load what is left when each
+/// packet takes its own time; the rest is unknown. Among causes without each of which it would have left earlier, in
+/// proportion to what they took since the device became busy: at the end of a queue, each alone may be as good as all.
 fn split(
     passage: &Passage,
     service: &Service,
-    savings: &[(usize, i64)],
+    took: &[(usize, i64)],
     none_ns: i64,
     ideal_ns: i64,
 ) -> Late {
     let excess_ns = (passage.latency_ns() - service.base_ns).max(0);
     let queue_ns = (ideal_ns - passage.arrival_ns - service.base_ns).clamp(0, excess_ns);
     let explained_ns = (passage.departure_ns - none_ns).clamp(0, excess_ns - queue_ns);
-    let all = savings.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>().max(1);
+    let all = took.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>().max(1);
     let mut causes: Vec<(usize, i64)> = Vec::new();
     let (mut before, mut given_ns) = (0_i128, 0);
-    for (cause, saved_ns) in savings {
+    for (cause, ns) in took {
         // Cumulated and rounded down, so that the parts add up to the whole.
-        before += i128::from(*saved_ns);
+        before += i128::from(*ns);
         let until_ns = i64::try_from(i128::from(explained_ns) * before / all).unwrap_or(i64::MAX);
         if until_ns > given_ns {
             causes.push((*cause, until_ns - given_ns));
