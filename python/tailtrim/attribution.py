@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim.attribution/1"
 
-#: Packets from this quantile on are late: many, since short disturbances make little difference.
-_LATE_FROM = "0.75"
+#: Packets from this quantile on are late: many, since short disturbances make little difference;
+#: a higher one would choose those of them that met something else, too.
+_LATE_FROM = "0.5"
 
 #: What each disturbance looks like in an explanation.
 EXPECTED = {
@@ -53,8 +54,9 @@ EXPECTED = {
 }
 #: Without CPU quota, a device stands until it is given back; since when, only the device knows.
 _UNTIL, _UNTIL_NS = "quota", 500_000
-#: The name of threads that disturb on purpose, and what receiving packets is called.
-_THREAD, _RECEIVING = "tt-disturb", ("NET_RX", "ksoftirqd")
+#: The name of threads that disturb on purpose, what receiving packets is called, and the function
+#: of timers on purpose, where the tick may be handled in the same interrupt.
+_THREAD, _RECEIVING, _TIMER = "tt-disturb", ("NET_RX", "ksoftirqd"), "timerfd"
 #: A disturbance of a moment that takes so many times the median had to wait itself, such as for a
 #: device that was interrupted already: what it did when is not known.
 _LONG = 2
@@ -267,6 +269,8 @@ def _class(cause: dict[str, Any]) -> str:
     steered = signature is not None and signature["name"] == "packet steering"
     if cause["name"].startswith(_RECEIVING) or steered:
         return "received packets"
+    if _TIMER in (cause["detail"] or ""):
+        return EXPECTED["timers"]
     name = signature["name"] if signature else OTHER
     name = name.removeprefix("start-up ").removesuffix("s") if "shootdown" in name else name
     return name if name in EXPECTED.values() else OTHER

@@ -57,13 +57,13 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
         RunError: the device or a part of the meter died.
 
     """
-    generating, others = _cpus()
+    generating, others = placed()
     # Where there are three CPUs the taps have their own; of two, the generator lends them its one:
     # what they take there makes departures late, which is recorded, and on the device's it would
     # make packets late (98.7 % of a p99.9 of 2.5 ms on two cores, before).
     capturing = others[:-1] or [generating]
     with ExitStack() as stack:
-        stack.enter_context(_keeping_to(capturing))
+        stack.enter_context(keeping_to(capturing))
         testbed = stack.enter_context(Testbed(run.traffic.largest_frame))
         device = stack.enter_context(
             Device(testbed, run.dut, folder, others, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
@@ -113,7 +113,7 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
         return Measured(sent, taps, device.stop(), traced, tuple(doubts))
 
 
-def _cpus() -> tuple[int, list[int]]:
+def placed() -> tuple[int, list[int]]:
     """Choose a CPU for the generator, and those for the device: all others, if there are any."""
     cpus = sorted(os.sched_getaffinity(0))
     generating = cpus[-2] if len(cpus) > 1 else cpus[0]
@@ -131,7 +131,7 @@ def _disturbing(run: Run, testbed: Testbed, device: Device, folder: Path, cpu: i
 
 
 @contextmanager
-def _keeping_to(cpus: list[int]) -> Iterator[None]:
+def keeping_to(cpus: list[int]) -> Iterator[None]:
     """Have this process, which looks at the others meanwhile, do so on these CPUs only.
 
     What it starts inherits that, unless it is told its own CPU.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.agent import Agent
 from tailtrim.errors import HostError
-from tailtrim.measurement import _cpus, _keeping_to
+from tailtrim.measurement import keeping_to, placed
 from tailtrim.plan import TOGETHER
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.testbed.far_host import Hosts
@@ -55,7 +55,7 @@ def reflect(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
         RunError: the reflector or the client died.
 
     """
-    asking, others = _cpus()
+    asking, others = placed()
     left_out: list[str] = []
 
     def lacking(change: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ def reflect(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             left_out.append(str(error))
 
     with ExitStack() as stack:
-        stack.enter_context(_keeping_to([asking]))
+        stack.enter_context(keeping_to([asking]))
         hosts = stack.enter_context(Hosts(run.dut, others, [asking], lacking))
         client = stack.enter_context(
             Agent(

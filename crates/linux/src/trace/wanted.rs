@@ -16,12 +16,13 @@ const VECTORS: [&str; 11] = [
 ];
 
 /// The others on measured CPUs.
-const MEASURED: [&str; 13] = [
+const MEASURED: [&str; 14] = [
     "irq/irq_handler_entry",
     "irq/irq_handler_exit",
     "irq/softirq_entry",
     "irq/softirq_exit",
     "sched/sched_switch",
+    "power/cpu_idle",
     "nmi/nmi_handler",
     "exceptions/page_fault_user",
     "exceptions/page_fault_kernel",

@@ -130,8 +130,8 @@ impl<'a> Pairing<'a> {
                     work.push(*function);
                 }
             }
-            // Of the senders' record.
-            What::FunctionEnd | What::Queued { .. } | What::Sent { .. } => {}
+            // Who had the CPU then is seen already; the others are of the senders' record.
+            What::Idle | What::FunctionEnd | What::Queued { .. } | What::Sent { .. } => {}
         }
     }
 

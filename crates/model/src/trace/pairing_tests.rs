@@ -222,3 +222,20 @@ proptest! {
         prop_assert!(closed <= entered && entered <= closed + paired.unpaired);
     }
 }
+
+#[test]
+fn a_cpu_that_sleeps_has_been_left() {
+    // The switch to the idle task was not recorded.
+    let steps = [
+        at(60, 7, switch((7, "dut"), (9, "hidden"))),
+        at(80, 0, What::Idle),
+        at(120, 0, What::Idle),
+        at(130, 0, switch((0, "swapper/1"), (7, "dut"))),
+    ];
+    let paired = paired(&[], &steps.map(Step::Take), 50, 200);
+    assert_eq!(
+        told(&paired),
+        ["50..60 Thread dut pid 7", "60..80 Thread hidden pid 9", "130..200 Thread dut pid 7"]
+    );
+    assert_eq!(paired.hidden_switches, 1);
+}

@@ -78,6 +78,8 @@ pub enum What {
         /// The function's address.
         function: u64,
     },
+    /// The CPU goes to sleep or wakes up: whoever had it has left.
+    Idle,
     /// Work of a workqueue begins.
     Work {
         /// The function's address.
@@ -124,6 +126,7 @@ enum Shape {
     Nmi { handler: Field, duration: Field },
     Fault { name: String, at: Field },
     Flush { reason: Field, names: Vec<(i64, String)> },
+    Idle,
     Function { function: Field, request: Field },
     FunctionEnd,
     Timer { function: Field },
@@ -191,6 +194,7 @@ fn shape(format: &Format) -> Result<Option<Shape>, ShapeError> {
         }
         "csd_function_exit" => Shape::FunctionEnd,
         "hrtimer_expire_entry" => Shape::Timer { function: field("function")? },
+        "cpu_idle" => Shape::Idle,
         "workqueue_execute_start" => Shape::Work { function: field("function")? },
         "csd_queue_cpu" => Shape::Queued {
             cpu: field("cpu")?,
@@ -276,6 +280,7 @@ impl Shape {
                 request: address(request, record)?,
             },
             Self::FunctionEnd => What::FunctionEnd,
+            Self::Idle => What::Idle,
             Self::Timer { function } => What::Timer { function: address(function, record)? },
             Self::Work { function } => What::Work { function: address(function, record)? },
             Self::Queued { cpu, request, callsite } => What::Queued {
