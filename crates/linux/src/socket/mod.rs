@@ -220,7 +220,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Fetches datagrams that are there. Returns how many.
+    /// Fetches datagrams that are there. Returns how many; there may be more of a burst, until it returns 0.
     ///
     /// # Errors
     /// [`SocketError::Broken`].
