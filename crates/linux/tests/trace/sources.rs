@@ -71,7 +71,8 @@ fn counters_alone_have_no_events() {
     let Some((_one, cpu, _)) = prepared("counters_alone_have_no_events") else { return };
     let mut recorder = Recorder::prepare(&by(cpu, Source::Counters)).unwrap();
     recorder.arm().unwrap();
-    thread::sleep(Duration::from_millis(450));
+    // A CPU that sleeps has no timer interrupts.
+    yield_to_each_other(cpu);
     let trace = recorder.finish().unwrap();
     assert_eq!((trace.header.source, trace.events.len()), (Source::Counters, 0));
     let rows: Vec<&str> = trace.interrupts_csv.lines().collect();
