@@ -10,8 +10,9 @@ use super::queue::Passage;
 const TOGETHER: i64 = 4;
 /// Fewer batches say nothing.
 const ENOUGH: usize = 20;
-/// Batches take one time for each packet if the middle half of them differ by this part of it at most.
-const ALIKE: i64 = 6;
+/// Batches take one time for each packet if the second quarter of them differ by this part of it at most: what is
+/// longer may have been stalled.
+const ALIKE: i64 = 12;
 
 /// What batches take for each packet, from samples in the order in which they left, given the usual spacing of
 /// packets that queued. None of a device that sends each packet alone.
@@ -33,7 +34,7 @@ pub(super) fn service_ns(ordered: &[(i64, i64)], spacing_ns: i64) -> Option<i64>
     each_ns.sort_unstable();
     let quarter = |number: usize| each_ns[each_ns.len() * number / 4];
     let middle_ns = quarter(2);
-    let alike = (quarter(3) - quarter(1)) * ALIKE <= middle_ns;
+    let alike = (middle_ns - quarter(1)) * ALIKE <= middle_ns;
     (alike && middle_ns > spacing_ns * TOGETHER).then_some(middle_ns)
 }
 
