@@ -153,9 +153,10 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
     if _kind(what) == _UNTIL:
         brief = np.column_stack((brief[:, 1] - _UNTIL_NS, brief[:, 1]))
     held = _standing(run, brief, whole=_kind(what) == _UNTIL)
-    arrival, latency, covered = _coverage(run, held)
-    near = _coverage(run, np.concatenate((done, held)))[2]
-    excess = np.maximum(latency - verdict["service"]["base_ns"], 0)
+    arrival, since, until = _busy(run)
+    covered = _covered(held, since, until)
+    near = _covered(np.concatenate((done, held)), since, until)
+    excess = np.maximum(until - arrival - verdict["service"]["base_ns"], 0)
     disturbed = (covered > 0) & (2 * covered >= excess)
     mixed = (near > 0) & ~disturbed
     kind = dict(zip(arrival.tolist(), (disturbed + 2 * mixed).tolist(), strict=True))
@@ -210,11 +211,8 @@ def _merged(spans: Integers) -> Integers:
     return np.column_stack((spans[first, 0], until[last]))
 
 
-def _coverage(run: RunDirectory, spans: Integers) -> tuple[Integers, Integers, Integers]:
-    """Return arrivals and latencies, and how much of each packet's time spans cover.
-
-    A packet's time begins when the device became busy without a break until it left.
-    """
+def _busy(run: RunDirectory) -> tuple[Integers, Integers, Integers]:
+    """Return when packets came, since when the device had been busy, and when they left."""
     samples = run.table("sample")
     arrival = samples["ingress_ns"].to_numpy().astype(np.int64)
     latency = samples["latency_ns"].to_numpy().astype(np.int64)
@@ -224,8 +222,13 @@ def _coverage(run: RunDirectory, spans: Integers) -> tuple[Integers, Integers, I
     before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(until)[:-1]))
     first = np.where(arrival > before, np.arange(arrival.size), 0)
     since = arrival[np.maximum.accumulate(first)]
+    return arrival, since, until
+
+
+def _covered(spans: Integers, since: Integers, until: Integers) -> Integers:
+    """Return how much of some times spans cover."""
     passed = _passed(_merged(spans))
-    return arrival, latency, passed(until) - passed(since)
+    return passed(until) - passed(since)
 
 
 def _passed(spans: Integers) -> Callable[[Integers], Integers]:

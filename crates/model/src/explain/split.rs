@@ -45,42 +45,23 @@ impl Split {
             }
         }
         let mut took: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
-        let mut latencies = Histogram::new();
-        latencies.record_all(passages.iter().map(Passage::latency_ns));
-        let at = |latencies: &Histogram| -> Vec<i64> {
-            let ranked = Ranked::new(latencies);
-            quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect()
-        };
-        let usual_ns = if quantiles.is_empty() { Vec::new() } else { at(&latencies) };
-        let without = |(cause, touched): (usize, &Vec<(usize, i64)>)| {
+        let mut tail = Tail::new(passages, quantiles);
+        let mut without_ns = Vec::with_capacity(groups.len());
+        for (cause, touched) in by_cause.iter().enumerate() {
             // Only the packets behind one that it touched go earlier without it: a run has millions of packets.
             let mut earlier = Vec::new();
             replay_touched(passages, service, touched, |packet, departure_ns, since_ns| {
+                let latency_ns = passages[packet].latency_ns();
                 let saved_ns = passages[packet].departure_ns - departure_ns;
                 if saved_ns > 0 {
-                    earlier.push((packet, saved_ns));
+                    earlier.push((latency_ns, latency_ns - saved_ns));
                     if let Ok(place) = late.binary_search(&packet) {
                         took[place].push((cause, since_ns));
                     }
                 }
             });
-            if quantiles.is_empty() || earlier.is_empty() {
-                return usual_ns.clone();
-            }
-            for (packet, saved_ns) in &earlier {
-                let latency_ns = passages[*packet].latency_ns();
-                latencies.remove(latency_ns);
-                latencies.record(latency_ns - saved_ns);
-            }
-            let without_ns = at(&latencies);
-            for (packet, saved_ns) in &earlier {
-                let latency_ns = passages[*packet].latency_ns();
-                latencies.remove(latency_ns - saved_ns);
-                latencies.record(latency_ns);
-            }
-            without_ns
-        };
-        let without_ns = by_cause.iter().enumerate().map(without).collect();
+            without_ns.push(tail.changed(&earlier));
+        }
         let none = replay(passages, service, &all_less);
         let ideal = ideal(passages, service);
         let late: Vec<Late> = late
@@ -94,6 +75,48 @@ impl Split {
             parts[*cause].1 += ns;
         }
         Self { late, parts, without_ns }
+    }
+}
+
+/// The asked quantiles, also when some packets had another latency.
+struct Tail<'a> {
+    latencies: Histogram,
+    quantiles: &'a [Probability],
+    measured_ns: Vec<i64>,
+}
+
+impl<'a> Tail<'a> {
+    fn new(passages: &[Passage], quantiles: &'a [Probability]) -> Self {
+        let mut latencies = Histogram::new();
+        // The null asks for none.
+        if !quantiles.is_empty() {
+            latencies.record_all(passages.iter().map(Passage::latency_ns));
+        }
+        let mut tail = Self { latencies, quantiles, measured_ns: Vec::new() };
+        tail.measured_ns = tail.at();
+        tail
+    }
+
+    fn at(&self) -> Vec<i64> {
+        let ranked = Ranked::new(&self.latencies);
+        self.quantiles.iter().filter_map(|p| ranked.quantile(*p)).collect()
+    }
+
+    /// Given the latencies that change, from and to.
+    fn changed(&mut self, latencies_ns: &[(i64, i64)]) -> Vec<i64> {
+        if self.quantiles.is_empty() || latencies_ns.is_empty() {
+            return self.measured_ns.clone();
+        }
+        for (from_ns, to_ns) in latencies_ns {
+            self.latencies.remove(*from_ns);
+            self.latencies.record(*to_ns);
+        }
+        let changed_ns = self.at();
+        for (from_ns, to_ns) in latencies_ns {
+            self.latencies.remove(*to_ns);
+            self.latencies.record(*from_ns);
+        }
+        changed_ns
     }
 }
 
