@@ -40,7 +40,7 @@ GIB = 2**30
 # A million pairs come within the default trim.
 PRINTED = ("--trim", "0", "--json")
 # As decode chooses them by itself where it sees the size of a capture.
-PACKETS_OF_BUCKET, MOST_BUCKETS = 1 << 22, 256
+PACKETS_OF_BUCKET, MOST_BUCKETS = 1 << 21, 512
 #: What DuckDB may take of the memory of its process; the rest is for rows on their way.
 DUCKDB_SHARE = 0.6
 
@@ -97,7 +97,7 @@ class Scale:
         """Return what the native matcher says of the captures, and where they are decoded to."""
         with self._capturing() as pair:
             native = self._stage("native", [*tailtrim("analyze"), *map(str, pair), *PRINTED])
-        wanted = max(1, self._pairs // PACKETS_OF_BUCKET)
+        wanted = max(1, -(-self._pairs // PACKETS_OF_BUCKET))
         buckets = min(MOST_BUCKETS, 1 << (wanted - 1).bit_length())
         with self._capturing() as pair:
             out = ["--out", str(self._decoded), "--buckets", str(buckets)]

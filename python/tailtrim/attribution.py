@@ -4,10 +4,11 @@ When the device was disturbed is written down by who did it, and when it stood s
 itself: neither takes part in the explanation. Where both say so, it was held up on purpose. Where
 the device keeps no such record, the times of the disturbance have to do.
 
-A packet was disturbed if that covers at least half of what it took longer, while the device was
-busy with it and those ahead of it, and was not if no disturbance came near it. One between the two
-is left out: it has several causes. What the explanation gives the largest part of a disturbed
-packet's excess to should be the name of the disturbance.
+What a packet took longer, the device stood still in its own turn or in those of packets ahead of
+it: what they leave in the queue drains, all parts alike. A packet was disturbed if at least half of
+what it took longer is by the disturbance, and was not if no disturbance came near it. One between
+the two is left out: it has several causes. What the explanation gives the largest part of a
+disturbed packet's excess to should be the name of the disturbance.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _UNTIL, _UNTIL_NS = "quota", 500_000
 #: of timers on purpose, where the tick may be handled in the same interrupt.
 _THREAD, _RECEIVING, _TIMER = "tt-disturb", ("NET_RX", "ksoftirqd"), "timerfd"
 #: A disturbance of a moment that takes so many times the median had to wait itself, such as for a
-#: device that was interrupted already: what it did when is not known.
+#: device that was interrupted already: what it did when is not known. Likewise a device that stood
+#: still for so long: it did for something else, too.
 _LONG = 2
 #: What the trace has not seen, and other causes.
 UNKNOWN, OTHER = "unknown", "other"
@@ -149,15 +151,11 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
         raise RunDirectoryError(f"{run.path}: has no trace, expected a plan with trace: true")
     verdict = host.verdict
     done = _spans(run.path / DISTURBED) if what else _NONE
-    brief = _brief(done) if _kind(what) in MOMENTS else done
-    if _kind(what) == _UNTIL:
-        brief = np.column_stack((brief[:, 1] - _UNTIL_NS, brief[:, 1]))
-    held = _standing(run, brief, whole=_kind(what) == _UNTIL)
-    arrival, since, until = _busy(run)
-    covered = _covered(held, since, until)
-    near = _covered(np.concatenate((done, held)), since, until)
-    excess = np.maximum(until - arrival - verdict["service"]["base_ns"], 0)
-    disturbed = (covered > 0) & (2 * covered >= excess)
+    held = _standing(run, done, _kind(what))
+    passed = _passed_packets(run)
+    disturbed = _by(held, passed, verdict["service"])
+    arrival = passed.arrival
+    near = _covered(np.concatenate((done, held)), passed.since, passed.until)
     mixed = (near > 0) & ~disturbed
     kind = dict(zip(arrival.tolist(), (disturbed + 2 * mixed).tolist(), strict=True))
     counted: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
@@ -182,24 +180,30 @@ def _kind(what: str) -> str:
     return what.partition(":")[0]
 
 
-def _brief(done: Integers) -> Integers:
-    """Return the disturbances that did not wait."""
-    took = done[:, 1] - done[:, 0]
-    return done[took <= _LONG * np.median(took)] if took.size else done
-
-
-def _standing(run: RunDirectory, done: Integers, *, whole: bool) -> Integers:
+def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
     """Return when the device stood still because of what was done to it.
 
     That is at least half of the time for which it did: it may have been somebody else otherwise. Of
-    what it took the ``whole`` of, any part will do.
+    a quota, what it stood still when it was given back.
     """
+    whole = kind == _UNTIL
+    if whole:
+        done = np.column_stack((done[:, 1] - _UNTIL_NS, done[:, 1]))
+    if kind in MOMENTS:
+        done = _brief(done)
     path = run.path / STALLS
     if not path.exists():
         return done
     stalls, passed = _spans(path), _passed(_merged(done))
     within = passed(stalls[:, 1]) - passed(stalls[:, 0])
-    return stalls[(within > 0) & (whole | (2 * within >= stalls[:, 1] - stalls[:, 0]))]
+    held = stalls[(within > 0) & (whole | (2 * within >= stalls[:, 1] - stalls[:, 0]))]
+    return _brief(held) if kind in MOMENTS else held
+
+
+def _brief(spans: Integers) -> Integers:
+    """Return those that did not wait."""
+    took = spans[:, 1] - spans[:, 0]
+    return spans[took <= _LONG * np.median(took)] if took.size else spans
 
 
 def _merged(spans: Integers) -> Integers:
@@ -211,18 +215,47 @@ def _merged(spans: Integers) -> Integers:
     return np.column_stack((spans[first, 0], until[last]))
 
 
-def _busy(run: RunDirectory) -> tuple[Integers, Integers, Integers]:
-    """Return when packets came, since when the device had been busy, and when they left."""
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """Packets in the order in which they left: when each came, since when the device was busy."""
+
+    arrival: Integers
+    since: Integers
+    #: When it was the packet's turn, and when it left.
+    begin: Integers
+    until: Integers
+
+
+def _passed_packets(run: RunDirectory) -> _Passed:
     samples = run.table("sample")
     arrival = samples["ingress_ns"].to_numpy().astype(np.int64)
-    latency = samples["latency_ns"].to_numpy().astype(np.int64)
-    order = np.lexsort((latency, arrival))
-    arrival, latency = arrival[order], latency[order]
-    until = arrival + latency
-    before = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(until)[:-1]))
+    until = arrival + samples["latency_ns"].to_numpy().astype(np.int64)
+    order = np.lexsort((arrival, until))
+    arrival, until = arrival[order], until[order]
+    before = np.concatenate(([np.iinfo(np.int64).min], until[:-1]))
     first = np.where(arrival > before, np.arange(arrival.size), 0)
     since = arrival[np.maximum.accumulate(first)]
-    return arrival, since, until
+    return _Passed(arrival, since, np.maximum(arrival, before), until)
+
+
+def _by(
+    held: Integers, packets: _Passed, service: dict[str, int]
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return of which packets at least half of the excess is by what held the device up."""
+    begin, until = packets.begin, packets.until
+    wait = begin - packets.arrival
+    usual = np.where(wait > 0, service["service_ns"], service["base_ns"])
+    longer = np.maximum(until - begin - usual, 0)
+    stood = np.minimum(_covered(held, begin, until), longer)
+    disturbed = np.zeros(begin.size, dtype=np.bool_)
+    # What the packets ahead left in the queue: all of it, and what of that is by the disturbance.
+    left_ns = of_it_ns = 0.0
+    rows = zip(longer.tolist(), stood.tolist(), wait.tolist(), strict=True)
+    for number, (longer_ns, stood_ns, wait_ns) in enumerate(rows):
+        remains = min(1.0, wait_ns / left_ns) if left_ns else 0.0
+        left_ns, of_it_ns = left_ns * remains + longer_ns, of_it_ns * remains + stood_ns
+        disturbed[number] = of_it_ns > 0 and 2 * of_it_ns >= wait_ns + longer_ns
+    return disturbed
 
 
 def _covered(spans: Integers, since: Integers, until: Integers) -> Integers:

@@ -120,7 +120,7 @@ def test_an_interrupted_one_of_something_else(testpmd: tuple[Path, Path], tmp_pa
         decode(testpmd, tmp_path / "decoded")
 
 
-@pytest.mark.parametrize("buckets", [0, 3, 512])
+@pytest.mark.parametrize("buckets", [0, 3, 1024])
 def test_buckets_that_make_no_sense(
     testpmd: tuple[Path, Path], tmp_path: Path, buckets: int
 ) -> None:

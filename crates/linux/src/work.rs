@@ -12,7 +12,8 @@ const PIECE: u64 = 256;
 const STALL_NS: i64 = 1_000;
 /// So did a loop that looked at the clock so long ago: to receive and to send a frame takes less.
 const ROUND_NS: i64 = 20_000;
-/// Stalls that there is memory for from the start: more memory comes from the kernel, which takes time, too.
+/// Stalls that there is memory for from the start. More comes from the kernel, which takes time, and waits for others
+/// that change the memory of the process.
 const STALLS: usize = 1 << 18;
 
 /// Work of a known length, and when it stood still.
@@ -48,7 +49,9 @@ impl Work {
         let best_ns = speed(watch.then_some(i64::MAX / 2)).cast_unsigned();
         let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
         let steps = u64::try_from(steps).unwrap_or(u64::MAX).max(1);
-        let stalls = Vec::with_capacity(if watch { STALLS } else { 0 });
+        // Written to, so that there are pages behind it.
+        let mut stalls = vec![(i64::MAX, i64::MAX); if watch { STALLS } else { 0 }];
+        stalls.clear();
         Self { steps, piece_ns, before_ns: i64::MAX, stalls }
     }
 

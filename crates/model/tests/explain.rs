@@ -111,7 +111,7 @@ proptest! {
         let mut less = vec![0; passages.len()];
         touched.iter().for_each(|(packet, ns)| less[*packet] = *ns);
         let mut departures: Vec<i64> = passages.iter().map(|p| p.departure_ns).collect();
-        replay_touched(&passages, &service, &touched, |packet, ns, _| departures[packet] = ns);
+        replay_touched(&passages, &service, &touched, |packet, ns| departures[packet] = ns);
         prop_assert_eq!(replay(&passages, &service, &less), departures);
     }
 

@@ -59,8 +59,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(
             metavar="N",
-            help="Split packets by signature into this many, a power of two up to 256. Default: "
-            "so many that each has about 4 million packets of a capture; 64 with --follow.",
+            help="Split packets by signature into this many, a power of two up to 512. Default: "
+            "so many that each has about 2 million packets of a capture; 64 with --follow.",
         ),
     ] = None,
     following: Annotated[

@@ -60,7 +60,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
         masks: see :func:`tailtrim.analyze`.
         x552_trailer: see :func:`tailtrim.analyze`.
         salvage: see :func:`tailtrim.analyze`.
-        buckets: how many, a power of two up to 256; 64 by default.
+        buckets: how many, a power of two up to 512; 64 by default.
         tell: called with source, file name and packets of each file that was decoded.
 
     Returns:

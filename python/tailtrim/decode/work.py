@@ -16,7 +16,7 @@ from tailtrim.errors import DecodedError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MOST_BUCKETS = 256
+MOST_BUCKETS = 512
 
 
 def checked(  # noqa: PLR0913 - keyword-only options

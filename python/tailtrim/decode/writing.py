@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: A decoder that was killed loses at most so many rows of each capture.
 _ROWS_OF_PART = 1 << 27
 #: Packets of a bucket that an engine is to match at once.
-_PACKETS_OF_BUCKET = 1 << 22
+_PACKETS_OF_BUCKET = 1 << 21
 #: Bytes of a packet in a capture, guessed, and what compression makes of it.
 _PACKET_BYTES = 76
 _COMPRESSION = 6
@@ -60,8 +60,8 @@ def decode(  # noqa: PLR0913 - keyword-only options, each with a default
         masks: see :func:`tailtrim.analyze`.
         x552_trailer: see :func:`tailtrim.analyze`.
         salvage: see :func:`tailtrim.analyze`.
-        buckets: how many, a power of two; by default enough that each holds about 4 million packets
-            of a capture, at most 256.
+        buckets: how many, a power of two; by default enough that each holds about 2 million packets
+            of a capture, at most 512.
         progress: called now and then with the share done, ``None`` if unknown.
 
     Returns:
@@ -94,7 +94,7 @@ def _buckets(paths: Sequence[Path]) -> int:
         if path.is_file():
             factor = _COMPRESSION if path.suffix in {".zst", ".gz"} else 1
             largest = max(largest, path.stat().st_size * factor // _PACKET_BYTES)
-    wanted = max(1, largest // _PACKETS_OF_BUCKET)
+    wanted = max(1, -(-largest // _PACKETS_OF_BUCKET))
     return min(MOST_BUCKETS, 1 << (wanted - 1).bit_length())
 
 

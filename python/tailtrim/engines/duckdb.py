@@ -38,11 +38,11 @@ def _telling() -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        failure = EngineError(f"duckdb: {error}")
+        failure = EngineError(f"duckdb: {_first_line(error)}")
         failure.add_note("more --memory or more disk for --scratch, or more buckets to decode")
         raise failure from error
     except (OSError, duckdb.Error) as error:
-        raise EngineError(f"duckdb: {error}") from error
+        raise EngineError(f"duckdb: {_first_line(error)}") from error
 
 
 class DuckDb(Session):
@@ -160,6 +160,11 @@ class DuckDb(Session):
                 )
         self._run(f"INSERT INTO packet SELECT {_text(decoded.id)}, * FROM decoded")  # noqa: S608 - quoted
         self._run("COMMIT")
+
+
+def _first_line(error: Exception) -> str:
+    """Leave out DuckDB's own advice, which is of its SQL."""
+    return str(error).partition("\n")[0]
 
 
 def _text(value: str | os.PathLike[str]) -> str:

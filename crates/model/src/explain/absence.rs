@@ -18,6 +18,10 @@ const RARELY: usize = 10;
 /// A thread that could run and does not while the CPU idles for a tenth of the time is kept from it.
 const IDLE: i64 = 10;
 
+/// What functions are called that give a group its quota back: the timers of a period, what tells another CPU of it,
+/// and what sets another quota.
+const QUOTA: [&str; 4] = ["cfs_period", "cfs_slack", "unthrottle", "set_bandwidth"];
+
 /// A time when the thread was away.
 struct Absence {
     event: Event,
@@ -59,6 +63,8 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
     let mut rest: Vec<&Event> =
         here().filter(|event| event.kind == Kind::Thread && !serving::is(event, thread)).collect();
     rest.sort_by_key(|event| event.start_ns);
+    let refills: Vec<i64> =
+        here().filter(|event| refills(event)).map(|event| event.start_ns).collect();
     let mut found = Vec::new();
     for (before, after) in own.iter().zip(own.iter().skip(1)) {
         let (start_ns, end_ns) = (before.end_ns, after.start_ns);
@@ -73,8 +79,11 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
             .map(|event| event.end_ns.min(end_ns) - event.start_ns)
             .sum();
         let idle_ns = end_ns - start_ns - busy_ns;
+        let idle = idle_ns * IDLE > end_ns - start_ns;
+        // It came back when its group was given CPU time. Whoever was let in may have had all of the time until then.
+        let refilled = refills.iter().any(|at_ns| (start_ns..end_ns).contains(at_ns));
         let why = match before.left {
-            Some(Left::Runnable) if idle_ns * IDLE > end_ns - start_ns => THROTTLED,
+            Some(Left::Runnable) if idle || refilled => THROTTLED,
             Some(Left::Sleeping) => ASLEEP,
             Some(Left::Stopped) => STOPPED,
             Some(Left::Runnable | Left::Ended) | None => continue,
@@ -84,6 +93,14 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
         found.push(Absence { event, lets_in: true });
     }
     found
+}
+
+/// Whether an interrupt gives a group its quota back.
+fn refills(event: &Event) -> bool {
+    let sender = event.sender.as_ref().and_then(|sender| sender.function.as_deref());
+    let functions = [event.detail.as_deref(), sender];
+    let is = |function: &str| QUOTA.iter().any(|name| function.contains(name));
+    event.kind == Kind::Irq && functions.into_iter().flatten().any(is)
 }
 
 #[cfg(test)]
@@ -136,6 +153,31 @@ mod tests {
         // One that sleeps for every packet finds the CPU taken when it wakes up.
         let waits = told(&events, 1);
         assert!(waits.contains(&(41, 43, "passer-by".to_owned())), "{waits:?}");
+    }
+
+    #[test]
+    fn whoever_ran_until_the_quota_came_back_was_let_in() {
+        let refill = |function: &str| Event {
+            kind: Kind::Irq,
+            detail: Some(function.to_owned()),
+            ..ran("local_timer", 17, 18, Left::Runnable)
+        };
+        let events = |function| {
+            [
+                ran("dut", 0, 10, Left::Runnable),
+                ran("passer-by", 10, 17, Left::Runnable),
+                refill(function),
+                ran("passer-by", 18, 20, Left::Runnable),
+                ran("dut", 20, 30, Left::Runnable),
+            ]
+        };
+        let found = told(&events("sched_cfs_period_timer"), 100);
+        assert_eq!(found, expected([(10, 20, THROTTLED), (17, 18, "sched_cfs_period_timer")]));
+        let found = told(&events("tick_nohz_handler"), 100);
+        assert_eq!(
+            found,
+            expected([(10, 17, "passer-by"), (17, 18, "tick_nohz_handler"), (18, 20, "passer-by")])
+        );
     }
 
     #[test]

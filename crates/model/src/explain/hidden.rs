@@ -2,8 +2,8 @@
 //!
 //! Between entry and exit, a trace sees the handler. The way in, and in a guest the hypervisor's part, lie outside: on
 //! a virtual machine work stood still for 6 to 9 µs before handlers of 0.6 to 2 µs, and for 0.4 µs behind them. So the
-//! cost is taken from packets that met one interrupt and nothing else: what they took longer than usual, less the
-//! handler. Where it is known when the interrupt was sent, it costs what it takes from then on: now and then three
+//! cost is taken from packets that met one interrupt and nothing else: what they took longer than the last one that met
+//! nothing at all, less the handler. Where it is known when the interrupt was sent, it costs what it takes from then on: now and then three
 //! times as much.
 
 use super::groups::Groups;
@@ -25,7 +25,8 @@ pub(super) fn costs(
     events: &[Event],
     groups: &Groups,
 ) -> Vec<i64> {
-    let usual_ns = usual(passages);
+    // The last one: how fast a CPU is changes within seconds, by a quarter where another one shares its core.
+    let mut undisturbed_ns = None;
     let mut beyond: Vec<Vec<i64>> = vec![Vec::new(); groups.len()];
     let mut first = 0;
     for passage in passages.iter().filter(|passage| !passage.queued()) {
@@ -45,8 +46,12 @@ pub(super) fn costs(
                 alone &= long_ns < SHORT_NS;
             }
         }
-        if let (Some(event), true) = (interrupt, alone) {
-            beyond[groups.of(event)].push(passage.latency_ns() - usual_ns - handler_ns);
+        match (alone, interrupt, undisturbed_ns) {
+            (true, None, _) => undisturbed_ns = Some(passage.latency_ns()),
+            (true, Some(event), Some(usual_ns)) => {
+                beyond[groups.of(event)].push(passage.latency_ns() - usual_ns - handler_ns);
+            }
+            _ => {}
         }
     }
     let any = median(&mut beyond.concat());
@@ -93,14 +98,6 @@ pub(super) fn widened(
             Slice { start_ns, ..*slice }
         })
         .collect()
-}
-
-/// The latency of a packet that meets nothing in particular.
-fn usual(passages: &[Passage]) -> i64 {
-    let alone = passages.iter().filter(|passage| !passage.queued());
-    let mut latencies: Vec<i64> = alone.map(Passage::latency_ns).collect();
-    latencies.sort_unstable();
-    latencies.get(latencies.len() / 2).copied().unwrap_or(0)
 }
 
 fn median(values: &mut [i64]) -> Option<i64> {
@@ -161,6 +158,26 @@ mod tests {
         assert!(
             wide.iter().all(|s| long_ns(s) == if groups.of(s.event) == 0 { 12_000 } else { 5_000 })
         );
+    }
+
+    #[test]
+    fn a_cpu_that_changes_its_speed_does_not_change_what_an_interrupt_costs() {
+        let (mut passages, mut events) = (Vec::new(), Vec::new());
+        for number in 0..1000 {
+            let (at_ns, irq) = (number * 100_000, number % 4 == 0);
+            let slow_ns = i64::from(number % 200 < 90) * 15_000;
+            passages.push(packet(at_ns, 20_000 + slow_ns + i64::from(irq) * 12_000));
+            if irq {
+                events.push(event(Kind::Irq, at_ns + 3_000, 600));
+            }
+        }
+        let slices: Vec<Slice> = events
+            .iter()
+            .enumerate()
+            .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
+            .collect();
+        let groups = Groups::new(&events, 1);
+        assert_eq!(costs(&passages, &slices, &events, &groups), [11_400]);
     }
 
     #[test]

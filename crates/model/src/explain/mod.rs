@@ -19,6 +19,7 @@
 
 mod absence;
 pub mod advice;
+mod backlog;
 mod batch;
 mod groups;
 mod hidden;

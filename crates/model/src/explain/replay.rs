@@ -64,26 +64,23 @@ pub fn replay(passages: &[Passage], service: &Service, less_ns: &[i64]) -> Vec<i
 }
 
 /// The same when only some packets, in order, take less: hands over the departures of these and of those that came
-/// before the ones ahead had been served, and how much less the device took since it was first touched without a
-/// break. All others leave when they did.
+/// before the ones ahead had been served. All others leave when they did.
 pub fn replay_touched(
     passages: &[Passage],
     service: &Service,
     less_ns: &[(usize, i64)],
-    mut left: impl FnMut(usize, i64, i64),
+    mut left: impl FnMut(usize, i64),
 ) {
     let mut less_ns = less_ns.iter().peekable();
     while let Some((first, _)) = less_ns.peek() {
         let mut packet = *first;
         let ahead = packet.checked_sub(1).and_then(|ahead| passages.get(ahead));
         let mut before_ns = ahead.map_or(i64::MIN, |ahead| ahead.served_ns);
-        let mut since_ns = 0;
         while let Some(passage) = passages.get(packet) {
             let less_ns =
                 less_ns.next_if(|(touched, _)| *touched == packet).map_or(0, |(_, ns)| *ns);
-            since_ns += less_ns;
             before_ns = served(passage, service, less_ns, before_ns);
-            left(packet, before_ns + passage.departure_ns - passage.served_ns, since_ns);
+            left(packet, before_ns + passage.departure_ns - passage.served_ns);
             packet += 1;
             if !passages.get(packet).is_some_and(Passage::queued) {
                 break;

@@ -1,5 +1,6 @@
 //! The excess of each late packet split among causes, the load's own queue, and unknown.
 
+use super::backlog::{Backlog, Passing};
 use super::groups::Groups;
 use super::queue::{Passage, Service};
 use super::replay::{Taken, replay, replay_touched};
@@ -31,44 +32,32 @@ impl Split {
         groups: &Groups,
         quantiles: &[Probability],
     ) -> Self {
-        let Replayed { service, passages, late_from_ns } = *replayed;
-        let late: Vec<usize> =
-            (0..passages.len()).filter(|n| passages[*n].latency_ns() >= late_from_ns).collect();
-        let mut all_less = vec![0; passages.len()];
+        let Replayed { service, passages, .. } = *replayed;
         let mut by_cause: Vec<Vec<(usize, i64)>> = vec![Vec::new(); groups.len()];
         for taken in found {
-            all_less[taken.packet] += taken.ns;
             let of_cause = &mut by_cause[groups.of(taken.event)];
             match of_cause.last_mut() {
                 Some((packet, ns)) if *packet == taken.packet => *ns += taken.ns,
                 _ => of_cause.push((taken.packet, taken.ns)),
             }
         }
-        let mut took: Vec<Vec<(usize, i64)>> = vec![Vec::new(); late.len()];
         let mut tail = Tail::new(passages, quantiles);
-        let mut without_ns = Vec::with_capacity(groups.len());
-        for (cause, touched) in by_cause.iter().enumerate() {
-            // Only the packets behind one that it touched go earlier without it: a run has millions of packets.
-            let mut earlier = Vec::new();
-            replay_touched(passages, service, touched, |packet, departure_ns, since_ns| {
-                let latency_ns = passages[packet].latency_ns();
-                let saved_ns = passages[packet].departure_ns - departure_ns;
-                if saved_ns > 0 {
-                    earlier.push((latency_ns, latency_ns - saved_ns));
-                    if let Ok(place) = late.binary_search(&packet) {
-                        took[place].push((cause, since_ns));
-                    }
-                }
-            });
-            without_ns.push(tail.changed(&earlier));
-        }
-        let none = replay(passages, service, &all_less);
-        let ideal = ideal(passages, service);
-        let late: Vec<Late> = late
+        let without_ns = by_cause
             .iter()
-            .zip(&took)
-            .map(|(n, took)| split(&passages[*n], service, took, none[*n], ideal[*n]))
+            .map(|touched| {
+                // Only the packets behind one that it touched go earlier without it: a run has millions of packets.
+                let mut earlier = Vec::new();
+                replay_touched(passages, service, touched, |packet, departure_ns| {
+                    let latency_ns = passages[packet].latency_ns();
+                    let saved_ns = passages[packet].departure_ns - departure_ns;
+                    if saved_ns > 0 {
+                        earlier.push((latency_ns, latency_ns - saved_ns));
+                    }
+                });
+                tail.changed(&earlier)
+            })
             .collect();
+        let late = late(replayed, found, groups);
         let mut parts = vec![(0, 0); groups.len()];
         for (cause, ns) in late.iter().flat_map(|packet| &packet.causes) {
             parts[*cause].0 += 1;
@@ -127,37 +116,39 @@ fn ideal(passages: &[Passage], service: &Service) -> Vec<i64> {
     replay(passages, service, &less)
 }
 
-/// One packet's excess: to causes what the replay without any of them saves; to the load what is left when each
-/// packet takes its own time; the rest is unknown. Among causes without each of which it would have left earlier, in
-/// proportion to what they took since the device became busy: at the end of a queue, each alone may be as good as all.
-fn split(
-    passage: &Passage,
-    service: &Service,
-    took: &[(usize, i64)],
-    none_ns: i64,
-    ideal_ns: i64,
-) -> Late {
-    let excess_ns = (passage.latency_ns() - service.base_ns).max(0);
-    let queue_ns = (ideal_ns - passage.arrival_ns - service.base_ns).clamp(0, excess_ns);
-    let explained_ns = (passage.departure_ns - none_ns).clamp(0, excess_ns - queue_ns);
-    let all = took.iter().map(|(_, ns)| i128::from(*ns)).sum::<i128>().max(1);
-    let mut causes: Vec<(usize, i64)> = Vec::new();
-    let (mut before, mut given_ns) = (0_i128, 0);
-    for (cause, ns) in took {
-        // Cumulated and rounded down, so that the parts add up to the whole.
-        before += i128::from(*ns);
-        let until_ns = i64::try_from(i128::from(explained_ns) * before / all).unwrap_or(i64::MAX);
-        if until_ns > given_ns {
-            causes.push((*cause, until_ns - given_ns));
-            given_ns = until_ns;
+/// The excess of each late packet: to the load what is left when each packet takes its own time; the rest to what
+/// stood in its way, or unknown.
+fn late(replayed: &Replayed<'_>, found: &[Taken], groups: &Groups) -> Vec<Late> {
+    let Replayed { service, passages, late_from_ns } = *replayed;
+    let ideal = ideal(passages, service);
+    let mut found = found.iter().peekable();
+    let mut backlog = Backlog::default();
+    let mut late = Vec::new();
+    for (packet, passage) in passages.iter().enumerate() {
+        let latency_ns = passage.latency_ns();
+        let excess_ns = (latency_ns - service.base_ns).max(0);
+        let own_ns = ideal[packet] - passage.arrival_ns - service.base_ns;
+        let queue_ns = own_ns.clamp(0, excess_ns);
+        let mut taken = Vec::new();
+        while let Some(of_packet) = found.next_if(|taken| taken.packet == packet) {
+            taken.push((groups.of(of_packet.event), of_packet.ns));
+        }
+        let parts = backlog.pass(&Passing {
+            queued: passage.queued(),
+            longer_ns: passage.taken_ns() - passage.own_ns,
+            taken: &taken,
+            excess_ns: excess_ns - queue_ns,
+        });
+        if latency_ns >= late_from_ns {
+            late.push(Late {
+                arrival_ns: passage.arrival_ns,
+                latency_ns,
+                excess_ns,
+                causes: parts.iter().filter_map(|(cause, ns)| cause.map(|c| (c, *ns))).collect(),
+                queue_ns,
+                unknown_ns: parts.iter().filter(|(c, _)| c.is_none()).map(|(_, ns)| ns).sum(),
+            });
         }
     }
-    Late {
-        arrival_ns: passage.arrival_ns,
-        latency_ns: passage.latency_ns(),
-        excess_ns,
-        causes,
-        queue_ns,
-        unknown_ns: excess_ns - queue_ns - given_ns,
-    }
+    late
 }
