@@ -53,7 +53,8 @@ EXPECTED = {
     "timers": "timer interrupt",
     "softirqs": "received packets",
 }
-#: Without CPU quota, a device stands until it is given back; since when, only the device knows.
+#: Without CPU quota, a device stands until it is given back, give or take that much; since when,
+#: only the device knows.
 _UNTIL, _UNTIL_NS = "quota", 500_000
 #: The name of threads that disturb on purpose, what receiving packets is called, and the function
 #: of timers on purpose, where the tick may be handled in the same interrupt.
@@ -183,20 +184,19 @@ def _kind(what: str) -> str:
 def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
     """Return when the device stood still because of what was done to it.
 
-    That is at least half of the time for which it did: it may have been somebody else otherwise. Of
-    a quota, what it stood still when it was given back.
+    That is at least half of the time for which it did: it may have been somebody else otherwise.
+    Without quota, it is until that is given back.
     """
-    whole = kind == _UNTIL
-    if whole:
-        done = np.column_stack((done[:, 1] - _UNTIL_NS, done[:, 1]))
     if kind in MOMENTS:
         done = _brief(done)
     path = run.path / STALLS
     if not path.exists():
         return done
-    stalls, passed = _spans(path), _passed(_merged(done))
-    within = passed(stalls[:, 1]) - passed(stalls[:, 0])
-    held = stalls[(within > 0) & (whole | (2 * within >= stalls[:, 1] - stalls[:, 0]))]
+    stalls = _spans(path)
+    if kind == _UNTIL:
+        back = np.column_stack((done[:, 1] - _UNTIL_NS, done[:, 1] + _UNTIL_NS))
+        return stalls[_covered(back, stalls[:, 1] - 1, stalls[:, 1]) > 0]
+    held = stalls[2 * _covered(done, stalls[:, 0], stalls[:, 1]) >= stalls[:, 1] - stalls[:, 0]]
     return _brief(held) if kind in MOMENTS else held
 
 

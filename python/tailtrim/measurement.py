@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,8 @@ _SETTLE_S = 0.3
 _GRACE = 3.0
 #: How often the device is looked at: on few cores every look takes time from it.
 _LOOK_S = 0.2
+#: So often Linux forgets which CPUs a process was on (``mm_cpumask``, trimmed once a second since 6.14).
+_FORGETS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
+            forgotten()
             watched = ",".join(map(str, serving(run.dut, generating, others)))
             trace = stack.enter_context(
                 Agent("trace", "--cpus", watched, "--out", str(folder / EVENTS))
@@ -147,6 +151,17 @@ def keeping_to(cpus: list[int]) -> Iterator[None]:
         for thread, allowed in before.items():
             with suppress(OSError):
                 os.sched_setaffinity(thread, allowed)
+
+
+def forgotten() -> None:
+    """Have Linux forget that this process was on CPUs from which it keeps off now.
+
+    Otherwise a thread that ends, whose stack goes, interrupts all of them. Of what goes after a
+    second, the interrupt is the last one.
+    """
+    time.sleep(_FORGETS_S)
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        page[0] = 1
 
 
 def _load(run: Run, cpu: int) -> list[str]:
