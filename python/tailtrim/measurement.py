@@ -31,7 +31,7 @@ _SETTLE_S = 0.3
 _GRACE = 3.0
 #: How often the device is looked at: on few cores every look takes time from it.
 _LOOK_S = 0.2
-#: So often Linux forgets which CPUs a process was on (``mm_cpumask``, trimmed once a second since 6.14).
+#: So often Linux forgets which CPUs a process was on: it trims ``mm_cpumask``, since 6.14.
 _FORGETS_S = 1.0
 
 
