@@ -185,7 +185,7 @@ def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
     """Return when the device stood still because of what was done to it.
 
     That is at least half of the time for which it did: it may have been somebody else otherwise.
-    Without quota, it is until that is given back.
+    Without quota, it is from then on, and until that is given back.
     """
     if kind in MOMENTS:
         done = _brief(done)
@@ -195,7 +195,8 @@ def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
     stalls = _spans(path)
     if kind == _UNTIL:
         back = np.column_stack((done[:, 1] - _UNTIL_NS, done[:, 1] + _UNTIL_NS))
-        return stalls[_covered(back, stalls[:, 1] - 1, stalls[:, 1]) > 0]
+        begun = _covered(done, stalls[:, 0], stalls[:, 0] + 1) > 0
+        return stalls[begun & (_covered(back, stalls[:, 1] - 1, stalls[:, 1]) > 0)]
     held = stalls[2 * _covered(done, stalls[:, 0], stalls[:, 1]) >= stalls[:, 1] - stalls[:, 0]]
     return _brief(held) if kind in MOMENTS else held
 
