@@ -68,8 +68,10 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
     let mut found = Vec::new();
     for (before, after) in own.iter().zip(own.iter().skip(1)) {
         let (start_ns, end_ns) = (before.end_ns, after.start_ns);
-        let lost = holes.iter().any(|hole| hole.start_ns < end_ns && hole.end_ns > start_ns);
-        if start_ns >= end_ns || lost {
+        let mut unseen = holes.iter().filter(|h| h.start_ns < end_ns && h.end_ns > start_ns);
+        let refilled = before.left == Some(Left::Runnable)
+            && refills.iter().any(|at_ns| (start_ns..end_ns).contains(at_ns));
+        if start_ns >= end_ns || !refilled && unseen.next().is_some() {
             continue;
         }
         let first = rest.partition_point(|event| event.start_ns < start_ns);
@@ -80,8 +82,7 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
             .sum();
         let idle_ns = end_ns - start_ns - busy_ns;
         let idle = idle_ns * IDLE > end_ns - start_ns;
-        // It came back when its group was given CPU time. Whoever was let in may have had all of the time until then.
-        let refilled = refills.iter().any(|at_ns| (start_ns..end_ns).contains(at_ns));
+        // Whoever was let in may have had all of the time until the group was given more.
         let why = match before.left {
             Some(Left::Runnable) if idle || refilled => THROTTLED,
             Some(Left::Sleeping) => ASLEEP,
@@ -181,8 +182,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_across_a_hole() {
+    fn nothing_is_known_across_a_hole_but_a_quota_that_came_back() {
         let hole = Event { kind: Kind::Hole, ..ran("lost", 12, 15, Left::Runnable) };
+        let detail = Some("sched_cfs_period_timer".to_owned());
+        let refill =
+            Event { kind: Kind::Irq, detail, ..ran("local_timer", 17, 18, Left::Runnable) };
+        let back = [
+            ran("dut", 0, 10, Left::Runnable),
+            hole.clone(),
+            refill,
+            ran("dut", 20, 30, Left::Runnable),
+        ];
+        assert_eq!(
+            told(&back, 100),
+            expected([(10, 20, THROTTLED), (12, 15, "lost"), (17, 18, "sched_cfs_period_timer")])
+        );
         let events = [ran("dut", 0, 10, Left::Stopped), hole, ran("dut", 20, 30, Left::Runnable)];
         assert_eq!(told(&events, 100), expected([(12, 15, "lost")]));
     }
