@@ -104,6 +104,7 @@ def explain_late(
     *,
     cpu: int,
     error_ns: int,
+    throttled: str,
     late_from: str,
     quantiles: list[str],
     shifts_ns: list[int],

@@ -85,7 +85,7 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             forgotten()
             watched = ",".join(map(str, serving(run.dut, generating, others)))
             trace = stack.enter_context(
-                Agent("trace", "--cpus", watched, "--out", str(folder / EVENTS))
+                Agent(*("trace", "--cpus", watched, "--out", str(folder / EVENTS)), *_quota(device))
             )
             trace.ready()
         told("measuring")
@@ -122,6 +122,13 @@ def placed() -> tuple[int, list[int]]:
     cpus = sorted(os.sched_getaffinity(0))
     generating = cpus[-2] if len(cpus) > 1 else cpus[0]
     return generating, [cpu for cpu in cpus if cpu != generating] or cpus
+
+
+def _quota(device: Device) -> list[str]:
+    """Have the quota of the device's process looked at, if it is one."""
+    with suppress(RunError):
+        return ["--device", str(device.pid)]
+    return []
 
 
 def _disturbing(run: Run, testbed: Testbed, device: Device, folder: Path, cpu: int) -> Agent | None:

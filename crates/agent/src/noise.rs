@@ -169,6 +169,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         cpus: cpus.clone(),
         buffer_mb: 64,
         source: request.source.map(Source::from),
+        device: None,
     };
     let mut recorder = if request.no_trace {
         Err("not asked for".to_owned())

@@ -30,6 +30,9 @@ pub(crate) struct Trace {
     /// The file: JSON lines, compressed by zstd
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// Process of the device under test: when its group has used its quota of CPU time up is noted
+    #[arg(long, value_name = "PID")]
+    pub(crate) device: Option<u32>,
     /// Who records; otherwise the first of them that can
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
@@ -90,6 +93,7 @@ pub(crate) fn run(request: &Trace) -> Exit {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
         source: request.source.map(Source::from),
+        device: request.device,
     };
     let mut recorder = match Recorder::prepare(&wanted) {
         Ok(recorder) => recorder,

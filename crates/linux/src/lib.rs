@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod noise;
 pub mod ping;
 pub mod port;
+mod quota;
 pub mod reflect;
 pub mod socket;
 pub mod source;

@@ -147,7 +147,7 @@ proptest! {
             event.start_ns += offset_ns;
             event.end_ns += offset_ns;
         }
-        let trace = Trace { events: &events, cpu: 2, error_ns };
+        let trace = Trace { events: &events, cpu: 2, error_ns, throttled: &[] };
         let verdict = verdict(&samples, trace, &asked(vec![12_345]));
         for late in &verdict.late {
             let causes_ns: i64 = late.causes.iter().map(|(_, ns)| ns).sum();
@@ -178,7 +178,7 @@ fn run() -> (Vec<(i64, i64)>, Vec<Event>) {
 #[test]
 fn causes_are_named_with_their_senders_and_checks() {
     let (samples, events) = run();
-    let trace = Trace { events: &events, cpu: 2, error_ns: 100 };
+    let trace = Trace { events: &events, cpu: 2, error_ns: 100, throttled: &[] };
     let asked =
         Asked { late_from: "0.99".parse().unwrap(), ..asked(vec![211_111, 377_777, 731_313]) };
     let verdict = verdict(&samples, trace, &asked);
@@ -203,7 +203,7 @@ fn causes_are_named_with_their_senders_and_checks() {
 #[test]
 fn what_can_be_done_is_said_of_causes_that_cost_something() {
     let (samples, events) = run();
-    let trace = Trace { events: &events, cpu: 2, error_ns: 100 };
+    let trace = Trace { events: &events, cpu: 2, error_ns: 100, throttled: &[] };
     let advised = |late_from: &str| {
         let asked = Asked { late_from: late_from.parse().unwrap(), ..asked(vec![]) };
         verdict(&samples, trace, &asked).advice
@@ -221,7 +221,7 @@ fn what_can_be_done_is_said_of_causes_that_cost_something() {
 #[test]
 fn what_is_not_in_the_trace_is_unknown() {
     let (samples, _) = run();
-    let trace = Trace { events: &[], cpu: 2, error_ns: 100 };
+    let trace = Trace { events: &[], cpu: 2, error_ns: 100, throttled: &[] };
     let verdict = verdict(&samples, trace, &asked(vec![1]));
     assert_eq!((verdict.explained_ppm, verdict.null_ppm), (0, None));
     assert_eq!(verdict.unknown_ns + verdict.queue_ns, verdict.excess_ns);
@@ -271,7 +271,8 @@ fn what_stalls_a_batch_is_told_from_its_length() {
         (0..200).map(|n| event(Kind::Irq, "local_timer", n * 2_000_300 + 1_000, 9_000)).collect();
     let samples = batches(&arrivals, &events);
     let asked = Asked { late_from: "0.999".parse().unwrap(), ..asked(vec![777_777, 1_313_131]) };
-    let verdict = verdict(&samples, Trace { events: &events, cpu: 2, error_ns: 50 }, &asked);
+    let verdict =
+        verdict(&samples, Trace { events: &events, cpu: 2, error_ns: 50, throttled: &[] }, &asked);
     // The load's own queue, up to eight packets ahead, is not the tick's.
     assert!(verdict.queue_ns > 0);
     assert!(verdict.unknown_ns * 20 < verdict.excess_ns, "{verdict:#?}");

@@ -11,6 +11,7 @@ use tailtrim_model::explain::periodic;
 use tailtrim_model::explain::simulate::{Interrupt, Simulation};
 use tailtrim_model::explain::verdict::{Asked, Trace, verdict};
 use tailtrim_model::trace::Event;
+use tailtrim_model::trace::lines::Throttled;
 use tailtrim_model::traffic::Fraction;
 
 /// The result as JSON.
@@ -97,9 +98,10 @@ fn load(interrupt: &Interrupt) -> f64 {
     sum as f64 / interrupt.durations_ns.len().max(1) as f64 / interrupt.period_ns.as_f64()
 }
 
-/// The causes of the late packets among these samples, as JSON. `events` are lines of JSON, one an event.
+/// The causes of the late packets among these samples, as JSON. `events` are lines of JSON, one an event, `throttled` a
+/// list as in their header.
 #[pyfunction]
-#[pyo3(signature = (samples, events, *, cpu, error_ns, late_from, quantiles, shifts_ns))]
+#[pyo3(signature = (samples, events, *, cpu, error_ns, throttled, late_from, quantiles, shifts_ns))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn explain_late(
     py: Python<'_>,
@@ -107,6 +109,7 @@ pub(crate) fn explain_late(
     events: &str,
     cpu: u32,
     error_ns: i64,
+    throttled: &str,
     late_from: &str,
     quantiles: Vec<String>,
     shifts_ns: Vec<i64>,
@@ -131,5 +134,8 @@ pub(crate) fn explain_late(
             .map_err(|error| invalid(&error))?,
         shifts_ns,
     };
-    json(&py.detach(|| verdict(&samples, Trace { events: &events, cpu, error_ns }, &asked)))
+    let throttled: Vec<Throttled> =
+        serde_json::from_str(throttled).map_err(|error| invalid(&error))?;
+    let trace = Trace { events: &events, cpu, error_ns, throttled: &throttled };
+    json(&py.detach(|| verdict(&samples, trace, &asked)))
 }

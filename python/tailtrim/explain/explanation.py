@@ -229,6 +229,7 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
         events,
         cpu=chosen,
         error_ns=int(header["error_ns"]),
+        throttled=json.dumps(header.get("throttled", [])),
         late_from=late_from,
         quantiles=list(_QUANTILES),
         shifts_ns=list(_SHIFTS_NS),

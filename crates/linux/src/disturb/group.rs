@@ -1,6 +1,7 @@
 //! A control group of our own around a process, with a quota of CPU time.
 
 use super::Span;
+use crate::quota::{ROOTS, Version, home};
 use crate::sys::clock;
 use std::fs;
 use std::io;
@@ -8,16 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Where the hierarchies with the CPU controller are: version 1, then version 2.
-const ROOTS: [(&str, Version); 2] =
-    [("/sys/fs/cgroup/cpu", Version::One), ("/sys/fs/cgroup", Version::Two)];
 const PREFIX: &str = "tailtrim-";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    One,
-    Two,
-}
 
 /// Removed, and the process where it was, when this is dropped.
 #[derive(Debug)]
@@ -91,22 +83,6 @@ impl Drop for Group {
         let _ = self.put(&self.home);
         let _ = fs::remove_dir(&self.path);
     }
-}
-
-/// The group of a process.
-fn home(root: &Path, version: Version, pid: u32) -> io::Result<PathBuf> {
-    let text = fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
-    let place = text.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, place) = (parts.next()?, parts.next()?);
-        let fits = match version {
-            Version::One => controllers.split(',').any(|name| name == "cpu"),
-            Version::Two => controllers.is_empty(),
-        };
-        fits.then_some(place)
-    });
-    let place = place.ok_or_else(|| io::Error::other("the process is in no control group"))?;
-    Ok(root.join(place.trim_start_matches('/')))
 }
 
 /// Removes what killed processes left; a group with processes in it stays.

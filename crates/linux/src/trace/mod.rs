@@ -93,6 +93,8 @@ pub struct Request {
     pub buffer_mb: u32,
     /// Who is to record; otherwise the first that can of tracefs, perf and counters.
     pub source: Option<Source>,
+    /// The process of the device under test, whose quota of CPU time is looked at.
+    pub device: Option<u32>,
 }
 
 /// What was recorded.
@@ -169,6 +171,7 @@ fn online() -> Cpus {
 #[derive(Debug)]
 pub struct Recorder {
     cpus: Cpus,
+    device: Option<u32>,
     recording: Recording,
     vocabulary: Vocabulary,
     counts: Counts,
@@ -212,7 +215,8 @@ impl Recorder {
             match Recording::open(*source, wanted, &mut vocabulary, &mut counts) {
                 Ok(recording) => {
                     counts.refused.append(&mut vocabulary.refused);
-                    return Ok(Self { cpus, recording, vocabulary, counts, begin: None });
+                    let device = request.device;
+                    return Ok(Self { cpus, device, recording, vocabulary, counts, begin: None });
                 }
                 Err(error) => {
                     counts.sources_refused.push(format!("{}: {error}", source.name()));
@@ -237,7 +241,7 @@ impl Recorder {
         let counter = self.recording.counter();
         let (clocks, mut refused) = Phc::begin();
         self.counts.refused.append(&mut refused);
-        let sampler = Sampler::start(counter, self.cpus.iter().collect());
+        let sampler = Sampler::start(counter, self.cpus.iter().collect(), self.device);
         let reading = clock::read_by(counter, Clock::Realtime);
         self.recording.start()?;
         self.begin = Some(Begin { reading, armed: counter.now(), sampler, clocks });
@@ -258,7 +262,7 @@ impl Recorder {
         let counter = self.recording.counter();
         let disarmed = self.recording.stop()?;
         let after = clock::read_by(counter, Clock::Realtime);
-        let Samples { readings, csv, unlisted } = sampler.finish();
+        let Samples { readings, csv, unlisted, throttled } = sampler.finish();
         self.counts.interrupts_without_column = unlisted;
         let axis = Axis::fit(reading, after, &readings)?;
         let recorded = self.recording.recorded(&self.vocabulary.decoder, disarmed)?;
@@ -281,6 +285,7 @@ impl Recorder {
             clocks: chains,
             armed_ns: Some(axis.ns(armed)),
             disarmed_ns: Some(axis.ns(disarmed)),
+            throttled,
         };
         let counts = std::mem::take(&mut self.counts);
         Ok(Trace { header, events, counter, axis, counts, interrupts_csv: csv })

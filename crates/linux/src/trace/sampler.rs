@@ -1,6 +1,7 @@
-//! What is looked at ten times a second meanwhile: counters of interrupts, and the clocks.
+//! What is looked at ten times a second meanwhile: counters of interrupts, the clocks, the device's quota.
 
 use crate::clock::{self, Clock, Counter};
+use crate::quota::Throttling;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tailtrim_model::trace::axis::Reading;
 use tailtrim_model::trace::counters::{Counters, Table};
+use tailtrim_model::trace::lines::Throttled;
 
 /// As often as the published measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -21,6 +23,8 @@ pub(super) struct Samples {
     pub(super) csv: String,
     /// Interrupts that appeared later and have no column.
     pub(super) unlisted: Vec<String>,
+    /// When the device's group was throttled.
+    pub(super) throttled: Vec<Throttled>,
 }
 
 /// Looks until it is asked for what it has seen, or dropped. Its thread runs where its creator does.
@@ -31,10 +35,10 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn start(counter: Counter, cpus: Vec<u32>) -> Self {
+    pub(super) fn start(counter: Counter, cpus: Vec<u32>, device: Option<u32>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let thread = Some(thread::spawn(move || sample(counter, &cpus, &ends)));
+        let thread = Some(thread::spawn(move || sample(counter, &cpus, device, &ends)));
         Self { over, thread }
     }
 
@@ -62,14 +66,28 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(counter: Counter, cpus: &[u32], over: &AtomicBool) -> Samples {
+fn sample(counter: Counter, cpus: &[u32], device: Option<u32>, over: &AtomicBool) -> Samples {
     let mut samples = Samples::default();
+    let mut before: Option<(i64, Throttling)> = None;
     let mut table = Table::default();
     loop {
         let reading = clock::read_by(counter, Clock::Realtime);
         let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
         table.append(&mut samples.csv, reading.ns, &Counters::parse(&text), cpus);
         samples.readings.push(reading);
+        let now = device.and_then(Throttling::of).map(|throttling| (reading.ns, throttling));
+        if let (Some((from_ns, was)), Some((until_ns, is))) = (&before, &now)
+            && was.group == is.group
+            && was.ns < is.ns
+        {
+            let throttled_ns = is.ns - was.ns;
+            samples.throttled.push(Throttled {
+                from_ns: *from_ns,
+                until_ns: *until_ns,
+                throttled_ns,
+            });
+        }
+        before = now;
         if over.load(Ordering::Acquire) {
             samples.unlisted = table.unlisted();
             return samples;

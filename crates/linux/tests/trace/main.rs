@@ -55,7 +55,7 @@ fn request(cpu: u32) -> Request {
 }
 
 fn by(cpu: u32, source: Source) -> Request {
-    Request { cpus: [cpu].into_iter().collect(), buffer_mb: 32, source: Some(source) }
+    Request { cpus: [cpu].into_iter().collect(), buffer_mb: 32, source: Some(source), device: None }
 }
 
 fn pin(cpu: u32) {

@@ -4,6 +4,8 @@
 //! or that others make use of. Who only ran because it was away is no thief.
 
 use super::serving::{self, Thread};
+use super::verdict::Trace;
+use crate::trace::lines::Throttled;
 use crate::trace::{Event, Kind, Left};
 
 /// Details of the events that say why the device's thread was away.
@@ -12,6 +14,8 @@ pub(super) const ASLEEP: &str = "asleep";
 pub(super) const STOPPED: &str = "stopped";
 /// See [`ASLEEP`].
 pub(super) const THROTTLED: &str = "throttled";
+/// It could run.
+const UNCLEAR: &str = "runnable";
 
 /// One in so many packets may find a polling device asleep; one that waits for packets sleeps before most.
 const RARELY: usize = 10;
@@ -22,17 +26,25 @@ const IDLE: i64 = 10;
 /// and what sets another quota.
 const QUOTA: [&str; 4] = ["cfs_period", "cfs_slack", "unthrottle", "set_bandwidth"];
 
+/// Of the time for which a group was throttled, what an absence must have been at least to be of it.
+const PART: i64 = 10;
+
 /// A time when the thread was away.
 struct Absence {
     event: Event,
+    /// Whether it could have run, and nothing that was seen says why it did not.
+    unclear: bool,
     /// Whether others only ran because of it.
     lets_in: bool,
 }
 
 /// The events of others, and before them one for each time that the thread was away by itself or by decree. What
 /// interrupted meanwhile goes first in the timeline.
-pub(super) fn others(events: &[Event], cpu: u32, thread: &Thread, packets: usize) -> Vec<Event> {
+pub(super) fn others(trace: &Trace<'_>, thread: &Thread, packets: usize) -> Vec<Event> {
+    let Trace { events, cpu, .. } = *trace;
     let mut found = absences(events, cpu, thread);
+    throttle(&mut found, trace.throttled);
+    found.retain(|absence| !absence.unclear);
     let asleep = |absence: &Absence| absence.event.detail.as_deref() == Some(ASLEEP);
     if found.iter().filter(|absence| asleep(absence)).count() * RARELY > packets {
         // It sleeps until a packet comes; who then has the CPU may be what it waits for.
@@ -87,13 +99,40 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
             Some(Left::Runnable) if idle || refilled => THROTTLED,
             Some(Left::Sleeping) => ASLEEP,
             Some(Left::Stopped) => STOPPED,
-            Some(Left::Runnable | Left::Ended) | None => continue,
+            Some(Left::Runnable) => UNCLEAR,
+            Some(Left::Ended) | None => continue,
         };
         let detail = Some(why.to_owned());
         let event = Event { start_ns, end_ns, detail, left: None, ..(*before).clone() };
-        found.push(Absence { event, lets_in: true });
+        found.push(Absence { event, unclear: why == UNCLEAR, lets_in: true });
     }
     found
+}
+
+/// Says which absences were those for which the group is known to have been throttled: those that are known already,
+/// then those most nearly as long as it was, as far as they fit in what is left.
+fn throttle(found: &mut [Absence], throttled: &[Throttled]) {
+    for known in throttled {
+        let mut within: Vec<&mut Absence> = found
+            .iter_mut()
+            .filter(|away| away.unclear || away.event.detail.as_deref() == Some(THROTTLED))
+            .filter(|away| {
+                away.event.start_ns < known.until_ns && away.event.end_ns > known.from_ns
+            })
+            .collect();
+        let long_ns = |away: &Absence| away.event.end_ns - away.event.start_ns;
+        within.sort_by_key(|away| (away.unclear, (long_ns(away) - known.throttled_ns).abs()));
+        let mut left_ns = known.throttled_ns;
+        for away in within {
+            let long_ns = long_ns(away);
+            // Who was let in may have kept the CPU for as long again.
+            if left_ns * 2 >= long_ns && long_ns * PART >= known.throttled_ns {
+                away.unclear = false;
+                away.event.detail = Some(THROTTLED.to_owned());
+                left_ns -= long_ns;
+            }
+        }
+    }
 }
 
 /// Whether an interrupt gives a group its quota back.
@@ -122,7 +161,16 @@ mod tests {
     }
 
     fn told(events: &[Event], packets: usize) -> Vec<(i64, i64, String)> {
-        others(events, 1, &("dut".to_owned(), None), packets)
+        told_of(events, &[], packets)
+    }
+
+    fn told_of(
+        events: &[Event],
+        throttled: &[Throttled],
+        packets: usize,
+    ) -> Vec<(i64, i64, String)> {
+        let trace = Trace { events, cpu: 1, error_ns: 0, throttled };
+        others(&trace, &("dut".to_owned(), None), packets)
             .into_iter()
             .map(|event| (event.start_ns, event.end_ns, event.detail.unwrap_or(event.name)))
             .collect()
@@ -178,6 +226,31 @@ mod tests {
         assert_eq!(
             found,
             expected([(10, 17, "passer-by"), (17, 18, "tick_nohz_handler"), (18, 20, "passer-by")])
+        );
+    }
+
+    #[test]
+    fn absences_as_long_as_the_group_was_throttled_are_of_that() {
+        let events = [
+            ran("dut", 0, 100, Left::Runnable),
+            ran("thief", 100, 130, Left::Runnable),
+            ran("dut", 130, 200, Left::Runnable),
+            ran("passer-by", 200, 600, Left::Runnable),
+            ran("dut", 600, 700, Left::Runnable),
+            ran("thief", 700, 1_000, Left::Runnable),
+            ran("dut", 1_000, 1_100, Left::Runnable),
+            ran("thief", 1_100, 2_000, Left::Runnable),
+            ran("dut", 2_000, 2_100, Left::Runnable),
+        ];
+        let known = [Throttled { from_ns: 50, until_ns: 1_150, throttled_ns: 360 }];
+        assert_eq!(
+            told_of(&events, &known, 100),
+            expected([
+                (200, 600, THROTTLED),
+                (100, 130, "thief"),
+                (700, 1_000, "thief"),
+                (1_100, 2_000, "thief")
+            ])
         );
     }
 

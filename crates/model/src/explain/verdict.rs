@@ -12,6 +12,7 @@ use super::split::{Replayed, Split};
 use super::timeline::{Slice, timeline};
 use super::usual;
 use crate::stats::{Histogram, Probability, Ranked};
+use crate::trace::lines::Throttled;
 use crate::trace::{Event, Kind, Sender};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Trace<'a> {
     pub cpu: u32,
     /// Error bound of its times on the packets' axis.
     pub error_ns: i64,
+    /// Between which looks the group of who serves them was throttled.
+    pub throttled: &'a [Throttled],
 }
 
 /// What is asked for.
@@ -123,7 +126,7 @@ pub fn verdict(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Verdi
     let egress_ns = samples.iter().map(|(_, egress_ns)| *egress_ns);
     let serving = serving::serving(trace.events, trace.cpu, egress_ns, trace.error_ns);
     let events = match &serving {
-        Some(thread) => absence::others(trace.events, trace.cpu, thread, samples.len()),
+        Some(thread) => absence::others(&trace, thread, samples.len()),
         None => trace.events.to_vec(),
     };
     let groups = Groups::new(&events, trace.cpu);

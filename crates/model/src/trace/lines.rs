@@ -32,6 +32,20 @@ pub struct Header {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disarmed_ns: Option<i64>,
+    /// Between which looks the device was throttled, where it was and its process is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<Throttled>,
+}
+
+/// For how long the control group of the device had used its quota of CPU time up, between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Throttled {
+    /// The look before.
+    pub from_ns: i64,
+    /// The look that found it: it had been given back by then.
+    pub until_ns: i64,
+    /// How long.
+    pub throttled_ns: i64,
 }
 
 /// Who recorded, from the one that says most to the one that says least.
@@ -151,6 +165,7 @@ mod tests {
             clocks: Vec::new(),
             armed_ns: Some(1),
             disarmed_ns: Some(9),
+            throttled: vec![Throttled { from_ns: 2, until_ns: 8, throttled_ns: 3 }],
         }
     }
 
