@@ -63,6 +63,8 @@ _THREAD, _RECEIVING, _TIMER = "tt-disturb", ("NET_RX", "ksoftirqd"), "timerfd"
 #: device that was interrupted already: what it did when is not known. Likewise a device that stood
 #: still for so long: it did for something else, too.
 _LONG = 2
+#: What lasts, but takes the device a moment at a time.
+_STORMS = ("timers", "softirqs")
 #: What the trace has not seen, and other causes.
 UNKNOWN, OTHER = "unknown", "other"
 _NONE = np.empty((0, 2), dtype=np.int64)
@@ -198,7 +200,7 @@ def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
         begun = _covered(done, stalls[:, 0], stalls[:, 0] + 1) > 0
         return stalls[begun & (_covered(back, stalls[:, 1] - 1, stalls[:, 1]) > 0)]
     held = stalls[2 * _covered(done, stalls[:, 0], stalls[:, 1]) >= stalls[:, 1] - stalls[:, 0]]
-    return _brief(held) if kind in MOMENTS else held
+    return _brief(held) if kind in (*MOMENTS, *_STORMS) else held
 
 
 def _brief(spans: Integers) -> Integers:
