@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from tailtrim.engines.expressions import PACKET
+from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import Session, integers
 from tailtrim.errors import EngineError
 
@@ -75,9 +75,9 @@ class Spark(Session):
             if any(captured.rows for captured in decoded.captures):
                 found = self._session.read.parquet(str((decoded.path / "packet").resolve()))
             else:
-                found = self._session.sql("SELECT " + ", ".join(f"0 AS {c}" for c in PACKET))
+                found = self._session.sql("SELECT " + ", ".join(f"0 AS {c}" for c in ASKED))
                 found = found.limit(0)
-            columns = [found[name].cast("bigint").alias(name) for name in PACKET]
+            columns = [found[name].cast("bigint").alias(name) for name in ASKED]
             found.select(*columns).createOrReplaceTempView("packet")
         return ibis.table(PACKET, name="packet")
 
