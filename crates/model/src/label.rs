@@ -12,11 +12,13 @@
 //! first bytes, and other people's payload may begin with them: with two random bytes, one packet in 65,536.
 //! The session identifier of STAMP is no flow here, since TWAMP pads with random bytes where it stands.
 
-use crate::frame::{Layers, Link, layers, within};
+use crate::frame::{Layers, Link, VXLAN_PORT, layers, within};
 use crate::roundtrip::icmp::{self, Echo, Version};
 use crate::roundtrip::{EchoProbe, stamp};
 use crate::traffic::Probe;
 
+/// Bytes of an Ethernet header without tags.
+const ETHERNET: usize = 14;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMP_V6: u8 = 58;
@@ -58,6 +60,12 @@ impl Label {
     /// What a frame says, also within VXLAN and GRE. The capture may have cut it behind the numbers.
     #[must_use]
     pub fn of_frame(link: Link, frame: &[u8]) -> Self {
+        // Nearly every frame is of this kind, and looking for its layers is most of the time.
+        if let Some(datagram) = plain(link, frame)
+            && datagram.get(2..4) != Some(&VXLAN_PORT.to_be_bytes())
+        {
+            return of_datagram(datagram).unwrap_or(Self::NONE);
+        }
         let Some((mut ethertype, mut start)) = link.payload(frame) else { return Self::NONE };
         // Tunnels nest; each step moves on, so this ends.
         while let Some(packet) = frame.get(start..) {
@@ -70,6 +78,18 @@ impl Label {
         }
         Self::NONE
     }
+}
+
+/// The datagram in an Ethernet frame without tags that carries UDP in IPv4 without options.
+fn plain(link: Link, frame: &[u8]) -> Option<&[u8]> {
+    let head = frame.first_chunk::<{ ETHERNET + 20 }>()?;
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let is_plain = link == Link::Ethernet
+        && head[12..15] == [0x08, 0x00, 0x45]
+        && word(20) & 0x1fff == 0
+        && head[23] == UDP;
+    let end = frame.len().min(ETHERNET + usize::from(word(16)));
+    frame.get(ETHERNET + 20..end).filter(|_| is_plain)
 }
 
 fn of_packet(layers: &Layers, packet: &[u8]) -> Option<Label> {

@@ -32,7 +32,7 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_BRIDGED: u16 = 0x6558;
 
 /// UDP port of VXLAN (RFC 7348).
-const VXLAN_PORT: u16 = 4789;
+pub(crate) const VXLAN_PORT: u16 = 4789;
 
 /// IPv6 extension headers are followed this far; a longer chain is an attack, not traffic.
 const MOST_EXTENSIONS: usize = 8;
