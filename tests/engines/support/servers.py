@@ -68,7 +68,7 @@ def postgres(folder: Path, *, beside: Sequence[str] = ()) -> Iterator[str]:
         cwd=folder,
     )
     try:
-        _wait((folder / ".s.PGSQL.5432").exists, server, "PostgreSQL")
+        _wait(lambda: _accepts(data / "postmaster.pid"), server, "PostgreSQL")
         yield f"host={folder} dbname=postgres user=tester"
     finally:
         server.send_signal(signal.SIGINT)
@@ -200,6 +200,11 @@ def spark(folder: Path, *, executor_mib: int = 700, partitions: int = 4) -> Iter
         yield cluster
     finally:
         cluster.close()
+
+
+def _accepts(note: Path) -> bool:
+    """Whether PostgreSQL takes connections: the socket is there before it does."""
+    return note.exists() and note.read_text().split()[-1:] == ["ready"]
 
 
 def _free_port() -> int:
