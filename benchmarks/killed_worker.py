@@ -1,10 +1,12 @@
 """Kills a worker of a Spark cluster amid the work, and compares the bytes with the native ones.
 
     python benchmarks/killed_worker.py --pairs 10M
+    python benchmarks/killed_worker.py --pairs 100M --after 300    # the second cluster only
 
 A master, two workers of one core and a Connect server run on this machine. The same captures are
-analyzed twice: with both workers, then with one killed (SIGKILL, its executor with it) after a
-third of the time that the first took.
+analyzed on two such clusters: on one with both workers, then on a new one of which a worker is
+killed (SIGKILL, its executor with it) after a third of the time that the first took. CPU seconds
+are those of the cluster's processes, without what died.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scale import BENCHMARKS, Scale, number_of
 
 sys.path.append(str(BENCHMARKS.parent / "tests" / "engines" / "support"))
 
 import servers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def main() -> None:
@@ -32,32 +39,45 @@ def main() -> None:
     parser.add_argument("--pairs", type=number_of, default="10M")
     parser.add_argument("--executor-mib", type=int, default=4096)
     parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--after", type=float, metavar="S", help="kill then, and run only once")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     at = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tailtrim-killed-", dir=at.scratch))
     try:
         native, decoded = Scale(at.pairs, folder, 2**31, None).decode()
         options = {"executor_mib": at.executor_mib, "partitions": at.partitions}
-        with servers.spark(folder, **options) as cluster:
-            whole_s = analyze(decoded, cluster.url, folder, native)
-            print(f"both workers: {whole_s:.1f} s, the native bytes", flush=True)
-            victim = cluster.workers.pop()
-            killing = threading.Timer(whole_s / 3, cluster.kill, [victim])
+        after_s = at.after
+        if after_s is None:
+            with running(folder, options) as cluster:
+                after_s = analyze("both workers", decoded, cluster, native) / 3
+        # Nothing of the first cluster is left that the second could use.
+        with running(folder, options) as cluster:
+            killing = threading.Timer(after_s, cluster.kill, [cluster.workers.pop()])
             killing.start()
-            killed_s = analyze(decoded, cluster.url, folder, native)
-            killing.join()
-            print(f"one killed after {whole_s / 3:.1f} s: {killed_s:.1f} s, the native bytes")
+            analyze(f"one killed after {after_s:.1f} s", decoded, cluster, native)
+            if killing.is_alive():
+                sys.exit("it was done before the worker was to be killed: --after less")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def analyze(decoded: Path, url: str, folder: Path, native: str) -> float:
-    """Analyze on the cluster; return the seconds."""
-    parts = folder / "parts.json"
+@contextmanager
+def running(folder: Path, options: dict[str, int]) -> Iterator[servers.Cluster]:
+    """Run a cluster and remove what it wrote."""
+    with (
+        tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as place,
+        servers.spark(Path(place), **options) as cluster,
+    ):
+        yield cluster
+
+
+def analyze(what: str, decoded: Path, cluster: servers.Cluster, native: str) -> float:
+    """Analyze on the cluster; print what it took, and return the seconds."""
+    parts = decoded.parent / "parts.json"
     command = [sys.executable, str(BENCHMARKS / "timed.py"), "spark", str(decoded)]
     started = time.monotonic()
     done = subprocess.run(
-        [*command, "--server", url, "--parts", str(parts)],
+        [*command, "--server", cluster.url, "--parts", str(parts)],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -65,7 +85,9 @@ def analyze(decoded: Path, url: str, folder: Path, native: str) -> float:
     taken_s = time.monotonic() - started
     if done.stdout.strip() != native:
         sys.exit("spark: gives other bytes than the native matcher")
-    print({part: round(s, 1) for part, s in json.loads(parts.read_text()).items()}, flush=True)
+    told = {part: round(s, 1) for part, s in json.loads(parts.read_text()).items()}
+    cpu_s = cluster.cpu_s()
+    print(f"{what}: {taken_s:.1f} s, CPU {cpu_s:.0f} s, the native bytes; {told}", flush=True)
     return taken_s
 
 

@@ -2,11 +2,13 @@
 
     python benchmarks/scale.py --pairs 1M --pairs 10M --memory 2GB
     python benchmarks/scale.py --pairs 1000M --scratch /large/disk    # the scale proof
+    python benchmarks/scale.py --pairs 1M --engine postgres --engine spark    # servers of its own
 
 Captures are MoonSniff's (stamp and identifier of a packet). They come through named pipes while
 they are made: nothing of them lies on a disk. Each stage is a process of its own, which may not
-allocate more than ``--memory`` (the kernel's RLIMIT_DATA: private writable memory). All engines
-must give the bytes of the native matcher, or the script fails.
+allocate more than ``--memory`` (the kernel's RLIMIT_DATA: private writable memory); servers may,
+and count with their clients. All engines must give the bytes of the native matcher, or the script
+fails.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING
 
 import captures as synthetic
 from measure import ProgramError, measure
+from serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,6 +44,8 @@ GIB = 2**30
 PRINTED = ("--trim", "0", "--json")
 # As decode chooses them by itself where it sees the size of a capture.
 PACKETS_OF_BUCKET, MOST_BUCKETS = 1 << 21, 512
+#: Engines that are servers.
+SERVED = ("postgres", "spark")
 #: What DuckDB may take of the memory of its process; the rest is for rows on their way.
 DUCKDB_SHARE = 0.6
 
@@ -90,7 +95,9 @@ class Scale:
         self._generate()
         native, _ = self.decode()
         for engine, server in engines:
-            if self._match(engine, server) != native:
+            with self._server(engine, server) as (where, process):
+                told = self._match(engine, where, process)
+            if told != native:
                 sys.exit(f"{engine}: gives other bytes than the native matcher")
 
     def decode(self) -> tuple[str, Path]:
@@ -104,14 +111,26 @@ class Scale:
             self._stage("decode", [*tailtrim("decode"), *map(str, pair), *out])
         return native, self._decoded
 
-    def _match(self, engine: str, server: str | None) -> str:
+    @contextmanager
+    def _server(self, engine: str, server: str | None) -> Iterator[tuple[str | None, int | None]]:
+        """Start the server of an engine that needs one, unless one is named."""
+        if server is not None or engine not in SERVED:
+            yield server, None
+            return
+        # Names of sockets are short, and PostgreSQL's user must get there.
+        with tempfile.TemporaryDirectory(prefix="tt-", dir=self._folder.parent) as place:
+            Path(place).chmod(0o755)
+            with serving(engine, Path(place)) as found:
+                yield found
+
+    def _match(self, engine: str, server: str | None, process: int | None) -> str:
         parts = self._folder / "parts.json"
         command = [sys.executable, str(BENCHMARKS / "timed.py"), engine, str(self._decoded)]
         command += ["--parts", str(parts), "--scratch", str(self._folder)]
         command += ["--memory", f"{int(self._memory * DUCKDB_SHARE / 10**6)}MB"]
         if server is not None:
             command += ["--server", server]
-        return self._stage(engine, command, parts=parts)
+        return self._stage(engine, command, parts=parts, server=process)
 
     def _generate(self) -> None:
         """Time the generator alone, which runs beside the next stages."""
@@ -139,13 +158,20 @@ class Scale:
             for path in paths:
                 path.unlink(missing_ok=True)
 
-    def _stage(self, name: str, command: Sequence[str], *, parts: Path | None = None) -> str:
+    def _stage(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        parts: Path | None = None,
+        server: int | None = None,
+    ) -> str:
         # Pools that reserve memory for later would count as if they used it.
         pools = ["env", "ARROW_DEFAULT_MEMORY_POOL=system", "MALLOC_ARENA_MAX=2"]
         limited = ["prlimit", f"--data={self._memory}", *pools, *command]
         output = self._folder / "stdout"
         try:
-            taken = measure(limited, output, folder=self._folder)
+            taken = measure(limited, output, folder=self._folder, server=server)
         except ProgramError as error:
             sys.exit(f"{name}: {error}")
         told = json.loads(parts.read_text()) if parts else {}
@@ -203,7 +229,7 @@ def main() -> None:
     parser.add_argument("--pairs", action="append", type=number_of, help="such as 10M, repeatable")
     parser.add_argument("--memory", type=int, default=2, help="GiB that a process may allocate")
     parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark")
-    parser.add_argument("--server", help="of postgres or spark, as tailtrim takes it")
+    parser.add_argument("--server", help="a running one, as tailtrim takes it")
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()

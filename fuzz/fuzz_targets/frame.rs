@@ -41,8 +41,10 @@ fn records(link_type: [u8; 2], frames: &[&[u8]], signer: &Signer) -> Vec<Record>
     }
     let input = Box::new(Whole::new(file));
     let mut capture = Capture::open("fuzz", input, StampSource::Header, false, false).unwrap();
+    capture.take_labels();
     let mut batch = Vec::new();
     assert!(capture.read(signer, &mut batch).unwrap());
     assert_eq!(batch.len(), frames.len());
+    assert_eq!(capture.labels().len(), frames.len());
     batch
 }

@@ -16,7 +16,7 @@ from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
 
 from tailtrim.decode import Decoded, decode, writing
-from tailtrim.decode.dataset import COLUMNS
+from tailtrim.decode.dataset import COLUMNS, LABEL
 from tailtrim.errors import DecodedError, TailtrimError
 
 SCHEMA = Path(__file__).parents[2] / "schema" / "packet.toml"
@@ -24,12 +24,14 @@ SCHEMA = Path(__file__).parents[2] / "schema" / "packet.toml"
 
 def test_columns_are_those_of_the_schema(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     decoded = decode(testpmd, tmp_path / "decoded", buckets=4)
-    described = [column["name"] for column in tomllib.loads(SCHEMA.read_text())["column"]]
-    assert tuple(described) == COLUMNS
+    columns = tomllib.loads(SCHEMA.read_text())["column"]
+    described = [(one["name"], one["type"], one.get("nullable", False)) for one in columns]
+    assert tuple(name for name, _, _ in described) == COLUMNS
+    assert tuple(name for name, _, nullable in described if nullable) == LABEL
     for number in (0, 1):
         for path in decoded.files(number):
-            assert pq.read_schema(path).names == described
-            assert {str(field.type) for field in pq.read_schema(path)} == {"int64"}
+            found = pq.read_schema(path)
+            assert [(one.name, str(one.type), one.nullable) for one in found] == described
 
 
 def test_what_depends_on_the_order_of_the_file(tmp_path: Path) -> None:

@@ -9,15 +9,17 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import servers
 from decoded_rows import rows
-from random_captures import Trouble, pair
+from random_captures import START_NS, Trouble, pair
 
+import tailtrim
 from tailtrim import engines
 from tailtrim.decode import Decoded, decode
 from tailtrim.engines import EngineOptions, binary
-from tailtrim.errors import EngineError
+from tailtrim.errors import EngineError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,8 @@ psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 pytest.importorskip("ibis", reason="engines need ibis-framework")
 
 PACKETS = 60_000
+#: Packets whose signatures 64 MB have no room for.
+SPILLING = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +181,67 @@ def test_a_full_disk_of_postgres(decoded: Decoded, tmp_path: Path) -> None:
         with engines.connect("postgres", EngineOptions(server=dsn)) as at:
             engines.load(at, decoded)
         assert loaded(dsn)[1] == sum(one.rows for one in decoded.captures)
+
+
+SCRATCH_FULL = """
+mount -t tmpfs -o size="$2" tmpfs "$1" || exit 99
+analyze() {
+  "$3" -m tailtrim.cli analyze "$4" --memory 64MB --scratch "$1" --trim 0 --out "$5/run" --json
+}
+analyze "$@" > "$5/said" && exit 98
+[ -s "$5/said" ] && exit 97
+find "$1" -mindepth 1 | grep -q . && exit 96
+find "$5" -mindepth 1 ! -name said | grep -q . && exit 95
+mount -o remount,size=400m "$1" && analyze "$@" > "$5/said" || exit 94
+find "$1" -mindepth 1 | grep -q . && exit 93
+exit 0
+"""
+
+
+def scratch_full(decoded: Decoded, folder: Path, size: str) -> tuple[str, str]:
+    """Analyze with a scratch disk of a size that fills up, then with a large one.
+
+    What is left of the first try is nothing. Returns what is told of it, and the result of the
+    second.
+    """
+    disk, place = folder / "disk", folder / "place"
+    disk.mkdir()
+    place.mkdir()
+    done = in_namespace(SCRATCH_FULL, disk, size, sys.executable, decoded.path, place)
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr
+    return done.stderr, (place / "said").read_text().strip()
+
+
+@pytest.mark.parametrize("size", ["4k", "300k"])
+def test_a_full_scratch_disk(
+    captures: tuple[Path, Path], decoded: Decoded, tmp_path: Path, size: str
+) -> None:
+    """It is full when the engine's file is made, or when pairs are put there."""
+    told, result = scratch_full(decoded, tmp_path, size)
+    assert "No space left on device" in told
+    assert "--scratch DIR names a disk with more room" in told
+    assert result == tailtrim.analyze(*captures, trim_s=0).summary.text
+
+
+def test_a_scratch_disk_that_packets_fill(tmp_path: Path) -> None:
+    """It is full of signatures that memory has no room for."""
+    sides = []
+    for side, delay_ns in (("ingress", 0), ("egress", 4_000)):
+        records = np.zeros(SPILLING, [("stamp_ns", "<u8"), ("identifier", "<u4")])
+        records["identifier"] = np.arange(SPILLING)
+        records["stamp_ns"] = START_NS + delay_ns + 1_000 * np.arange(SPILLING)
+        sides.append(tmp_path / f"{side}.mscap")
+        records.tofile(sides[-1])
+    decoded = decode(sides, tmp_path / "decoded", buckets=1)
+    told, result = scratch_full(decoded, tmp_path, "20m")
+    assert "failed to offload" in told
+    assert "more disk for --scratch" in told
+    assert told.count("\n") == 2, "one error with one hint"
+    assert result == tailtrim.analyze(*sides, trim_s=0).summary.text
+
+
+def test_a_scratch_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"nowhere: cannot be written: No such file"):
+        engines.connect("duckdb", EngineOptions(scratch=tmp_path / "nowhere"))

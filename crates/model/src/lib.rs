@@ -2,6 +2,7 @@
 //!
 //! 1. [`capture`] reads the records of an ingress and an egress capture,
 //! 2. [`frame`] finds the layers of a frame and [`signature`] takes the bytes that identify it,
+//!    [`label`] is what it says of itself,
 //! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
 //! 4. [`stats`] keeps the exact histogram and says how sure each quantile is,
 //! 5. [`analysis`] drives the four over two captures and [`summary`] is its result.
@@ -26,6 +27,7 @@ pub mod compare;
 pub mod explain;
 pub mod frame;
 pub mod host;
+pub mod label;
 pub mod lint;
 pub mod matching;
 pub mod noise;

@@ -220,7 +220,14 @@ impl Signer {
                 TCP => Some(Transport::Tcp),
                 _ => None,
             };
-            let layers = Layers { v6: false, end: usize::MAX, protocol: 0, payload: 20, transport };
+            let layers = Layers {
+                v6: false,
+                end: usize::MAX,
+                protocol: 0,
+                payload: 20,
+                later_fragment: false,
+                transport,
+            };
             for (length, block) in masks.iter_mut().enumerate() {
                 block[..length].fill(0xff);
                 clear(block, &layers, rewrites);

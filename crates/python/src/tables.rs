@@ -111,6 +111,14 @@ pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError>
 /// `packet`: one row a stamped packet of a decoded capture, in the order of the file.
 pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
     let column = |value: fn(&Packet) -> i64| integers(packets.iter().map(value));
+    let told = |value: fn(&Packet) -> Option<i64>| -> ArrayRef {
+        // Mostly all of a capture's packets say something or none does.
+        match packets.iter().filter(|packet| value(packet).is_some()).count() {
+            0 => Arc::new(Int64Array::new_null(packets.len())),
+            some if some == packets.len() => integers(packets.iter().filter_map(value)),
+            _ => Arc::new(packets.iter().map(value).collect::<Int64Array>()),
+        }
+    };
     RecordBatch::try_from_iter_with_nullable([
         ("packet_index", column(|packet| packet.index), false),
         ("stamp_ns", column(|packet| packet.stamp_ns), false),
@@ -121,6 +129,8 @@ pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
         ("length", column(|packet| packet.length.into()), false),
         ("burst_position", column(|packet| packet.position.into()), false),
         ("misplaced", column(|packet| packet.misplaced.into()), false),
+        ("flow", told(|packet| packet.label.flow()), true),
+        ("sequence", told(|packet| packet.label.sequence()), true),
     ])
 }
 

@@ -22,6 +22,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim query 'SELECT run, max(latency_ns) FROM worst GROUP BY run' results/hw results/vm
   tailtrim query 'SELECT capture, count(*), max(length) FROM packet GROUP BY capture' decoded
+  tailtrim query 'SELECT capture, flow, count(*) FROM packet GROUP BY capture, flow' decoded
   tailtrim query 'SELECT * FROM second' results/hw --format csv > seconds.csv
   tailtrim query 'SELECT count(*) FROM packet' --engine postgres --server postgresql://lab@db/captures
 """

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-SCHEMA = "tailtrim.decode/2"
+SCHEMA = "tailtrim.decode/3"
 INDEX = "decode.json"
+#: What a packet says of itself: null where it does not, and no engine matches by it.
+LABEL = ("flow", "sequence")
 #: Columns of ``packet`` in a file, see ``schema/packet.toml``.
 COLUMNS = (
     "packet_index",
@@ -26,6 +28,7 @@ COLUMNS = (
     "length",
     "burst_position",
     "misplaced",
+    *LABEL,
 )
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _ROWS_OF_BUCKET = 1 << 13
 _FEWEST_ROWS = 1 << 18
 #: Stamps and places grow: their differences are small.
-_GROWING = ("packet_index", "stamp_ns", "order_ns", "gap_ns")
+_GROWING = ("packet_index", "stamp_ns", "order_ns", "gap_ns", "sequence")
 _SIGNATURE = ("signature_high", "signature_low")
-_REPEATING = ("length", "burst_position", "misplaced")
+_REPEATING = ("length", "burst_position", "misplaced", "flow")
 
 
 class Part:

@@ -1,8 +1,9 @@
-"""PostgreSQL's binary COPY for rows of 64-bit integers without nulls.
+"""PostgreSQL's binary COPY for rows of 64-bit integers.
 
 After a header of 19 bytes each row is a 16-bit number of fields, then for each field its length
-(32 bits, here always 8) and value, all big endian; a row of -1 fields ends it (PostgreSQL's manual,
-COPY, "Binary Format"). Rows of equal length are an array to NumPy.
+(32 bits, here 8, or -1 for null) and value, all big endian; a row of -1 fields ends it
+(PostgreSQL's manual, COPY, "Binary Format"). Rows of equal length are an array to NumPy; a null has
+no value, so its bytes are taken out of the array. What is read has no nulls.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TRAILER = b"\xff\xff"
 _BYTES = 8
+_LENGTH_BYTES = 4
+_NULL = -1
 
 
 def _row(columns: int) -> np.dtype[Any]:
@@ -29,12 +32,23 @@ def _row(columns: int) -> np.dtype[Any]:
 
 def encode(batch: pa.RecordBatch) -> bytes:
     """Return the rows of a batch, without header and trailer."""
-    rows = np.empty(batch.num_rows, _row(batch.num_columns))
+    row = _row(batch.num_columns)
+    rows = np.empty(batch.num_rows, row)
     rows["fields"] = batch.num_columns
+    kept = None
     for index, column in enumerate(batch.columns):
         rows[f"length{index}"] = _BYTES
+        if column.null_count:
+            there = column.is_valid().to_numpy(zero_copy_only=False)
+            rows[f"length{index}"][~there] = _NULL
+            kept = np.ones((len(rows), row.itemsize), np.bool_) if kept is None else kept
+            end = row.itemsize - (batch.num_columns - 1 - index) * (_LENGTH_BYTES + _BYTES)
+            kept[:, end - _BYTES : end] = there[:, np.newaxis]
+            column = column.fill_null(0)  # noqa: PLW2901 - the same column
         rows[f"value{index}"] = column.to_numpy(zero_copy_only=False)
-    return rows.tobytes()
+    if kept is None:
+        return rows.tobytes()
+    return rows.view(np.uint8).reshape(kept.shape)[kept].tobytes()
 
 
 def decode(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -12,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import ibis
 
-from tailtrim.decode.dataset import COLUMNS
-from tailtrim.engines.expressions import PACKET
+from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session, integers
-from tailtrim.errors import EngineError
+from tailtrim.errors import EngineError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,10 @@ def _telling() -> Iterator[None]:
         failure.add_note("more --memory or more disk for --scratch, or more buckets to decode")
         raise failure from error
     except (OSError, duckdb.Error) as error:
-        raise EngineError(f"duckdb: {_first_line(error)}") from error
+        failure = EngineError(f"duckdb: {_first_line(error)}")
+        if os.strerror(errno.ENOSPC) in str(error):
+            failure.add_note("--scratch DIR names a disk with more room")
+        raise failure from error
 
 
 class DuckDb(Session):
@@ -54,7 +57,12 @@ class DuckDb(Session):
     def __init__(self, options: EngineOptions) -> None:
         """Open a database in a folder that goes with the process's work."""
         self.scratch = options.scratch
-        self._folder = Path(tempfile.mkdtemp(prefix="tailtrim-duckdb-", dir=options.scratch))
+        try:
+            folder = tempfile.mkdtemp(prefix="tailtrim-duckdb-", dir=options.scratch)
+        except OSError as error:
+            message = f"{options.scratch}: cannot be written: {error.strerror}"
+            raise OutputError(message) from error
+        self._folder = Path(folder)
         try:
             settings: dict[str, Any] = {
                 "temp_directory": str(self._folder / "spilled"),
@@ -68,10 +76,11 @@ class DuckDb(Session):
                 settings["threads"] = options.threads
             self._kept = options.server is not None
             place = options.server or str(self._folder / "work.duckdb")
-            self.connection = duckdb.connect(place, config=settings)
-        except duckdb.Error as error:
+            with _telling():
+                self.connection = duckdb.connect(place, config=settings)
+        except EngineError:
             shutil.rmtree(self._folder, ignore_errors=True)
-            raise EngineError(f"duckdb: {error}") from error
+            raise
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Read the Parquet files as they lie."""
@@ -80,13 +89,13 @@ class DuckDb(Session):
 
     def _view(self, name: str, decoded: Decoded) -> None:
         files = [str(path) for one in decoded.captures for path in decoded.files(one.number)]
-        columns = ", ".join(f'"{name}"' for name in ("capture", "bucket", *COLUMNS))
+        columns = ", ".join(f'"{name}"' for name in ASKED)
         if files:
             types = "hive_types = {'capture': BIGINT, 'bucket': BIGINT}"
             read = f"read_parquet({_list(files)}, hive_partitioning = true, {types})"
             source = f"SELECT {columns} FROM {read}"  # noqa: S608 - paths are quoted
         else:
-            empty = ", ".join(f'NULL::BIGINT AS "{name}"' for name in PACKET)
+            empty = ", ".join(f'NULL::BIGINT AS "{name}"' for name in ASKED)
             source = f"SELECT {empty} WHERE false"
         self._run(f"CREATE OR REPLACE TEMP VIEW {name} AS {source}")
 

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 
 import ibis
 
-from tailtrim.decode.dataset import COLUMNS
+from tailtrim.decode.dataset import COLUMNS, LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import ibis.expr.types as ir
 
-PACKET = ibis.schema(dict.fromkeys(("capture", "bucket", *COLUMNS), "int64"))
+#: What a query finds in ``packet``: a folder's columns and those of its files.
+ASKED = ("capture", "bucket", *COLUMNS)
+#: What is matched by: no column of it has nulls.
+PACKET = ibis.schema({name: "int64" for name in ASKED if name not in LABEL})
 SECOND_NS = 10**9
 #: Beyond every stamp, and far enough from the ends of 64 bits to be subtracted from.
 NEVER_NS = 2**62

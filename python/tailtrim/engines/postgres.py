@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from psycopg import errors, sql
 
-from tailtrim.decode.dataset import COLUMNS
+from tailtrim.decode.dataset import COLUMNS, LABEL
 from tailtrim.engines import binary
-from tailtrim.engines.expressions import PACKET
+from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session
 from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import ibis.expr.types as ir
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim"
 OLDEST = 130_000
-_TABLE = ", ".join(f'"{name}" int8 NOT NULL' for name in PACKET)
+_MATCHED = ", ".join(f'"{name}" int8 NOT NULL' for name in PACKET)
+_TOLD = ", ".join(f'"{name}" int8' for name in LABEL)
 #: The tables that ``load`` fills. Unlogged as in the papers, and both of them: after a crash the
 #: server empties unlogged tables, and then nothing must say that captures are there.
 _CREATE = (
@@ -36,7 +37,7 @@ _CREATE = (
         capture int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, dataset text NOT NULL,
         number int8 NOT NULL, name text NOT NULL, rows int8 NOT NULL, facts jsonb NOT NULL,
         UNIQUE (dataset, number))""",
-    f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.packet ({_TABLE})",
+    f"CREATE UNLOGGED TABLE IF NOT EXISTS {SCHEMA}.packet ({_MATCHED}, {_TOLD})",
     f"CREATE INDEX IF NOT EXISTS packet_stamp ON {SCHEMA}.packet USING brin (capture, stamp_ns)",
 )
 
@@ -115,9 +116,10 @@ class Postgres(Session):
             return ibis.table(PACKET, name="packet", database=SCHEMA)
         with _telling("copy packets to the server"), self._connection.transaction():
             self._execute("DROP TABLE IF EXISTS pg_temp.packet")
-            self._execute(f"CREATE TEMPORARY TABLE packet ({_TABLE})")
+            self._execute(f"CREATE TEMPORARY TABLE packet ({_MATCHED})")
             for captured in decoded.captures:
-                self._copy("packet", decoded, captured, captured.number)
+                # Nobody asks the session's own table what packets say of themselves.
+                self._copy("packet", tuple(PACKET), decoded, captured, captured.number)
             self._execute("ANALYZE packet")
         return ibis.table(PACKET, name="packet")
 
@@ -180,7 +182,7 @@ class Postgres(Session):
                     captured.rows,
                     captured.facts,
                 )
-                self._copy(f"{SCHEMA}.packet", decoded, captured, int(str(number)))
+                self._copy(f"{SCHEMA}.packet", ASKED, decoded, captured, int(str(number)))
         with _telling("look at what was loaded"):
             self._execute(f"ANALYZE {SCHEMA}.packet")
             self._connection.commit()
@@ -201,10 +203,17 @@ class Postgres(Session):
             )
             return dict(found.fetchall())
 
-    def _copy(self, table: str, decoded: Decoded, captured: Captured, number: int) -> None:
-        columns = sql.SQL(", ").join(map(sql.Identifier, PACKET))
+    def _copy(
+        self,
+        table: str,
+        columns: Sequence[str],
+        decoded: Decoded,
+        captured: Captured,
+        number: int,
+    ) -> None:
+        stored = [name for name in COLUMNS if name in columns]
         copy = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-            sql.Identifier(*table.split(".")), columns
+            sql.Identifier(*table.split(".")), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
         with self._connection.cursor() as cursor, cursor.copy(copy) as target:
             target.write(binary.HEADER)
@@ -212,7 +221,7 @@ class Postgres(Session):
                 bucket = int(path.parent.name.removeprefix("bucket="))
                 # The file alone: as part of a folder it would get the folder's columns.
                 with path.open("rb") as file:
-                    for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS, columns=COLUMNS):
+                    for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS, columns=stored):
                         target.write(binary.encode(_placed(batch, number, bucket)))
             target.write(binary.TRAILER)
 
@@ -229,7 +238,8 @@ def _placed(batch: pa.RecordBatch, number: int, bucket: int) -> pa.RecordBatch:
     constant = [
         pa.repeat(pa.scalar(value, pa.int64()), batch.num_rows) for value in (number, bucket)
     ]
-    return pa.RecordBatch.from_arrays([*constant, *batch.columns], names=list(PACKET))
+    names = ["capture", "bucket", *batch.schema.names]
+    return pa.RecordBatch.from_arrays([*constant, *batch.columns], names=names)
 
 
 def _arrow(names: list[str], rows: list[tuple[object, ...]]) -> pa.RecordBatch:

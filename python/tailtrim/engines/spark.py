@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from tailtrim.engines.expressions import PACKET
+from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import Session, integers
 from tailtrim.errors import EngineError
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.choice import EngineOptions
+
+
+#: Of Parquet, for a task: some millions of packets.
+_TASK_BYTES = 8 * 2**20
 
 
 def connect(options: EngineOptions) -> Spark:
@@ -65,9 +69,13 @@ class Spark(Session):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
             self._version = self._session.version
+            self._persisted: list[Any] = []
             # Parquet of millions of packets may be smaller than what Spark would send to every
             # executor, by way of the driver's memory.
             self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+            # And 128 MB of it, a task's usual share, may be fifty million: more than a task can
+            # group in memory, and much to do again when its executor is lost.
+            self._session.conf.set("spark.sql.files.maxPartitionBytes", str(_TASK_BYTES))
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
@@ -75,9 +83,9 @@ class Spark(Session):
             if any(captured.rows for captured in decoded.captures):
                 found = self._session.read.parquet(str((decoded.path / "packet").resolve()))
             else:
-                found = self._session.sql("SELECT " + ", ".join(f"0 AS {c}" for c in PACKET))
+                found = self._session.sql("SELECT " + ", ".join(f"0 AS {c}" for c in ASKED))
                 found = found.limit(0)
-            columns = [found[name].cast("bigint").alias(name) for name in PACKET]
+            columns = [found[name].cast("bigint").alias(name) for name in ASKED]
             found.select(*columns).createOrReplaceTempView("packet")
         return ibis.table(PACKET, name="packet")
 
@@ -92,6 +100,7 @@ class Spark(Session):
             # Sail cannot, and computes what is asked for each time.
             with suppress(PySparkException, grpc.RpcError):
                 frame.persist()
+                self._persisted.append(frame)
             frame.createOrReplaceTempView(name)
         return ibis.table(expression.schema(), name=name)
 
@@ -135,6 +144,11 @@ class Spark(Session):
                 frame.createOrReplaceTempView(name)
 
     def close(self) -> None:
-        """End the session."""
-        with _telling("end the session"):
+        """End the session; the executors would keep what is persisted for other ones.
+
+        A server that is gone has nothing, and why it is gone is known by then.
+        """
+        with suppress(PySparkException, grpc.RpcError):
+            for frame in self._persisted:
+                frame.unpersist()
             self._session.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from tailtrim.decode import Decoded
 
 
-def rows(decoded: Decoded, number: int) -> list[tuple[int, ...]]:
+def rows(decoded: Decoded, number: int) -> list[tuple[Any, ...]]:
     """Return the rows of a capture in the order of the file."""
-    found: list[tuple[int, ...]] = []
+    found: list[tuple[Any, ...]] = []
     for path in decoded.files(number):
         with path.open("rb") as file:
             columns = pq.ParquetFile(file).read().to_pydict()

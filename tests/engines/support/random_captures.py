@@ -30,8 +30,11 @@ class Trouble:
     disorder_ns: int = 0
 
 
-def write(path: Path, packets: list[tuple[int, int]]) -> Path:
-    """Write a nanosecond pcap of UDP packets (stamp, number)."""
+def write(path: Path, packets: list[tuple[int, int]], *, flows: int | None = None) -> Path:
+    """Write a nanosecond pcap of UDP packets (stamp, number).
+
+    With flows they are probes of the generator, but for each fifth, which says nothing of itself.
+    """
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1))
         for stamp_ns, number in packets:
@@ -39,7 +42,11 @@ def write(path: Path, packets: list[tuple[int, int]]) -> Path:
             frame += struct.pack(
                 ">BBHHHBBH4s4s", 0x45, 0, 46, 7, 0, 64, 17, 0, b"\n\0\0\1", b"\n\0\0\2"
             )
-            frame += struct.pack(">HHHHIIQH", 1000, 2000, 26, 0, number, 0, 0, 0)
+            frame += struct.pack(">HHHH", 1000, 2000, 26, 0)
+            if flows is None or number % 5 == 0:
+                frame += struct.pack(">IIQH", number, 0, 0, 0)
+            else:
+                frame += struct.pack(">2sHHIQ", b"t1", number % flows, 0, number, 0)
             seconds, nanoseconds = divmod(stamp_ns, SECOND_NS)
             file.write(struct.pack("<IIII", seconds, nanoseconds, len(frame), len(frame)))
             file.write(frame)

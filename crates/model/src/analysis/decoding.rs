@@ -10,6 +10,7 @@ use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::{Options, common_bytes, signer};
 use crate::capture::{Capture, CaptureError, Format, Record};
+use crate::label::Label;
 use crate::signature::{Signature, Signer};
 use crate::summary;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct Packet {
     pub position: u16,
     /// Too far out of order for its gaps to be counted.
     pub misplaced: bool,
+    /// What it says of itself.
+    pub label: Label,
 }
 
 /// What a decoded capture says beside its packets.
@@ -92,6 +95,7 @@ impl Decoding {
     /// [`CaptureError`] of a source that gives nothing.
     pub fn new(mut capture: Box<Capture>, options: &Options) -> Result<Self, CaptureError> {
         let signer = signer(options);
+        capture.take_labels();
         let first = capture.peek(&signer)?;
         let stamps: Vec<i64> =
             first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
@@ -170,8 +174,9 @@ impl Decoding {
     /// [`CaptureError`] at the first damage of a capture that is not salvaged.
     pub fn read(&mut self, packets: &mut Vec<Packet>) -> Result<bool, CaptureError> {
         self.tap.refill(&self.signer, i64::MIN)?;
-        let records = self.tap.ahead();
-        for record in records {
+        let (records, labels) = (self.tap.ahead(), self.tap.capture.labels());
+        debug_assert_eq!(records.len(), labels.len(), "every stamped record has a label");
+        for (record, &label) in records.iter().zip(labels) {
             let before = self.places.misplaced();
             self.places.record(record.stamp_ns, i64::MIN);
             self.order_ns = self.order_ns.max(record.stamp_ns);
@@ -185,6 +190,7 @@ impl Decoding {
                 length,
                 position: self.position.as_mut().map_or(0, |position| position.next(stamp_ns)),
                 misplaced: self.places.misplaced() > before,
+                label,
             });
             self.last_ns = Some(stamp_ns);
             self.index += 1;

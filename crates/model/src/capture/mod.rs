@@ -5,6 +5,7 @@
 
 mod error;
 mod input;
+mod keep;
 mod mscap;
 mod pcap;
 mod pcapng;
@@ -15,8 +16,10 @@ pub use error::CaptureError;
 pub use input::{Input, Streamed, Whole};
 pub use record::Record;
 
+use crate::label::Label;
 use crate::signature::Signer;
 use error::Damage;
+use keep::Keep;
 
 /// Where a frame's stamp is taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +77,8 @@ pub struct Capture {
     damage: Option<CaptureError>,
     /// What the source reported while peeking.
     failure: Option<std::io::Error>,
+    /// Those of the records that were read last, if they are wanted.
+    labels: Option<Vec<Label>>,
     ended: bool,
 }
 
@@ -125,8 +130,21 @@ impl Capture {
             salvage,
             damage: None,
             failure: None,
+            labels: None,
             ended: false,
         })
+    }
+
+    /// Has [`read`](Self::read) take labels too. Matching needs none and goes without.
+    pub fn take_labels(&mut self) {
+        self.labels = Some(Vec::new());
+    }
+
+    /// The labels of the stamped records that were read last, in their order; none unless
+    /// [wanted](Self::take_labels).
+    #[must_use]
+    pub fn labels(&self) -> &[Label] {
+        self.labels.as_deref().unwrap_or_default()
     }
 
     /// The capture, as the user named it.
@@ -196,7 +214,8 @@ impl Capture {
         let mut decoder = self.decoder.clone();
         let mut records = Vec::new();
         loop {
-            let Progress { consumed, damage } = decoder.decode(window, signer, &mut records);
+            let Progress { consumed, damage } =
+                decoder.decode(window, signer, &mut records, &mut ());
             window = &window[consumed..];
             if consumed == 0 || damage.is_some() {
                 break;
@@ -214,9 +233,15 @@ impl Capture {
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
     pub fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
         batch.clear();
+        if let Some(labels) = &mut self.labels {
+            labels.clear();
+        }
         while !self.ended {
-            let window_at = self.offset;
-            let progress = self.decoder.decode(self.input.window(), signer, batch);
+            let (window_at, window) = (self.offset, self.input.window());
+            let progress = match &mut self.labels {
+                None => self.decoder.decode(window, signer, batch, &mut ()),
+                Some(labels) => self.decoder.decode(window, signer, batch, labels),
+            };
             self.input.consume(progress.consumed);
             self.offset += progress.consumed as u64;
             self.records += batch.len() as u64;
@@ -276,11 +301,17 @@ impl Capture {
 }
 
 impl Decoder {
-    fn decode(&mut self, window: &[u8], signer: &Signer, records: &mut Vec<Record>) -> Progress {
+    fn decode(
+        &mut self,
+        window: &[u8],
+        signer: &Signer,
+        records: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Progress {
         match self {
-            Self::Pcap(decoder) => decoder.decode(window, signer, records),
-            Self::Pcapng(decoder) => decoder.decode(window, signer, records),
-            Self::Mscap(decoder) => decoder.decode(window, records),
+            Self::Pcap(decoder) => decoder.decode(window, signer, records, keep),
+            Self::Pcapng(decoder) => decoder.decode(window, signer, records, keep),
+            Self::Mscap(decoder) => decoder.decode(window, records, keep),
         }
     }
 

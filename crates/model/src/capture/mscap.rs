@@ -4,6 +4,7 @@
 //! `MoonGen` computes `seconds * 1_000_000_000` in 32 bits, so its stamps wrap every 2^32 ns (4.29 s).
 //! Taps do not reorder, so a step back of more than half of that is a wrap and is undone.
 
+use super::keep::Keep;
 use super::{BATCH, Progress, Record};
 use crate::signature::Signature;
 
@@ -32,22 +33,31 @@ impl Decoder {
         self.full_width |= ahead.full_width;
     }
 
-    pub(super) fn decode(&mut self, window: &[u8], records: &mut Vec<Record>) -> Progress {
+    pub(super) fn decode(
+        &mut self,
+        window: &[u8],
+        records: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Progress {
         let mut consumed = 0;
         for record in window.chunks_exact(RECORD_LEN).take(BATCH) {
             let (stamp, identifier) = record.split_at(8);
             let raw = stamp.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
             let identifier =
-                identifier.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
+                identifier.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
             let raw = raw.cast_signed();
+            // A stamp beyond 2^63 ns is no time: the trailer was missing and payload was logged.
+            let stamped = raw >= 0;
+            if stamped {
+                keep.identifier(identifier);
+            }
             records.push(Record {
                 stamp_ns: self.unwrap(raw),
-                signature: Signature::of_identifier(identifier),
+                signature: Signature::of_identifier(identifier.into()),
                 length: 0,
                 signable: u16::MAX,
                 cut: false,
-                // A stamp beyond 2^63 ns is no time: the trailer was missing and payload was logged.
-                stamped: raw >= 0,
+                stamped,
             });
             consumed += RECORD_LEN;
         }

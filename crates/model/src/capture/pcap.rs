@@ -4,6 +4,7 @@
 //! follow back to back without padding.
 
 use super::error::Damage;
+use super::keep::Keep;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::frame::Link;
 use crate::signature::{HEAD, Shape, Signer};
@@ -79,19 +80,21 @@ impl Decoder {
         window: &[u8],
         signer: &Signer,
         records: &mut Vec<Record>,
+        keep: &mut impl Keep,
     ) -> Progress {
         if self.swapped {
-            self.decode_as::<true>(window, signer, records)
+            self.decode_as::<true, _>(window, signer, records, keep)
         } else {
-            self.decode_as::<false>(window, signer, records)
+            self.decode_as::<false, _>(window, signer, records, keep)
         }
     }
 
-    fn decode_as<const SWAPPED: bool>(
+    fn decode_as<const SWAPPED: bool, K: Keep>(
         &self,
         window: &[u8],
         signer: &Signer,
         records: &mut Vec<Record>,
+        keep: &mut K,
     ) -> Progress {
         let mut rest = window;
         let mut damage = None;
@@ -112,9 +115,10 @@ impl Decoder {
                 let fraction_ns = u64::from(fraction) * self.resolution_ns;
                 if shape.is_that_of(head, captured)
                     && fraction_ns < NS_PER_S as u64
-                    && let Some(next) = rest.get(RECORD_HEADER_LEN + captured..)
+                    && let Some((whole, next)) = rest.split_at_checked(RECORD_HEADER_LEN + captured)
                 {
                     fetch(rest, RECORD_HEADER_LEN + captured);
+                    keep.frame(self.link, whole.get(RECORD_HEADER_LEN..).unwrap_or_default());
                     *record = Record {
                         stamp_ns: i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed(),
                         signature: shape.sign(head),
@@ -128,7 +132,7 @@ impl Decoder {
                     continue;
                 }
             }
-            match self.decode_one::<SWAPPED>(rest, signer, &mut shape) {
+            match self.decode_one::<SWAPPED, _>(rest, signer, &mut shape, keep) {
                 Ok(Some((other, next))) => {
                     *record = other;
                     decoded += 1;
@@ -148,11 +152,12 @@ impl Decoder {
     /// The record at the start of `rest`, whatever it looks like, and what follows it; `None` when it
     /// does not end there.
     #[cold]
-    fn decode_one<'a, 'b, const SWAPPED: bool>(
+    fn decode_one<'a, 'b, const SWAPPED: bool, K: Keep>(
         &self,
         rest: &'b [u8],
         signer: &'a Signer,
         shape: &mut Shape<'a>,
+        keep: &mut K,
     ) -> Result<Option<(Record, &'b [u8])>, FoundExpected> {
         let Some((header, body)) = rest.split_first_chunk::<RECORD_HEADER_LEN>() else {
             return Ok(None);
@@ -177,6 +182,9 @@ impl Decoder {
             let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
             Record { stamp_ns, signature, length, signable, cut, stamped: true }
         };
+        if record.stamped {
+            keep.frame(self.link, frame);
+        }
         Ok(Some((record, next)))
     }
 

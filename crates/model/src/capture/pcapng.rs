@@ -2,6 +2,7 @@
 //! places of damage are ours.
 
 use super::error::Damage;
+use super::keep::Keep;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::frame::Link;
 use crate::signature::Signer;
@@ -63,13 +64,14 @@ impl Decoder {
         window: &[u8],
         signer: &Signer,
         records: &mut Vec<Record>,
+        keep: &mut impl Keep,
     ) -> Progress {
         let mut rest = window;
         let mut damage = None;
         let end = records.len() + BATCH;
         while records.len() < end {
             let at = window.len() - rest.len();
-            match self.block(rest, signer) {
+            match self.block(rest, signer, keep) {
                 Ok(Some((length, record))) => {
                     rest = &rest[length..];
                     records.extend(record);
@@ -94,6 +96,7 @@ impl Decoder {
         &mut self,
         bytes: &[u8],
         signer: &Signer,
+        keep: &mut impl Keep,
     ) -> Result<Option<(usize, Option<Record>)>, (String, String)> {
         let Some(head) = bytes.first_chunk::<12>() else { return Ok(None) };
         if head[..4] == SECTION_HEADER {
@@ -145,7 +148,7 @@ impl Decoder {
                 self.interfaces.push(Interface::new(&description, self.big_endian)?);
                 None
             }
-            Block::EnhancedPacket(packet) => Some(self.enhanced(&packet, signer)?),
+            Block::EnhancedPacket(packet) => Some(self.enhanced(&packet, signer, keep)?),
             Block::SimplePacket(packet) => Some(self.simple(&packet, signer)?),
             Block::InterfaceStatistics(statistics) => {
                 // The counters run from the start of the capture: the last statement holds.
@@ -176,6 +179,7 @@ impl Decoder {
         &self,
         packet: &EnhancedPacketBlock<'_>,
         signer: &Signer,
+        keep: &mut impl Keep,
     ) -> Result<Record, (String, String)> {
         let (interface, link) = self.interface(packet.if_id)?;
         let frame = packet.data.get(..packet.caplen as usize).ok_or_else(|| {
@@ -194,6 +198,9 @@ impl Decoder {
             StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
         };
         let (signature, signable) = signer.sign(link, whole);
+        if stamp_ns.is_some() {
+            keep.frame(link, whole);
+        }
         Ok(Record {
             stamp_ns: stamp_ns.unwrap_or_default(),
             signature,

@@ -4,4 +4,4 @@ mod link;
 mod walk;
 
 pub use link::Link;
-pub(crate) use walk::{Layers, Transport, inner, layers};
+pub(crate) use walk::{Layers, Transport, VXLAN_PORT, inner, layers, within};

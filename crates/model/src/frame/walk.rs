@@ -21,6 +21,8 @@ pub(crate) struct Layers {
     pub(crate) protocol: u8,
     /// Where the payload starts.
     pub(crate) payload: usize,
+    /// A fragment but the first: no header stands at `payload`.
+    pub(crate) later_fragment: bool,
     /// The transport header at `payload`; `None` in fragments but the first.
     pub(crate) transport: Option<Transport>,
 }
@@ -30,7 +32,7 @@ const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_BRIDGED: u16 = 0x6558;
 
 /// UDP port of VXLAN (RFC 7348).
-const VXLAN_PORT: u16 = 4789;
+pub(crate) const VXLAN_PORT: u16 = 4789;
 
 /// IPv6 extension headers are followed this far; a longer chain is an attack, not traffic.
 const MOST_EXTENSIONS: usize = 8;
@@ -69,6 +71,7 @@ fn ipv4(packet: &[u8]) -> Option<Layers> {
         end: if total < header_len { usize::MAX } else { total },
         protocol: header[9],
         payload: header_len,
+        later_fragment,
         transport: if later_fragment { None } else { transport(header[9]) },
     })
 }
@@ -84,6 +87,7 @@ fn ipv6(packet: &[u8]) -> Option<Layers> {
         end: if length == 0 { usize::MAX } else { 40 + length },
         protocol: header[6],
         payload: 40,
+        later_fragment: false,
         transport: None,
     };
     for _ in 0..MOST_EXTENSIONS {
@@ -101,7 +105,9 @@ fn ipv6(packet: &[u8]) -> Option<Layers> {
                 let Some(&fragment) = extension.first_chunk::<8>() else { return Some(layers) };
                 layers.protocol = fragment[0];
                 layers.payload += 8;
-                if u16::from_be_bytes([fragment[2], fragment[3]]) & 0xfff8 != 0 {
+                layers.later_fragment =
+                    u16::from_be_bytes([fragment[2], fragment[3]]) & 0xfff8 != 0;
+                if layers.later_fragment {
                     return Some(layers);
                 }
             }
@@ -117,7 +123,11 @@ fn ipv6(packet: &[u8]) -> Option<Layers> {
 /// Ethertype and offset of the packet inside a VXLAN or GRE tunnel whose outer IP header is at the start
 /// of `packet`. `None` when there is no tunnel.
 pub(crate) fn inner(ethertype: u16, packet: &[u8]) -> Option<(u16, usize)> {
-    let outer = layers(ethertype, packet)?;
+    within(&layers(ethertype, packet)?, packet)
+}
+
+/// The same where the layers of the outer packet are known.
+pub(crate) fn within(outer: &Layers, packet: &[u8]) -> Option<(u16, usize)> {
     let bridged = |offset: usize| {
         let (ethertype, payload) = Link::Ethernet.payload(packet.get(offset..)?)?;
         Some((ethertype, offset + payload))

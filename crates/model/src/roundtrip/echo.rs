@@ -43,11 +43,16 @@ impl EchoProbe {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<ECHO_PROBE_LEN>()?;
-        (field(bytes, 0) == ECHO_PROBE_MAGIC).then(|| Self {
-            session: u32::from_be_bytes(field(bytes, 4)),
-            sequence: u64::from_be_bytes(field(bytes, 8)),
-            unix_ns: i64::from_be_bytes(field(bytes, 16)),
-        })
+        let (session, sequence) = Self::identity(bytes)?;
+        Some(Self { session, sequence, unix_ns: i64::from_be_bytes(field(bytes, 16)) })
+    }
+
+    /// Session and sequence number, also of bytes that were cut behind them; `None` when it is no probe.
+    #[must_use]
+    pub fn identity(bytes: &[u8]) -> Option<(u32, u64)> {
+        let bytes = bytes.first_chunk::<16>()?;
+        (field(bytes, 0) == ECHO_PROBE_MAGIC)
+            .then(|| (u32::from_be_bytes(field(bytes, 4)), u64::from_be_bytes(field(bytes, 8))))
     }
 }
 

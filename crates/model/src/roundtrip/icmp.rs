@@ -61,11 +61,17 @@ impl Echo {
     /// checksum is wrong. The kernel checks that of ICMPv6.
     #[must_use]
     pub fn read(version: Version, message: &[u8]) -> Option<Self> {
+        let echo = Self::header(version, message)?;
+        (version == Version::V6 || folded(sum(message)) == 0).then_some(echo)
+    }
+
+    /// The same without a look at the checksum, which takes the whole message: a capture may have cut it.
+    #[must_use]
+    pub fn header(version: Version, message: &[u8]) -> Option<Self> {
         let header = message.first_chunk::<HEADER_LEN>()?;
         let (request, reply) = version.types();
         let known = (header[0] == request || header[0] == reply) && header[1] == 0;
-        let right = version == Version::V6 || folded(sum(message)) == 0;
-        (known && right).then(|| Self {
+        known.then(|| Self {
             reply: header[0] == reply,
             identifier: u16::from_be_bytes(field(header, 4)),
             sequence: u16::from_be_bytes(field(header, 6)),

@@ -43,17 +43,19 @@ impl Probe {
     #[must_use]
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let bytes = payload.first_chunk::<PROBE_LEN>()?;
-        if bytes[..2] != MAGIC {
-            return None;
-        }
-        let number = |range: std::ops::Range<usize>| {
-            bytes[range].iter().fold(0_u64, |value, &byte| value << 8 | u64::from(byte))
-        };
-        Some(Self {
-            flow: number(2..4) as u16,
-            sequence: number(4..10),
-            intended_ns: number(10..18),
-        })
+        let (flow, sequence) = Self::identity(bytes)?;
+        let mut intended_ns = [0; 8];
+        intended_ns.copy_from_slice(&bytes[10..]);
+        Some(Self { flow, sequence, intended_ns: u64::from_be_bytes(intended_ns) })
+    }
+
+    /// Flow and sequence number, also of a payload that was cut behind them; `None` when it is no probe.
+    #[must_use]
+    pub fn identity(payload: &[u8]) -> Option<(u16, u64)> {
+        let bytes = payload.first_chunk::<10>().filter(|bytes| bytes[..2] == MAGIC)?;
+        let mut sequence = [0; 8];
+        sequence[2..].copy_from_slice(&bytes[4..]);
+        Some((u16::from_be_bytes([bytes[2], bytes[3]]), u64::from_be_bytes(sequence)))
     }
 }
 
