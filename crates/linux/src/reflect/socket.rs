@@ -264,9 +264,13 @@ impl SocketReflector {
                     self.reflector.stamp(reply, &mut request.bytes, sent_ns);
                 }
             }
-            let batch: Vec<Outgoing<'_>> =
-                self.requests[first..count].iter().map(outgoing).collect();
-            let sent = self.sockets[at].send(&batch)?;
+            let sent = if let [one] = &self.requests[first..count] {
+                self.sockets[at].send(&[outgoing(one)])?
+            } else {
+                let batch: Vec<Outgoing<'_>> =
+                    self.requests[first..count].iter().map(outgoing).collect();
+                self.sockets[at].send(&batch)?
+            };
             if let Some(telemetry) = &mut self.telemetry {
                 let taken = &self.requests[first..first + sent.taken];
                 for (key, request) in (sent.first_key..).zip(taken) {
