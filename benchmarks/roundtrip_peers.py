@@ -149,9 +149,9 @@ def our_client(name: str, reflector: Reflector, level: str) -> Client:
             if both.any():
                 taken[definition] = stamps[end][both] - stamps[begin][both]
         begin, end = stamps["app_send_ns"][known], stamps["app_receive_ns"][known]
-        before = np.maximum.accumulate(end)[:-1]
-        alone = np.append(True, begin[1:] >= before)
-        taken[ALONE] = (end - begin)[alone]
+        if begin.size:
+            before = np.append(0, np.maximum.accumulate(end)[:-1])
+            taken[ALONE] = (end - begin)[begin >= before]
         return taken
 
     def counts(output: str, folder: Path) -> tuple[int, int]:
@@ -303,7 +303,7 @@ def ask(client: Client, node: Node, rate: int, seconds: float) -> tuple[Trips, t
             capture_output=True,
             text=True,
             check=False,
-            timeout=seconds * 5 + 30,
+            timeout=seconds * 5 + 10,
         )
         if ended.returncode not in {0, 1}:
             raise subprocess.CalledProcessError(ended.returncode, command, "", ended.stderr)

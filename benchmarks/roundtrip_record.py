@@ -63,8 +63,8 @@ def write(place: Path, rows: list[Row], core_count: int) -> None:
     lines += ["Medians of turns, extremes in brackets.", "", "| | |", "|---|---|"]
     lines += [f"| {key} | {facts[key]} |" for key in kept]
     for definition in (USER, ALONE, HALF, KERNEL):
-        lines += ["", f"## {definition}, µs, {LATENCY_PPS:,} probes/s", ""]
-        lines += latency_table([row for row in rows if row.definition == definition])
+        if by := [row for row in rows if row.definition == definition]:
+            lines += ["", f"## {definition}, µs, {LATENCY_PPS:,} probes/s", "", *latency_table(by)]
     lines += rates(rows)
     told = dict.fromkeys((r.client, r.note) for r in rows if r.value is None)
     lines += ["", *(f"* {client}: {note}" for client, note in told)]
