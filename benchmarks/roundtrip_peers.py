@@ -303,7 +303,7 @@ def ask(client: Client, node: Node, rate: int, seconds: float) -> tuple[Trips, t
             capture_output=True,
             text=True,
             check=False,
-            timeout=seconds * 5 + 10,
+            timeout=seconds * 5 + 30,
         )
         if ended.returncode not in {0, 1}:
             raise subprocess.CalledProcessError(ended.returncode, command, "", ended.stderr)
