@@ -10,44 +10,41 @@ installed is skipped with the reason.
 from __future__ import annotations
 
 import argparse
-import csv
+import json
 import os
-import re
 import signal
-import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from contextlib import ExitStack, contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import machine
 import numpy as np
 import roundtrip_peers as peers
+import roundtrip_record as record
 from roundtrip_peers import (
     ANSWERS,
     ASKS,
     FAR,
-    HALF,
-    KERNEL,
     LATENCY_PPS,
     NEAR,
-    USER,
     Client,
     answering,
     ask,
 )
+from roundtrip_record import MOST, QUANTILES, SUSTAINED, Row
 
 from tailtrim.agent import program
 from tailtrim.errors import TailtrimError
 from tailtrim.testbed.node import Node, link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 RUNS = Path(__file__).resolve().parent / "runs"
 GROUPS = ("latency", "sustained", "reflectors")
@@ -58,25 +55,13 @@ CALM, TRIES = 0.1, 2
 #: Asked for one after the other, until more than a thousandth is not answered.
 LADDER_PPS = (10_000, 20_000, 50_000, 100_000, 150_000, 200_000, 300_000, 400_000)
 STEP_S = 0.5
-#: Offered to reflectors; the most replies a second count.
-OFFERED_PPS = (100_000, 200_000, 300_000, 400_000, 600_000, 900_000)
+LOOK_S = 0.005
+#: Offered to reflectors, by a generator and by clients, until far more is offered than is answered.
+OFFERED_PPS = (50_000, 75_000, 100_000, 150_000, 200_000, 300_000, 400_000, 600_000, 900_000)
+ASKED_PPS = (20_000, 50_000, 75_000, 100_000, 150_000, 200_000, 300_000)
+FAR_MORE = 3.0
 ANSWERED = 0.999
 REPLY = f"udp sport {peers.ECHO}"
-QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "p99.9": 0.999}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One number of one turn, or why there is none."""
-
-    group: str
-    client: str
-    reflector: str
-    definition: str
-    turn: int
-    what: str
-    value: float | None
-    note: str = ""
 
 
 @contextmanager
@@ -189,39 +174,72 @@ def sustained(turn: int) -> Iterator[Row]:
 
 def reflectors(turn: int) -> Iterator[Row]:
     """Count the replies a second of each reflector, under load from a CPU of its own."""
-    for reflector in (*peers.our_reflectors(), peers.KERNEL_ICMP):
-        if reflector.command is None:
-            continue
-        best, at = 0.0, 0
+    for reflector in peers.our_reflectors():
         with pair(steered=True) as (near, far), answering(reflector, far):
-            mac = MACS[1]
             # Replies come to nobody: they are counted and dropped where they come in.
             hook = "type filter hook prerouting priority raw;"
             drop = f"table ip replies {{\nchain come {{\n{hook}\n{REPLY} drop\n}}\n}}\n"
             near.run("nft", "-f", "-", given=drop)
-            for rate in OFFERED_PPS:
-                load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", mac]
-                to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
-                own = ["--cpu", str(peers.CLIENT_CPU)]
-                before, began = received(near), time.monotonic()
-                near.run(program(), "generate", "--port", ASKS, *load, *to, *own)
-                took = time.monotonic() - began
-                replies = (received(near) - before) / min(took, STEP_S * 1.2)
-                if replies > best:
-                    best, at = replies, rate
-        told = ("reflectors", "tailtrim generate", reflector.name, "", turn, "replies/s")
-        yield Row(*told, best, f"at {at:,} offered")
-    for client in (peers.sockperf("sockperf"), peers.sockperf("sockperf, polling", "--nonblocked")):
+            told = ("reflectors", "tailtrim generate", reflector.name, "", turn)
+            yield from climb(told, OFFERED_PPS, partial(offer, near))
+    icmp = peers.our_client("tailtrim", peers.KERNEL_ICMP, "application")
+    polling = peers.sockperf("sockperf, polling", "--nonblocked")
+    for client in (icmp, peers.sockperf("sockperf"), polling, peers.irtt()):
         if missing(client):
             continue
-        best = 0.0
+
+        told = ("reflectors", client.name, client.reflector.name, "", turn)
         with pair(steered=True) as (near, far), answering(client.reflector, far):
-            for rate in OFFERED_PPS:
-                _, (_, answered) = ask(client, near, rate, STEP_S)
-                # It runs for whole seconds.
-                best = max(best, float(answered))
-        told = ("reflectors", client.name, client.reflector.name, "", turn, "replies/s")
-        yield Row(*told, best, "its own client asks")
+            yield from climb(told, ASKED_PPS, partial(ask_own, client, near))
+
+
+def ask_own(client: Client, node: Node, rate: int) -> tuple[float, float, float]:
+    """Have a client ask; return what was sent and what came back, a second and as a share."""
+    _, (sent, answered) = ask(client, node, rate, STEP_S)
+    # sockperf runs for whole seconds.
+    took = 1.0 if client.name.startswith("sockperf") else STEP_S
+    return sent / took, answered / took, answered / max(sent, 1)
+
+
+def climb(
+    told: tuple[str, str, str, str, int],
+    rates: tuple[int, ...],
+    load: Callable[[int], tuple[float, float, float]],
+) -> Iterator[Row]:
+    """Offer more and more; return the most replies a second, and the most of which few are lost."""
+    sustained, most, note = 0.0, 0.0, ""
+    for rate in rates:
+        try:
+            sent, replies, share = load(rate)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            note = f"failed at {rate:,}: {str(error)[-100:]}"
+            break
+        most = max(most, replies)
+        if share >= ANSWERED:
+            sustained = max(sustained, replies)
+        elif sent > FAR_MORE * most:
+            break
+    yield Row(*told, SUSTAINED, sustained, note)
+    yield Row(*told, MOST, most, note)
+
+
+def offer(node: Node, rate: int) -> tuple[float, float, float]:
+    """Have the generator ask; return what was sent and what came back, a second and as a share."""
+    load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", MACS[1]]
+    to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
+    own = ["--cpu", str(peers.CLIENT_CPU)]
+    asked = [program(), "generate", "--port", ASKS, *load, *to, *own]
+    before = received(node)
+    output = node.run("setsid", "--wait", "sh", "-c", peers.FIRST, "sh", *asked)
+    ended = last = time.monotonic()
+    # What still waits is answered.
+    replies = 0
+    while (now := received(node) - before) > replies:
+        replies, last = now, time.monotonic()
+        time.sleep(LOOK_S)
+    result = json.loads(output.splitlines()[-1])
+    took = result["actual_ns"] / 1e9 + last - ended
+    return result["sent"] / took, replies / took, replies / max(result["sent"], 1)
 
 
 def received(node: Node) -> int:
@@ -242,11 +260,11 @@ def main() -> int:
     core_count = len(machine.cores())
     name = f"{datetime.now(tz=UTC):%Y-%m-%d}-{machine.name(core_count)}-roundtrip"
     place = arguments.out or RUNS / name
-    rows = read(place / "roundtrip.csv")
+    rows = record.read(place / "roundtrip.csv")
     # A turn that is cut short leaves what it has measured.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
-        stack.callback(write, place, rows, core_count)
+        stack.callback(record.write, place, rows, core_count)
         for group in arguments.only.split(","):
             done = max((row.turn for row in rows if row.group == group), default=0)
             measure = {"latency": latencies, "sustained": sustained, "reflectors": reflectors}
@@ -257,97 +275,6 @@ def main() -> int:
                     print(*astuple(row)[:6], value, row.note, file=sys.stderr)
     print((place / "roundtrip.md").read_text())
     return 0
-
-
-def read(path: Path) -> list[Row]:
-    """Return what earlier turns have measured."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = []
-        for raw in csv.DictReader(file):
-            texts = (raw["group"], raw["client"], raw["reflector"], raw["definition"])
-            value = float(raw["value"]) if raw["value"] else None
-            rows.append(Row(*texts, int(raw["turn"]), raw["what"], value, raw["note"]))
-        return rows
-
-
-def write(place: Path, rows: list[Row], core_count: int) -> None:
-    """Write the record."""
-    place.mkdir(parents=True, exist_ok=True)
-    columns = list(Row.__slots__)
-    with (place / "roundtrip.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(columns)
-        for row in rows:
-            cells = list(astuple(row))
-            cells[6] = "" if row.value is None else f"{row.value:.3f}"
-            table.writerow(cells)
-    facts = machine.facts(Path(__file__).resolve().parent.parent, Path(program()), core_count)
-    kept = ("processor", "memory", "kernel", "tailtrim-agent")
-    lines = ["# Round trips beside peers", ""]
-    lines += ["Medians of turns, extremes in brackets.", "", "| | |", "|---|---|"]
-    lines += [f"| {key} | {facts[key]} |" for key in kept]
-    for definition in (USER, HALF, KERNEL):
-        lines += ["", f"## {definition}, µs, {LATENCY_PPS:,} probes/s", ""]
-        lines += latency_table([row for row in rows if row.definition == definition])
-    for group, title in (
-        ("sustained", "Round trips a second of which 99.9 % are answered"),
-        ("reflectors", "Replies a second of a reflector on one CPU"),
-    ):
-        of_group = [row for row in rows if row.group == group]
-        if not of_group:
-            continue
-        lines += ["", f"## {title}", "", "| client | reflector | | |", "|---|---|--:|---|"]
-        for (client, reflector), same in grouped(of_group).items():
-            note = same[-1].note
-            lines.append(f"| {client} | {reflector} | {spread(same, 0)} | {note} |")
-    told = dict.fromkeys((r.client, r.note) for r in rows if r.value is None)
-    lines += ["", *(f"* {client}: {note}" for client, note in told)]
-    foreign = [int(n) for r in rows for n in re.findall(r"others took (\d+) %", r.note)]
-    if foreign:
-        share = f"{statistics.median(foreign):.0f} % of a CPU, {max(foreign)} % at most"
-        lines += ["", f"Others on the machine took {share} (median and maximum of measurements)."]
-    (place / "roundtrip.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-
-
-def grouped(rows: list[Row]) -> dict[tuple[str, str], list[Row]]:
-    """Return rows by client and reflector."""
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row.client, row.reflector].append(row)
-    return found
-
-
-def latency_table(rows: list[Row]) -> list[str]:
-    """Return a table, the lowest median first; the lowest of a column is in bold."""
-    names = list(QUANTILES)
-    by = grouped(rows)
-
-    def middle(pairing: tuple[str, str], what: str) -> float:
-        return statistics.median(row.value or 0.0 for row in by[pairing] if row.what == what)
-
-    order = sorted(by, key=lambda one: middle(one, "p50"))
-    lines = [f"| client | reflector | {' | '.join(names)} |", "|---|---|" + "--:|" * len(names)]
-    for one in order:
-        cells = []
-        for what in names:
-            text = spread([row for row in by[one] if row.what == what], 1)
-            lowest = middle(one, what) <= min(middle(other, what) for other in by)
-            cells.append(f"**{text}**" if lowest else text)
-        lines.append(f"| {' | '.join((*one, *cells))} |")
-    return lines
-
-
-def spread(rows: list[Row], digits: int) -> str:
-    """Return the median, and the extremes in brackets."""
-    values = [row.value for row in rows if row.value is not None]
-    if not values:
-        return ""
-    text = f"{statistics.median(values):,.{digits}f}"
-    if len(values) > 1:
-        text += f" ({min(values):,.{digits}f}-{max(values):,.{digits}f})"
-    return text
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 MODES = {
     "socket": (),
     "busy": ("--busy-poll",),
+    "busy at addresses": ("--busy-poll", "--address", FAR, "--address", FAR6),
     "xdp": ("--mode", "xdp", "--interface", "far"),
     "af-xdp": ("--mode", "af-xdp", "--interface", "far"),
 }
@@ -59,6 +60,29 @@ def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
     assert (result["received"], result["reflected"]) == (18, 12)
     assert (result["refused"]["source_port"], result["refused"]["short"]) == (4, 2)
     assert result["root_given_up"]
+
+
+def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
+    # Who asks 64 times has a socket of its own, until somebody else does and it is silent.
+    services = ("--echo", "7", "--stamp", "862", "--rate", "0")
+    with cable.reflector(AGENT, *services, *MODES["busy at addresses"]) as reflector:
+        for address in (FAR, FAR6):
+            one, other = cable.asker(address, 7), cable.asker(address, 7)
+            for client in (one, other, one):
+                assert all(client.ask(b"%d" % n) == b"%d" % n for n in range(100))
+            for number in range(100):
+                for client in (one, other):
+                    assert client.ask(b"%d" % number) == b"%d" % number
+            stamp = cable.asker(address, 862)
+            for number in range(100):
+                request = sender_packet(number)
+                reply = stamp.ask(request)
+                assert reply is not None
+                t3, t2, t1 = (struct.unpack(">Q", reply[at : at + 8])[0] for at in (4, 16, 28))
+                assert unix(t1) <= unix(t2) <= unix(t3) <= time.time()
+        result = reflector.stop()
+    assert adds_up(result)
+    assert result["reflected"] == 2 * 600
 
 
 @pytest.mark.parametrize("mode", ["socket", "xdp", "af-xdp"])

@@ -189,3 +189,42 @@ fn echoes_come_back_with_stamps() {
         assert_eq!(received.packet_bytes, if reply == 0 { 20 } else { 40 } + echo.len());
     }
 }
+
+#[test]
+fn a_second_socket_has_the_client_that_it_prefers() {
+    for address in ["127.0.0.1", "::1"] {
+        let general = udp(address);
+        let settings = Settings::new(Transport::Udp, general.local());
+        let mut second = general.second(&settings).unwrap();
+        let mut clients = [udp(address), udp(address)];
+        let [one, other] = [clients[0].local(), clients[1].local()];
+        let mut ask = |second: &Socket| {
+            for client in &mut clients {
+                client.send(&[outgoing(b"who?", general.local())]).unwrap();
+            }
+            [from_whom(&general), from_whom(second)]
+        };
+        assert_eq!(ask(&second), [vec![one, other], vec![]]);
+        second.prefer(one).unwrap();
+        assert_eq!(ask(&second), [vec![other], vec![one]]);
+        second.prefer(other).unwrap();
+        assert_eq!(ask(&second), [vec![one], vec![other]]);
+        // Others are told that the port is taken.
+        let refused = Socket::open(&settings).unwrap_err().to_string();
+        assert!(refused.contains("another process has this port"), "{refused}");
+    }
+}
+
+/// Who sent what has come to a socket; all of it to the address that it is bound to.
+fn from_whom(socket: &Socket) -> Vec<SocketAddr> {
+    let mut inbox = Inbox::new(64, 256);
+    let mut senders = Vec::new();
+    while socket.wait(Duration::from_millis(10)).unwrap().0 {
+        socket.receive(&mut inbox).unwrap();
+        for received in inbox.datagrams() {
+            assert_eq!(received.to, Some(socket.local().ip()));
+            senders.push(received.from);
+        }
+    }
+    senders
+}

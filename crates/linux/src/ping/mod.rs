@@ -33,7 +33,7 @@ const LEAD_NS: i64 = 20_000_000;
 /// The last stretch before a departure is not slept: waking takes up to as long.
 const AWAKE_NS: i64 = 60_000;
 
-/// Rounds without anything to do after which the error queues are looked at while nobody sleeps.
+/// Rounds after which the error queues are looked at while nobody sleeps.
 const IDLE_ROUNDS: u32 = 32;
 
 /// What is to be measured.
@@ -129,6 +129,7 @@ pub fn ping<P>(
         streams,
         start_ns,
         spin: plan.spin,
+        unstamped: plan.level == Level::Application,
         lateness: Histogram::new(),
         live: live.map(|sender| (sender, 0)),
     };
@@ -149,6 +150,8 @@ struct Run {
     streams: Vec<Stream>,
     start_ns: i64,
     spin: bool,
+    /// Probes are not stamped on their way out: error queues have errors only.
+    unstamped: bool,
     lateness: Histogram,
     /// Where to tell what happens, and the seconds told of.
     live: Option<(Sender<Live>, u64)>,
@@ -168,7 +171,7 @@ impl Run {
         let mut departures = (0..).zip(schedule);
         let mut next = departures.next().filter(|one| !is_over(one));
         let mut due = Vec::with_capacity(socket::BATCH);
-        let mut idle = 0;
+        let (mut idle, mut unheard) = (0, 0);
         while !stopped.load(Ordering::Relaxed) {
             let mut now_ns = clock::realtime_ns();
             while let Some((_, offset_ns)) = next
@@ -189,7 +192,10 @@ impl Run {
             }
             let received = self.receive()?;
             idle = if received { 0 } else { idle + 1 };
-            if idle % IDLE_ROUNDS < 2 {
+            // Who never sleeps and waits for no stamps does not look away when the reply is due.
+            unheard += 1;
+            if unheard >= IDLE_ROUNDS || (idle < 2 && !(self.spin && self.unstamped)) {
+                unheard = 0;
                 self.listen()?;
             }
             self.tell(now_ns);

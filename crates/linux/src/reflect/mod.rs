@@ -6,15 +6,18 @@
 
 mod departures;
 mod frames;
+mod listening;
 mod nat;
 mod privilege;
+mod regular;
 mod socket;
 mod xdp;
 
 pub use frames::FrameReflector;
+pub use listening::Listening;
 pub use nat::NatReflector;
 pub use privilege::{Nobody, PrivilegeError, drop_root};
-pub use socket::{Listening, SocketReflector};
+pub use socket::SocketReflector;
 pub use xdp::{XdpReflector, XdpWork};
 
 use crate::port::PortError;

@@ -1,15 +1,13 @@
 //! Reflecting by UDP sockets: works everywhere, and is what the other ways are compared with.
 
 use super::departures::Departures;
+use super::listening::{Listening, Opened};
+use super::regular::Regular;
 use super::xdp::XdpReflector;
 use super::{ReflectError, Reflected, clock_now, seed};
-use crate::socket::{
-    Inbox, Notice, Outgoing, Point, Received, Settings, Socket, SocketError, Stamping, Transport,
-    wait_any,
-};
-use crate::sys::{clock, process};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use crate::socket::{Inbox, Notice, Outgoing, Point, Received, Socket, wait_any};
+use crate::sys::clock;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tailtrim_model::roundtrip::reflect::{Arrival, Policy, Reflector, Reply, Service};
@@ -19,39 +17,27 @@ use tailtrim_model::roundtrip::tlv::StampedBy;
 const BATCH: usize = 16;
 /// Room for a request: an MTU of 9,000 and what loopback and fragments make of it.
 const ROOM: usize = 9_216;
-/// Room for requests that wait for this process.
-const WAITING_BYTES: usize = 4 << 20;
 /// How soon the end is noticed when nothing comes.
 const WAIT: Duration = Duration::from_millis(20);
 /// How often the clock is asked how far it may be off.
 const CLOCK_NS: i64 = 1_000_000_000;
 /// Looks at empty sockets before the time is asked.
 const LOOKS: u32 = 1 << 12;
-/// Microseconds for which the kernel polls the NIC when a socket is empty; what its documentation recommends.
-const BUSY_POLL_US: u32 = 50;
+/// Where a regular client has a socket of its own, the one for everybody is looked at in one of so many rounds:
+/// 1 µs later than otherwise at most.
+const OTHERS_EVERY: u32 = 4;
 /// A NIC's clock further off the kernel's than any interrupt is late is not kept on UTC.
 const FOREIGN_NS: u64 = 1_000_000;
-
-/// Where requests are expected, and how.
-#[derive(Debug, Clone)]
-pub struct Listening {
-    /// What is spoken on which port.
-    pub services: Vec<(Service, u16)>,
-    /// Addresses of this host; empty: all, IPv4 and IPv6.
-    pub addresses: Vec<IpAddr>,
-    /// Only requests that come by this interface.
-    pub device: Option<String>,
-    /// Look for requests all the time, instead of sleeping until one comes.
-    pub busy_poll: bool,
-    /// Whether the NIC stamps, by a clock that is kept on UTC.
-    pub hardware: bool,
-}
 
 /// A reflector on UDP sockets.
 #[derive(Debug)]
 pub struct SocketReflector {
     sockets: Vec<Socket>,
     services: Vec<Service>,
+    /// Of a reflector that polls at certain addresses: for each socket of its own another one, at the end of
+    /// them, for the client that asks most.
+    regulars: Vec<Regular>,
+    round: u32,
     /// Why addresses were left out: one of the families may be missing on a host.
     left_out: Vec<String>,
     busy_poll: bool,
@@ -84,28 +70,14 @@ impl SocketReflector {
         policy.ports = listening.services.iter().map(|(_, port)| *port).collect();
         // Stamps of replies cost the kernel time, and only a session's next reply can tell them.
         let tells = policy.stateful;
-        let (mut sockets, mut services, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-        let anywhere = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-        let chosen = !listening.addresses.is_empty();
-        let addresses = if chosen { &listening.addresses[..] } else { &anywhere[..] };
-        for &address in addresses {
-            for &(service, port) in &listening.services {
-                match Socket::open(&settings(listening, SocketAddr::new(address, port), tells)) {
-                    Ok(socket) => {
-                        sockets.push(socket);
-                        services.push(service);
-                    }
-                    Err(SocketError::Open { source, local, what, .. })
-                        if !chosen && is_missing_family(&source) =>
-                    {
-                        left_out.push(format!("{local}: {what}: {source}"));
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        if sockets.is_empty() {
-            return Err(ReflectError::Nowhere(left_out.join("; ")));
+        let Opened { mut sockets, mut services, left_out } = listening.open(tells)?;
+        let mut regulars = Vec::new();
+        for at in 0..if listening.has_regulars() { sockets.len() } else { 0 } {
+            let settings = listening.settings(services[at], sockets[at].local(), tells);
+            let (regular, socket) = Regular::beside(&sockets[at], &settings)?;
+            regulars.push(regular);
+            sockets.push(socket);
+            services.push(services[at]);
         }
         let request = || Request {
             bytes: Vec::with_capacity(ROOM),
@@ -118,6 +90,8 @@ impl SocketReflector {
             overflowed: vec![0; sockets.len()],
             sockets,
             services,
+            regulars,
+            round: 0,
             left_out,
             busy_poll: listening.busy_poll,
             reflector: Reflector::new(policy, clock_now(), seed()),
@@ -138,7 +112,9 @@ impl SocketReflector {
     /// What it is bound to; port 0 has become a real one.
     #[must_use]
     pub fn bound(&self) -> Vec<(Service, SocketAddr)> {
-        self.services.iter().copied().zip(self.sockets.iter().map(Socket::local)).collect()
+        let ports = self.sockets.len() - self.regulars.len();
+        let locals = self.sockets[..ports].iter().map(Socket::local);
+        self.services.iter().copied().zip(locals).collect()
     }
 
     /// Addresses that were left out, with the reason.
@@ -206,19 +182,39 @@ impl SocketReflector {
 
     /// One round over all sockets. Returns how many requests it was.
     fn serve(&mut self) -> Result<usize, ReflectError> {
+        self.round = self.round.wrapping_add(1);
+        let ports = self.sockets.len() - self.regulars.len();
         let mut count = 0;
-        for at in 0..self.sockets.len() {
-            if self.telemetry.is_some() {
-                self.hear_departures(at)?;
+        for at in 0..ports {
+            if self.regulars.get(at).is_some_and(Regular::is_taken) {
+                let (came, _) = self.serve_socket(ports + at)?;
+                if came > 0 {
+                    self.regulars[at].came();
+                }
+                count += came;
+                if !self.round.is_multiple_of(OTHERS_EVERY) {
+                    continue;
+                }
             }
-            let came = self.sockets[at].receive(&mut self.inbox)?;
-            if came > 0 {
-                let replies = self.reflect(at);
-                self.send(at, replies)?;
-            }
+            let (came, answered) = self.serve_socket(at)?;
             count += came;
+            if answered > 0 && !self.regulars.is_empty() {
+                let from = self.requests[0].from;
+                self.regulars[at].other_came(from, answered, &mut self.sockets[ports + at]);
+            }
         }
         Ok(count)
+    }
+
+    /// Answers what has come to a socket. Returns how many requests it was, and how many of them get replies.
+    fn serve_socket(&mut self, at: usize) -> Result<(usize, usize), ReflectError> {
+        if self.telemetry.is_some() {
+            self.hear_departures(at)?;
+        }
+        let came = self.sockets[at].receive(&mut self.inbox)?;
+        let replies = if came > 0 { self.reflect(at) } else { 0 };
+        self.send(at, replies)?;
+        Ok((came, replies))
     }
 
     /// Makes replies of the requests in the inbox. Returns how many.
@@ -228,7 +224,22 @@ impl SocketReflector {
         let now_ns = clock::monotonic_ns();
         let mut count = 0;
         for received in inbox.datagrams() {
-            let arrival = arrival(&received, port, now_ns, reflected);
+            let (received_ns, by) = match service {
+                Service::Echo => (0, StampedBy::Control),
+                Service::Stamp | Service::Twamp => stamp(&received, reflected),
+            };
+            let arrival = Arrival {
+                from: received.from,
+                to: received.to,
+                port,
+                received_ns,
+                by,
+                now_ns,
+                hops: received.hops,
+                traffic_class: received.traffic_class,
+                mac: None,
+                truncated: received.truncated,
+            };
             if let Some(overflowed) = received.overflowed {
                 self.overflowed[at] = overflowed;
             }
@@ -253,9 +264,13 @@ impl SocketReflector {
                     self.reflector.stamp(reply, &mut request.bytes, sent_ns);
                 }
             }
-            let batch: Vec<Outgoing<'_>> =
-                self.requests[first..count].iter().map(outgoing).collect();
-            let sent = self.sockets[at].send(&batch)?;
+            let sent = if let [one] = &self.requests[first..count] {
+                self.sockets[at].send(&[outgoing(one)])?
+            } else {
+                let batch: Vec<Outgoing<'_>> =
+                    self.requests[first..count].iter().map(outgoing).collect();
+                self.sockets[at].send(&batch)?
+            };
             if let Some(telemetry) = &mut self.telemetry {
                 let taken = &self.requests[first..first + sent.taken];
                 for (key, request) in (sent.first_key..).zip(taken) {
@@ -297,27 +312,13 @@ impl SocketReflector {
     }
 }
 
-fn settings(listening: &Listening, local: SocketAddr, tells: bool) -> Settings {
-    Settings {
-        device: listening.device.clone(),
-        // Only root may: for others the process polls alone.
-        busy_poll_us: (listening.busy_poll && process::is_root()).then_some(BUSY_POLL_US),
-        receive_buffer: Some(WAITING_BYTES),
-        stamping: Stamping { receive: true, send: tells, hardware: listening.hardware },
-        ..Settings::new(Transport::Udp, local)
-    }
-}
-
-fn is_missing_family(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
-}
-
 fn anywhere_at_0() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
 }
 
-fn arrival(received: &Received<'_>, port: u16, now_ns: i64, reflected: &mut Reflected) -> Arrival {
-    let (received_ns, by) = match (received.software_ns, received.hardware_ns) {
+/// T2, from the best source that there is.
+fn stamp(received: &Received<'_>, reflected: &mut Reflected) -> (i64, StampedBy) {
+    match (received.software_ns, received.hardware_ns) {
         (Some(software_ns), Some(hardware_ns)) => {
             if software_ns.abs_diff(hardware_ns) <= FOREIGN_NS {
                 (hardware_ns, StampedBy::Hardware)
@@ -331,18 +332,6 @@ fn arrival(received: &Received<'_>, port: u16, now_ns: i64, reflected: &mut Refl
             reflected.unstamped += 1;
             (clock::realtime_ns(), StampedBy::Control)
         }
-    };
-    Arrival {
-        from: received.from,
-        to: received.to,
-        port,
-        received_ns,
-        by,
-        now_ns,
-        hops: received.hops,
-        traffic_class: received.traffic_class,
-        mac: None,
-        truncated: received.truncated,
     }
 }
 

@@ -95,7 +95,6 @@ pub(super) struct Said {
     pub(super) hops: Option<u8>,
     pub(super) traffic_class: Option<u8>,
     pub(super) to: Option<IpAddr>,
-    pub(super) interface: Option<u32>,
     /// Datagrams for which the socket had no room, since it was opened.
     pub(super) overflowed: Option<u32>,
     pub(super) error: Option<Extended>,
@@ -172,13 +171,10 @@ fn note(said: &mut Said, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
             // The last of the three is the address in the packet, whoever it was routed to.
             let address = data.get(8..).and_then(|data| data.first_chunk::<4>());
             said.to = address.map(|octets| IpAddr::V4(Ipv4Addr::from(*octets)));
-            said.interface = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
         }
         (libc::SOL_IPV6, libc::IPV6_PKTINFO) => {
             let address = data.first_chunk::<16>();
             said.to = address.map(|octets| IpAddr::V6(Ipv6Addr::from(*octets)));
-            let interface = data.get(16..).and_then(|data| data.first_chunk());
-            said.interface = interface.map(|bytes| u32::from_ne_bytes(*bytes));
         }
         (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
             said.error = extended(data);

@@ -10,6 +10,8 @@ pub struct Inbox {
     pub(super) slots: Slots,
     /// Whether an IPv4 header precedes each of them, as raw sockets have it.
     pub(super) has_ip_header: bool,
+    /// To which address all of them were sent, if the socket is bound to one.
+    pub(super) to: Option<IpAddr>,
 }
 
 /// A datagram that was received.
@@ -23,8 +25,6 @@ pub struct Received<'a> {
     pub from: SocketAddr,
     /// To which address of this host.
     pub to: Option<IpAddr>,
-    /// Index of the interface.
-    pub interface: Option<u32>,
     /// TTL or hop limit that is left.
     pub hops: Option<u8>,
     /// Traffic class: DSCP and ECN.
@@ -103,7 +103,7 @@ impl Inbox {
     /// Room for `count` datagrams (at most 64) of so many bytes each.
     #[must_use]
     pub fn new(count: usize, bytes: usize) -> Self {
-        Self { slots: Slots::new(count, bytes.max(1)), has_ip_header: false }
+        Self { slots: Slots::new(count, bytes.max(1)), has_ip_header: false, to: None }
     }
 
     /// The datagrams that were received last.
@@ -127,8 +127,7 @@ impl Inbox {
             bytes,
             packet_bytes: header + bytes.len(),
             from,
-            to: said.to,
-            interface: said.interface,
+            to: said.to.or(self.to),
             hops: said.hops,
             traffic_class: said.traffic_class,
             software_ns: said.software_ns,

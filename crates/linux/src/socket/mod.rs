@@ -22,7 +22,7 @@ use crate::sys::socket::{self as sys, MOST};
 use crate::sys::{clock, poll};
 use opening::{open_echo, open_failed, open_udp};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -53,6 +53,10 @@ impl Socket {
     /// # Errors
     /// [`SocketError::Open`].
     pub fn open(settings: &Settings) -> Result<Self, SocketError> {
+        Self::open_shared(settings, false)
+    }
+
+    fn open_shared(settings: &Settings, shared: bool) -> Result<Self, SocketError> {
         let local = settings.local;
         let (file, is_raw) = match settings.transport {
             Transport::Udp => (open_udp(local)?, false),
@@ -70,6 +74,9 @@ impl Socket {
             gives_keys: true,
         };
         socket.configure(settings)?;
+        if shared {
+            socket.share(true)?;
+        }
         let bound = if is_raw { SocketAddr::new(local.ip(), 0) } else { local };
         sys::bind(socket.as_fd(), address::encode(bound).bytes())
             .map_err(|source| open_failed(local, "binding", source))?;
@@ -91,7 +98,9 @@ impl Socket {
         };
         set("asking for TTLs", ip, choose(libc::IPV6_RECVHOPLIMIT, libc::IP_RECVTTL), 1)?;
         set("asking for classes", ip, choose(libc::IPV6_RECVTCLASS, libc::IP_RECVTOS), 1)?;
-        set("asking for addresses", ip, choose(libc::IPV6_RECVPKTINFO, libc::IP_PKTINFO), 1)?;
+        if self.bound_to().is_none() {
+            set("asking for addresses", ip, choose(libc::IPV6_RECVPKTINFO, libc::IP_PKTINFO), 1)?;
+        }
         set("asking for errors", ip, choose(libc::IPV6_RECVERR, libc::IP_RECVERR), 1)?;
         set("asking for overflows", libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         if is_v6 && !self.is_raw && self.transport == Transport::Udp {
@@ -121,9 +130,6 @@ impl Socket {
         if settings.whole {
             let option = choose(libc::IPV6_MTU_DISCOVER, libc::IP_MTU_DISCOVER);
             set("never fragmenting", ip, option, libc::IP_PMTUDISC_DO)?;
-        }
-        if settings.share_port {
-            set("sharing the port", libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         }
         self.ask_for_stamps()
     }
@@ -193,9 +199,7 @@ impl Socket {
     /// # Errors
     /// [`SocketError::Open`]: no route, mostly.
     pub fn connect(&mut self, peer: SocketAddr) -> Result<(), SocketError> {
-        sys::connect(self.as_fd(), address::encode(peer).bytes())
-            .map_err(|source| open_failed(self.local, "finding the route", source))?;
-        self.peer = Some(peer);
+        self.prefer(peer)?;
         self.ask_for_less(peer.is_ipv6())?;
         let (name, length) = sys::name(self.as_fd())
             .map_err(|source| open_failed(self.local, "asking for its address", source))?;
@@ -203,6 +207,40 @@ impl Socket {
             let port = if self.is_raw { self.local.port() } else { name.port() };
             self.local = SocketAddr::new(name.ip(), port);
         }
+        Ok(())
+    }
+
+    /// Opens a second socket at the address and port of this one, which must be a certain address. Nothing
+    /// comes there until it is told whom to [`prefer`](Self::prefer).
+    ///
+    /// # Errors
+    /// [`SocketError::Open`].
+    pub fn second(&self, settings: &Settings) -> Result<Self, SocketError> {
+        // Only meanwhile: others that want the port are to be told that it is taken.
+        self.share(true)?;
+        let settings = Settings { local: self.local, ..settings.clone() };
+        let second = Self::open_shared(&settings, true);
+        self.share(false)?;
+        let mut second = second?;
+        second.share(false)?;
+        // Nobody but itself: what came before that it has, too.
+        second.prefer(self.local)?;
+        Ok(second)
+    }
+
+    fn share(&self, shared: bool) -> Result<(), SocketError> {
+        sys::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, shared.into())
+            .map_err(|source| open_failed(self.local, "sharing the port", source))
+    }
+
+    /// What comes from `peer` to a port with two sockets comes here from now on, and nothing from others.
+    ///
+    /// # Errors
+    /// [`SocketError::Open`]: no route, mostly.
+    pub fn prefer(&mut self, peer: SocketAddr) -> Result<(), SocketError> {
+        sys::connect(self.as_fd(), address::encode(peer).bytes())
+            .map_err(|source| open_failed(self.local, "finding the route", source))?;
+        self.peer = Some(peer);
         Ok(())
     }
 
@@ -220,12 +258,19 @@ impl Socket {
         Ok(())
     }
 
+    /// The address to which all that comes was sent, where it is known from the start.
+    fn bound_to(&self) -> Option<IpAddr> {
+        let ip = self.local.ip();
+        (!ip.is_unspecified()).then_some(ip)
+    }
+
     /// Fetches datagrams that are there. Returns how many; there may be more of a burst, until it returns 0.
     ///
     /// # Errors
     /// [`SocketError::Broken`].
     pub fn receive(&self, inbox: &mut Inbox) -> Result<usize, SocketError> {
         inbox.has_ip_header = self.is_raw && self.local.is_ipv4();
+        inbox.to = self.bound_to();
         match sys::receive(self.as_fd(), &mut inbox.slots, 0) {
             // An ICMP message about an earlier datagram: the error queue has it in full.
             Err(error) if is_about_a_datagram(&error) => Ok(0),

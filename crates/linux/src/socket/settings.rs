@@ -46,8 +46,6 @@ pub struct Settings {
     pub receive_buffer: Option<usize>,
     /// Never fragment.
     pub whole: bool,
-    /// Share the port with other sockets of this user; the kernel spreads flows over them.
-    pub share_port: bool,
     /// Stamps.
     pub stamping: Stamping,
 }
@@ -65,7 +63,6 @@ impl Settings {
             busy_poll_us: None,
             receive_buffer: None,
             whole: false,
-            share_port: false,
             stamping: Stamping::default(),
         }
     }

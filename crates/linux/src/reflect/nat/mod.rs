@@ -7,7 +7,7 @@ mod command;
 mod owner;
 mod ruleset;
 
-use super::socket::Listening;
+use super::listening::Listening;
 use super::{ReflectError, Reflected};
 use crate::sys::{addresses, process};
 use command::{nft, objects};

@@ -7,7 +7,7 @@ mod program;
 mod shared;
 
 use super::ReflectError;
-use super::socket::Listening;
+use super::listening::Listening;
 use crate::sys::bpf::{Instruction, Link, Map, Program};
 use crate::sys::{addresses, interface};
 use program::Task;

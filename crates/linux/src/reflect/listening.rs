@@ -1,0 +1,95 @@
+//! Where a reflector listens: its sockets.
+
+use super::ReflectError;
+use crate::socket::{Settings, Socket, SocketError, Stamping, Transport};
+use crate::sys::process;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tailtrim_model::roundtrip::reflect::Service;
+
+/// Room for requests that wait for this process.
+const WAITING_BYTES: usize = 4 << 20;
+/// Microseconds for which the kernel polls the NIC when a socket is empty; what its documentation recommends.
+const BUSY_POLL_US: u32 = 50;
+
+/// Where requests are expected, and how.
+#[derive(Debug, Clone)]
+pub struct Listening {
+    /// What is spoken on which port.
+    pub services: Vec<(Service, u16)>,
+    /// Addresses of this host; empty: all, IPv4 and IPv6.
+    pub addresses: Vec<IpAddr>,
+    /// Only requests that come by this interface.
+    pub device: Option<String>,
+    /// Look for requests all the time, instead of sleeping until one comes.
+    pub busy_poll: bool,
+    /// Whether the NIC stamps, by a clock that is kept on UTC.
+    pub hardware: bool,
+}
+
+/// Sockets that are bound, what is spoken there, and why addresses were left out.
+pub(super) struct Opened {
+    pub(super) sockets: Vec<Socket>,
+    pub(super) services: Vec<Service>,
+    pub(super) left_out: Vec<String>,
+}
+
+impl Listening {
+    /// Binds all ports on all addresses. `tells`: the sockets are to tell when replies left.
+    pub(super) fn open(&self, tells: bool) -> Result<Opened, ReflectError> {
+        let (mut sockets, mut services, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        let anywhere = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+        let chosen = !self.addresses.is_empty();
+        let addresses = if chosen { &self.addresses[..] } else { &anywhere[..] };
+        for &address in addresses {
+            for &(service, port) in &self.services {
+                match Socket::open(&self.settings(service, (address, port).into(), tells)) {
+                    Ok(socket) => {
+                        sockets.push(socket);
+                        services.push(service);
+                    }
+                    Err(SocketError::Open { source, local, what, .. })
+                        if !chosen && is_missing_family(&source) =>
+                    {
+                        left_out.push(format!("{local}: {what}: {source}"));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        if sockets.is_empty() {
+            return Err(ReflectError::Nowhere(left_out.join("; ")));
+        }
+        Ok(Opened { sockets, services, left_out })
+    }
+
+    /// Whether regular clients get sockets of their own: each costs a look in every round, and the kernel has
+    /// to know from which address replies leave.
+    pub(super) fn has_regulars(&self) -> bool {
+        self.busy_poll
+            && !self.addresses.is_empty()
+            && !self.addresses.iter().any(|ip| ip.is_unspecified() || ip.is_multicast())
+    }
+
+    /// How a socket is to be.
+    pub(super) fn settings(&self, service: Service, local: SocketAddr, tells: bool) -> Settings {
+        // An echo tells no times: to take them, and to hand them over, would only make it slower.
+        let timed = service != Service::Echo;
+        Settings {
+            device: self.device.clone(),
+            // Only root may: for others the process polls alone.
+            busy_poll_us: (self.busy_poll && process::is_root()).then_some(BUSY_POLL_US),
+            receive_buffer: Some(WAITING_BYTES),
+            stamping: Stamping {
+                receive: timed,
+                send: timed && tells,
+                hardware: timed && self.hardware,
+            },
+            ..Settings::new(Transport::Udp, local)
+        }
+    }
+}
+
+fn is_missing_family(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL))
+}
