@@ -1,7 +1,7 @@
 //! Simulates comparisons where the truth is known: how often a difference is shown where there is
 //! none, and where there is one. Prints a table in Markdown.
 //!
-//!     cargo run --release -p tailtrim-model --example compare_errors [COMPARISONS [SCENARIO]]
+//!     cargo run --release -p tailtrim-model --example compare_errors [COMPARISONS [FIRST_SEED [SCENARIO]]]
 
 #[path = "../tests/support/processes.rs"]
 mod processes;
@@ -34,6 +34,8 @@ fn scenarios() -> Vec<Scenario> {
         one("clusters of 30", Process::Clustered(30.0)),
         one("autocorrelation 0.9", Process::Autocorrelated(0.9)),
         one("autocorrelation 0.99", Process::Autocorrelated(0.99)),
+        one("autocorrelation 0.999", Process::Autocorrelated(0.999)),
+        one("level wanders by 2 %", Process::Wandering(0.02)),
         Scenario {
             samples: [100_000, 25_000],
             ..one("unequal, clusters of 8", Process::Clustered(8.0))
@@ -80,6 +82,7 @@ fn simulate(scenario: &Scenario, scale: f64, seed: u64) -> Comparison {
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let comparisons: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(2_000);
+    let first: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(0);
     let only = arguments.next();
     let mut out = std::io::stdout().lock();
     writeln!(
@@ -92,17 +95,17 @@ fn main() -> std::io::Result<()> {
             continue;
         }
         let mut tally = Tally::default();
-        for seed in 0..comparisons {
+        for seed in first..first + comparisons {
             let found = simulate(&scenario, 1.0, seed);
             tally.add(&found);
             // What this comparison says that it could have shown, put to the test by the next one.
-            if let Some(ratio) = found.quantiles[1].worse_from.filter(|_| seed % 4 == 0) {
+            if let Some(ratio) = found.quantiles[1].worse_from.filter(|_| seed % 8 == 0) {
                 let slower = simulate(&scenario, ratio, comparisons + seed);
                 tally.tried += 1;
                 tally.powerful += u64::from(slower.quantiles[1].verdict == Verdict::Worse);
             }
         }
-        writeln!(out, "| {} | {} |", scenario.name, tally.cells(comparisons).join(" | "))?;
+        writeln!(out, "| {} | {} |", scenario.name, tally.cells().join(" | "))?;
         out.flush()?;
     }
     Ok(())
@@ -111,10 +114,12 @@ fn main() -> std::io::Result<()> {
 /// What comparisons of equal sides said.
 #[derive(Default)]
 struct Tally {
+    comparisons: u64,
     any: u64,
     /// By quantile: p at most 0.05, and comparisons in which it was supported.
     alone: [(u64, u64); 5],
-    outside: u64,
+    /// Intervals of p99 that leave out 1, and those that there are.
+    outside: (u64, u64),
     powerful: u64,
     tried: u64,
 }
@@ -122,6 +127,7 @@ struct Tally {
 impl Tally {
     fn add(&mut self, found: &Comparison) {
         let shown = |v: Verdict| matches!(v, Verdict::Better | Verdict::Worse);
+        self.comparisons += 1;
         self.any += u64::from(found.quantiles.iter().any(|row| shown(row.verdict)));
         for (row, alone) in found.quantiles.iter().zip(&mut self.alone) {
             if let Some(p) = row.p_value {
@@ -131,23 +137,21 @@ impl Tally {
         }
         let p99 = &found.quantiles[2];
         let misses = p99.low.is_some_and(|low| low > 1.0) || p99.high.is_some_and(|h| h < 1.0);
-        self.outside += u64::from(misses);
+        self.outside.0 += u64::from(misses);
+        self.outside.1 += u64::from(p99.p_value.is_some());
     }
 
-    fn cells(&self, comparisons: u64) -> Vec<String> {
-        let percent = |count: u64, of: u64| {
-            // Too rarely supported to tell.
-            let few = of < comparisons / 20;
-            if few {
-                "–".to_owned()
-            } else {
-                format!("{:.1} %", 100.0 * count as f64 / of as f64)
-            }
+    fn cells(&self) -> Vec<String> {
+        let share = |count: u64, of: u64| 100.0 * count as f64 / of.max(1) as f64;
+        let alone = |(count, supported): (u64, u64)| match share(supported, self.comparisons) {
+            part if part < 5.0 => "–".to_owned(),
+            part if part > 99.5 => format!("{:.1} %", share(count, supported)),
+            part => format!("{:.1} % of {part:.0} %", share(count, supported)),
         };
-        let mut cells = vec![percent(self.any, comparisons)];
-        cells.extend(self.alone.iter().map(|(count, of)| percent(*count, *of)));
-        cells.push(percent(self.outside, comparisons));
-        cells.push(percent(self.powerful, self.tried));
+        let mut cells = vec![format!("{:.1} %", share(self.any, self.comparisons))];
+        cells.extend(self.alone.map(alone));
+        cells.push(alone(self.outside));
+        cells.push(format!("{:.0} %", share(self.powerful, self.tried)));
         cells
     }
 }

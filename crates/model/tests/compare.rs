@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use tailtrim_model::compare::{
-    Comparison, Counted, LengthError, Options, Pilot, Repetition, Resampling, Verdict, compare,
-    length, losses,
+    Comparison, Counted, LOST_NS, LengthError, Options, Pilot, Repetition, Resampling, Verdict,
+    compare, length, losses,
 };
 use tailtrim_model::stats::{Probability, Ranked, ranks};
 
@@ -218,6 +218,50 @@ fn a_margin_is_a_margin() {
     assert_eq!(median(0.0), (Verdict::Worse, Verdict::Better));
     assert_eq!(median(0.01), (Verdict::Worse, Verdict::Better));
     assert_eq!(median(0.03), (Verdict::NoDifferenceShown, Verdict::NoDifferenceShown));
+}
+
+#[test]
+fn lost_packets_are_later_than_any() {
+    // A loses its two hundredths that would have been latest, B delivers all: what A delivered looks
+    // faster, what it was sent does not.
+    let whole = |seed| latencies(Process::Independent, 50_000, 1.0, seed);
+    let (mut a, b) = (whole(1), whole(2));
+    let mut sorted = a.clone();
+    sorted.sort_unstable();
+    let late = sorted[49_000];
+    let delivered: Vec<i64> = a.iter().copied().filter(|ns| *ns < late).collect();
+    a.iter_mut().filter(|ns| **ns >= late).for_each(|ns| *ns = LOST_NS);
+    let verdicts = |found: &Comparison| [1, 2].map(|i| found.quantiles[i].verdict);
+    for margin in [0.0, 0.01] {
+        let options = Options { margin, ..options() };
+        let sides =
+            |a: &[i64], b: &[i64]| compare(&[Repetition::of(a)], &[Repetition::of(b)], &options);
+        assert_eq!(verdicts(&sides(&delivered, &b)), [Verdict::Worse; 2]);
+        let sent = sides(&a, &b);
+        assert_eq!(verdicts(&sent), [Verdict::NoDifferenceShown, Verdict::Better]);
+        assert_eq!((sent.quantiles[2].ratio, sent.quantiles[2].a.value_ns), (None, Some(LOST_NS)));
+        assert_eq!(verdicts(&sides(&b, &a))[1], Verdict::Worse);
+        assert_eq!(verdicts(&sides(&a, &a)), [Verdict::NoDifferenceShown; 2]);
+    }
+}
+
+/// Both halves of a run whose level rises are halves of one run: what rises within them may go on
+/// from one to the other. A difference far beyond that is shown all the same.
+#[test]
+fn a_drift_is_no_difference() {
+    let rising = |scale: f64, seed: u64| -> Vec<i64> {
+        let flat = latencies(Process::Independent, 60_000, scale, seed);
+        let level = |i: usize| 1.0 + 0.03 * i as f64 / 60_000.0;
+        flat.iter().enumerate().map(|(i, ns)| (*ns as f64 * level(i)).round() as i64).collect()
+    };
+    for seed in 0..8 {
+        let run = rising(1.0, seed);
+        let halves = compared(&run[..30_000], &run[30_000..]);
+        assert_eq!(halves.quantiles[0].verdict, Verdict::NoDifferenceShown, "{seed}");
+        assert!(halves.quantiles[0].a.drifts && halves.quantiles[0].b.drifts, "{seed}");
+        let slower = compared(&run, &rising(1.5, 100 + seed));
+        assert_eq!(slower.quantiles[0].verdict, Verdict::Worse, "{seed}");
+    }
 }
 
 #[test]

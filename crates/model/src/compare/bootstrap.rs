@@ -1,6 +1,7 @@
-//! The studentised bootstrap of the difference between two shares, at several quantiles at once.
+//! The studentised bootstrap of the difference between two shares, at several quantiles at once:
+//! it tells how they go together.
 
-use super::side::{Excess, Side};
+use super::side::Excess;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -10,68 +11,40 @@ pub(super) struct Statistic {
     pub(super) samples: [f64; 2],
 }
 
-/// Draws of the statistic at each quantile, from the same resampled units.
+/// Draws of the statistic at each quantile, from the same resampled units: how much neighbouring
+/// quantiles say the same. What each alone may reach is Student's t (see [`Region`](super::region)).
 pub(super) struct Draws {
     /// By quantile, in the order drawn.
     drawn: Vec<Vec<f64>>,
-    /// By quantile, ascending.
-    sorted: Vec<Vec<f64>>,
+}
+
+/// How often each unit is drawn, or the normal deviates of few, for each number of units that the
+/// quantiles of a side have.
+struct Weights {
+    of: Vec<(usize, bool, Vec<f64>)>,
 }
 
 impl Draws {
-    pub(super) fn new(sides: &[Side<'_>; 2], of: &[Statistic], draws: u32, seed: u64) -> Self {
+    pub(super) fn new(of: &[Statistic], draws: u32, seed: u64) -> Self {
         let mut drawn = vec![Vec::with_capacity(draws as usize); of.len()];
-        let units = [0, 1].map(|side| of.first().map_or(0, |one| one.excess[side].of.len()));
-        let few = [sides[0].has_few(), sides[1].has_few()];
         let mut random = Pcg64::seed_from_u64(seed);
-        let mut weights = [0, 1].map(|side| {
-            let count: usize = units[side];
-            vec![0.0; if few[side] { count * count } else { count }]
-        });
+        let mut weights = [0, 1].map(|side| Weights::new(of.iter().map(|one| &one.excess[side])));
         for _ in 0..draws {
-            for (side, few) in weights.iter_mut().zip(few) {
-                if few {
-                    deviates(side, &mut random);
-                } else {
-                    resample(side, &mut random);
-                }
+            for side in &mut weights {
+                side.draw(&mut random);
             }
             for (statistic, drawn) in of.iter().zip(&mut drawn) {
-                drawn.push(statistic.studentised(&weights, few));
+                drawn.push(statistic.studentised(&weights));
             }
         }
-        let mut sorted = drawn.clone();
-        sorted.iter_mut().for_each(|column| column.sort_unstable_by(f64::total_cmp));
-        Self { drawn, sorted }
-    }
-
-    /// The two-sided p of a statistic seen at a quantile: twice the smaller tail.
-    pub(super) fn p_value(&self, quantile: usize, seen: f64) -> f64 {
-        if seen == 0.0 {
-            return 1.0;
-        }
-        let column = &self.sorted[quantile];
-        let below = column.partition_point(|drawn| *drawn <= seen);
-        let above = column.len() - column.partition_point(|drawn| *drawn < seen);
-        let tail = (below.min(above) + 1) as f64 / (column.len() + 1) as f64;
-        (2.0 * tail).min(1.0)
-    }
-
-    /// How far the statistic reaches below and above zero, leaving out `alpha` / 2 on either side.
-    pub(super) fn critical(&self, quantile: usize, alpha: f64) -> (f64, f64) {
-        let column = &self.sorted[quantile];
-        // The rank whose p-value is just above alpha: what reaches beyond it is refuted.
-        let out = libm::floor(alpha / 2.0 * (column.len() + 1) as f64) as usize;
-        let out = out.saturating_sub(1).min(column.len().saturating_sub(1));
-        match (column.get(out), column.get(column.len().wrapping_sub(out + 1))) {
-            (Some(low), Some(high)) => (-low.min(0.0), high.max(0.0)),
-            _ => (f64::INFINITY, f64::INFINITY),
-        }
+        Self { drawn }
     }
 
     /// For each quantile, the p-values that its own draws have among themselves.
     pub(super) fn p_values(&self) -> Vec<Vec<f64>> {
-        let column = |(drawn, sorted): (&Vec<f64>, &Vec<f64>)| {
+        let column = |drawn: &Vec<f64>| {
+            let mut sorted = drawn.clone();
+            sorted.sort_unstable_by(f64::total_cmp);
             let all = sorted.len() as f64;
             let p = |one: &f64| {
                 let below = sorted.partition_point(|other| other <= one);
@@ -80,24 +53,54 @@ impl Draws {
             };
             drawn.iter().map(p).collect()
         };
-        self.drawn.iter().zip(&self.sorted).map(column).collect()
+        self.drawn.iter().map(column).collect()
     }
 }
 
 impl Statistic {
     /// The difference of the shares B − A in standard errors, after resampling.
-    fn studentised(&self, weights: &[Vec<f64>; 2], few: [bool; 2]) -> f64 {
+    fn studentised(&self, weights: &[Weights; 2]) -> f64 {
         let [a, b] = [0, 1].map(|side| {
             let excess = &self.excess[side];
             let samples = self.samples[side];
-            let (shift, variance) = if few[side] {
-                normal(excess, &weights[side])
+            let weights = weights[side].of(excess);
+            let (shift, variance) = if excess.few {
+                normal(excess, weights)
             } else {
-                reweighted(excess, &weights[side], samples)
+                reweighted(excess, weights, samples)
             };
             (shift / samples, variance / (samples * samples))
         });
         (b.0 - a.0) / (a.1 + b.1).sqrt().max(f64::MIN_POSITIVE)
+    }
+}
+
+impl Weights {
+    fn new<'a>(excesses: impl Iterator<Item = &'a Excess>) -> Self {
+        let mut of: Vec<(usize, bool, Vec<f64>)> = Vec::new();
+        for excess in excesses {
+            let (units, few) = (excess.of.len(), excess.few);
+            if !of.iter().any(|known| (known.0, known.1) == (units, few)) {
+                of.push((units, few, vec![0.0; if few { units * units } else { units }]));
+            }
+        }
+        Self { of }
+    }
+
+    fn draw(&mut self, random: &mut Pcg64) {
+        for (_, few, weights) in &mut self.of {
+            if *few {
+                deviates(weights, random);
+            } else {
+                resample(weights, random);
+            }
+        }
+    }
+
+    fn of(&self, excess: &Excess) -> &[f64] {
+        let asked = (excess.of.len(), excess.few);
+        let found = self.of.iter().find(|known| (known.0, known.1) == asked);
+        found.map_or(&[], |known| &known.2)
     }
 }
 
@@ -131,8 +134,8 @@ fn reweighted(excess: &Excess, weights: &[f64], samples: f64) -> (f64, f64) {
     (sum, variance.max(0.25) / binomial(share) * own)
 }
 
-/// Repetitions, and blocks of a run that drifts, are few: drawing from three with replacement leaves one of them alone every ninth
-/// time. They are drawn from the normal law with the covariance between quantiles that they show,
+/// Repetitions, and blocks of a run that drifts, are few: drawing from three with replacement leaves
+/// one of them alone every ninth time. They are drawn from the normal law with the covariance between quantiles that they show,
 /// so that the statistic follows Student's t with as many degrees of freedom as there are (Welch's
 /// where the sides differ): each drawn one is a sum of all, weighted by normal deviates.
 fn normal(excess: &Excess, weights: &[f64]) -> (f64, f64) {

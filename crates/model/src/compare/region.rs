@@ -1,13 +1,25 @@
 //! Which ratios of a quantile two sides leave possible.
 
 use super::bootstrap::Statistic;
+use super::repetition::LOST_NS;
+use super::result::Resampling;
 use super::side::{Excess, Side};
-use crate::stats::{Probability, Ranked};
+use super::student::{both_tails, critical};
+use crate::stats::{Probability, Ranked, samples_needed};
 
 /// Directions in which the edge of the region is walked.
 const ANGLES: u32 = 256;
 /// Fewer clusters beyond a quantile do not tell their size.
-const FEW_CLUSTERS: f64 = 10.0;
+const FEW_CLUSTERS: f64 = 15.0;
+/// Design effects that differ by more than so many standard errors are not one and the same.
+const ALIKE: f64 = 2.5;
+/// Those of repetitions are so uncertain that they are told apart by less: this factor. That only
+/// where the sides have as many, and as many samples within this share.
+const FEW_ALIKE: f64 = 3.0;
+const SAME_DESIGN: f64 = 0.9;
+/// By which part of its relative variance a design effect is raised so that an interval of 95 %
+/// becomes Student's: (z² + 1) / 4.
+const RAISED: f64 = (1.96 * 1.96 + 1.0) / 4.0;
 /// Latencies between two quantiles that are tried as the common one.
 const TRIED: usize = 4_096;
 
@@ -19,28 +31,58 @@ pub(super) struct Region {
     samples: [f64; 2],
     /// Standard deviation, in samples, of the number beyond the quantile.
     deviations: [f64; 2],
+    /// Degrees of freedom of the distance.
+    freedom: f64,
 }
 
 impl Region {
     pub(super) fn new(sides: &[Side<'_>; 2], p: Probability) -> Self {
         let excess = [0, 1].map(|side| sides[side].excess(p));
-        let within = [0, 1].map(|side| sides[side].within(p).careful_effect());
+        let within = [0, 1].map(|side| sides[side].within(p));
         let samples = [0, 1].map(|side| sides[side].samples() as f64);
         let binomial = samples.map(|count| count * p.as_f64() * p.complement_f64());
-        let own = [0, 1].map(|side| studentising(&excess[side], &sides[side]));
-        let clusters = [0, 1].map(|side| binomial[side] / own[side]);
-        let deviations = [0, 1].map(|side| {
-            // What a handful of clusters says of their size is luck: if the other side has seen
-            // more of them and found them larger, that counts.
-            let few = clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
-            let effect = if few && !sides[side].has_few() { own[0].max(own[1]) } else { own[side] };
-            (effect * binomial[side]).sqrt()
-        });
-        Self { p, excess, within, samples, deviations }
+        let blocks = sides[0].by() == Resampling::Blocks;
+        let of_blocks = Effects::new(&within, binomial, if blocks { f64::INFINITY } else { 1.0 });
+        let same = samples[0].min(samples[1]) > SAME_DESIGN * samples[0].max(samples[1])
+            && excess[0].of.len() == excess[1].of.len();
+        let effects = if !blocks {
+            Effects::new(&excess, binomial, if same { FEW_ALIKE } else { 1.0 })
+        } else if excess.iter().any(|side| side.drifts) {
+            Effects::new(&excess, binomial, 1.0)
+        } else {
+            of_blocks
+        };
+        let within = [0, 1].map(|side| of_blocks.careful(side));
+        let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
+        Self { p, excess, within, samples, deviations, freedom: effects.freedom(samples, binomial) }
     }
 
     pub(super) fn statistic(&self) -> Statistic {
         Statistic { excess: self.excess.clone(), samples: self.samples }
+    }
+
+    /// How likely so many standard errors or more are, to either side, where there is no difference.
+    pub(super) fn p_value(&self, distance: f64) -> f64 {
+        both_tails(distance, self.freedom)
+    }
+
+    /// The standard errors that are exceeded with probability `alpha` where there is none.
+    pub(super) fn critical(&self, alpha: f64) -> f64 {
+        critical(alpha, self.freedom)
+    }
+
+    /// How many independent samples of a side bound the quantile. Where late packets come in
+    /// clusters it takes more of them than the ranks alone: fifteen clusters, to know how large they are.
+    pub(super) fn needed(&self, side: usize, confidence: Probability) -> u64 {
+        let ranks = samples_needed(self.p, confidence) as f64;
+        let clusters = FEW_CLUSTERS / self.p.as_f64().min(self.p.complement_f64());
+        let clustered = 1.0 - 1.0 / self.within[side];
+        (ranks + (clusters - ranks).max(0.0) * clustered).min(9e18) as u64
+    }
+
+    /// Whether the quantile of a side drifts during the run.
+    pub(super) fn drifts(&self, side: usize) -> bool {
+        self.excess[side].drifts
     }
 
     /// The design effect within the runs of a side, at least one.
@@ -104,17 +146,11 @@ impl Region {
         }
     }
 
-    /// Between which ratios B / A lies, where the statistic may reach `below` and `above` zero.
+    /// Between which ratios B / A lies, where the distance may be up to `reach` standard errors.
     /// `None` where the samples give no bound, and where latencies are not positive.
-    pub(super) fn interval(
-        &self,
-        sides: &[Side<'_>; 2],
-        below: f64,
-        above: f64,
-    ) -> (Option<f64>, Option<f64>) {
-        // A statistic far below zero is what a ratio above the true one leads to.
-        let high = self.farthest(sides, below, [-1.0, 1.0]);
-        let low = self.farthest(sides, above, [1.0, -1.0]);
+    pub(super) fn interval(&self, sides: &[Side<'_>; 2], reach: f64) -> (Option<f64>, Option<f64>) {
+        let high = self.farthest(sides, reach, [-1.0, 1.0]);
+        let low = self.farthest(sides, reach, [1.0, -1.0]);
         let (low, high) = (low.map(|(a, b)| b / a), high.map(|(a, b)| b / a));
         (low, high)
     }
@@ -136,7 +172,8 @@ impl Region {
                 let distribution = sides[side].distribution();
                 reached(distribution, self.p.as_f64() * self.samples[side], away)
             });
-            let (a, b) = (a.filter(|ns| *ns > 0)? as f64, b.filter(|ns| *ns > 0)? as f64);
+            let known = |ns: &i64| *ns > 0 && *ns != LOST_NS;
+            let (a, b) = (a.filter(known)? as f64, b.filter(known)? as f64);
             let farther = best.is_none_or(|(x, y)| (b / a - y / x) * direction[1] > 0.0);
             if farther {
                 best = Some((a, b));
@@ -146,11 +183,60 @@ impl Region {
     }
 }
 
-/// The effect that a distance is measured with. A tail that is more regular than chance has a
-/// periodic cause, whose phase will be another one next time: it counts as chance.
-fn studentising(excess: &Excess, side: &Side<'_>) -> f64 {
-    let regular = 1.0 - 2.0 * (2.0 / excess.of.len().max(1) as f64).sqrt();
-    if !side.has_few() && excess.effect < regular { 1.0 } else { excess.effect }
+/// The design effects of both sides, and how well they are known.
+#[derive(Clone, Copy)]
+struct Effects {
+    of: [f64; 2],
+    /// Their relative variances.
+    uncertainty: [f64; 2],
+    pooled: bool,
+}
+
+impl Effects {
+    /// Where both could be one and the same, and differ by less than the factor `most`, they are:
+    /// clusters of both sides tell their size better than those of one, and a side that has seen
+    /// few large ones by luck would be too sure.
+    fn new(excess: &[Excess; 2], binomial: [f64; 2], most: f64) -> Self {
+        let of = [0, 1].map(|side| excess[side].studentising());
+        let uncertainty = [0, 1].map(|side| excess[side].uncertainty());
+        let apart = libm::log(of[0] / of[1]).abs();
+        let expected = ALIKE * (uncertainty[0] + uncertainty[1]).sqrt();
+        if most > 1.0 && apart <= expected.min(libm::log(most)) {
+            let parts = [0, 1].map(|side| of[side] * binomial[side]);
+            let whole = parts[0] + parts[1];
+            let effect = whole / (binomial[0] + binomial[1]);
+            let share = |side: usize| (parts[side] / whole).powi(2) * uncertainty[side];
+            return Self { of: [effect; 2], uncertainty: [share(0) + share(1); 2], pooled: true };
+        }
+        // What a handful of clusters says of their size is luck: if the other side has seen more of
+        // them and found them larger, that counts.
+        let clusters = [0, 1].map(|side| binomial[side] / of[side]);
+        let few = |side: usize| {
+            !excess[side].few && clusters[side] < FEW_CLUSTERS.min(clusters[1 - side])
+        };
+        let of = [0, 1].map(|side| if few(side) { of[0].max(of[1]) } else { of[side] });
+        Self { of, uncertainty, pooled: false }
+    }
+
+    /// The effect raised as Student's t raises an interval, at least one: what samples are worth, as
+    /// in the intervals of one run.
+    fn careful(&self, side: usize) -> f64 {
+        (self.of[side] * (1.0 + RAISED * self.uncertainty[side])).max(1.0)
+    }
+
+    /// Degrees of freedom of the difference: a variance with the relative variance v has 2 / v
+    /// (Satterthwaite 1946, *Biometrics Bulletin* 2, p. 110).
+    fn freedom(&self, samples: [f64; 2], binomial: [f64; 2]) -> f64 {
+        let v = [0, 1].map(|side| self.of[side] * binomial[side] / samples[side].powi(2));
+        let uncertain = if self.pooled {
+            self.uncertainty[0]
+        } else {
+            let part = |side: usize| (v[side] / (v[0] + v[1])).powi(2) * self.uncertainty[side];
+            part(0) + part(1)
+        };
+        let freedom = 2.0 / uncertain;
+        if freedom.is_finite() { freedom } else { 1.0 }
+    }
 }
 
 /// The last latency that misses the quantile by no more than `away` samples, upwards or (negative)

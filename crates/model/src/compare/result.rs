@@ -62,6 +62,8 @@ pub struct SideOfRow {
     pub value_ns: Option<i64>,
     /// How many independent samples these are worth.
     pub effective_samples: u64,
+    /// Whether it drifts during the run, so that the step between the run's halves counts.
+    pub drifts: bool,
 }
 
 /// A quantile with its verdict.

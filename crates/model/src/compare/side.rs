@@ -2,17 +2,20 @@
 
 use super::repetition::{BLOCKS, Repetition};
 use super::result::{Group, Resampling};
+use super::student::both_tails;
 use crate::stats::{Probability, Ranked};
 
 /// Blocks are merged until so few are left, where dependence is longer than one.
-const FEWEST: usize = 4;
+const FEWEST: usize = 8;
 /// With fewer units than this, resampling them says too little of how they vary.
 const TELLING: usize = 16;
+/// A run drifts where its halves differ by more than its blocks let expect but once in a hundred.
+const DRIFTS: f64 = 0.01;
 /// An edge whose odds are more than so many times the asked ones is not that quantile's.
 const FAR: f64 = 2.0;
 
 /// Exceedances of one latency per unit, less what is expected of a unit of its size.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Excess {
     /// The share of all samples beyond.
     pub(super) share: f64,
@@ -20,20 +23,62 @@ pub(super) struct Excess {
     pub(super) of: Vec<f64>,
     /// Variance of the number beyond over the binomial one.
     pub(super) effect: f64,
+    /// Whether units are too few for resampling them.
+    pub(super) few: bool,
+    /// Whether the units are the halves of a run that drifts.
+    pub(super) drifts: bool,
 }
 
 impl Excess {
-    /// The effect raised as Student's t raises a 95 % interval, since a variance from few clusters
-    /// is uncertain itself: what samples are worth, as in the intervals of one run.
-    pub(super) fn careful_effect(&self) -> f64 {
+    /// The relative variance of the effect, from the kurtosis of the units: few large clusters say
+    /// little of how large clusters are. No less than that of normal units.
+    pub(super) fn uncertainty(&self) -> f64 {
         let units = self.of.len() as f64;
         let power = |k| self.of.iter().map(|one| one.powi(k)).sum::<f64>();
         let (squares, fourths) = (power(2), power(4));
+        let normal = 2.0 / (units - 1.0).max(1.0);
         if squares <= 0.0 {
-            return self.effect.max(1.0);
+            return normal;
         }
-        let uncertainty = (fourths * units / (squares * squares) - 1.0) / units;
-        (self.effect * (1.0 + (1.96 * 1.96 + 1.0) / 4.0 * uncertainty)).max(1.0)
+        ((fourths * units / (squares * squares) - 1.0) / units).max(normal)
+    }
+
+    /// The effect that a distance is measured with. A tail that is more regular than chance has a
+    /// periodic cause, whose phase will be another one next time: it counts as chance.
+    pub(super) fn studentising(&self) -> f64 {
+        let regular = 1.0 - 2.0 * (2.0 / self.of.len().max(1) as f64).sqrt();
+        if !self.few && self.effect < regular { 1.0 } else { self.effect }
+    }
+
+    /// Whether successive units are alike by more than the standard error of their correlation.
+    /// `runs` follow each other at unknown distances: pairs across them do not count.
+    fn alike(&self, runs: usize) -> bool {
+        let units = self.of.len() as f64;
+        let within = self.of.chunks(self.of.len().div_ceil(runs).max(1));
+        let pairs: f64 = within.flat_map(|run| run.windows(2)).map(|pair| pair[0] * pair[1]).sum();
+        let squares: f64 = self.of.iter().map(|one| one * one).sum();
+        // Deviations from a common mean are correlated by −1 / units when nothing else is.
+        pairs > squares * (1.0 / units.sqrt() - 1.0 / units)
+    }
+
+    /// The halves of a run, if they differ by more than its blocks let expect, or if even its
+    /// longest blocks are alike. As a random walk goes on, the level of one run differs from that
+    /// of the next with the variance that the halves of both have together.
+    fn drift(&self) -> Option<[f64; 2]> {
+        let units = self.of.len();
+        let halves = self.of.chunks(units.div_ceil(2).max(1));
+        let sum = |half: &[f64]| half.iter().sum::<f64>();
+        let around = |half: &[f64]| {
+            let mean = sum(half) / half.len() as f64;
+            half.iter().map(|one| (one - mean).powi(2)).sum::<f64>()
+        };
+        let rest: f64 = halves.clone().map(around).sum();
+        let early = halves.clone().next().map_or(0.0, sum);
+        let freedom = units as f64 - 2.0;
+        let error = (units as f64 * rest / freedom).sqrt();
+        let differ = rest > 0.0 && both_tails(2.0 * early / error, freedom) < DRIFTS;
+        let endless = units <= FEWEST && self.alike(1);
+        (differ || endless).then_some([2.0 * early, -2.0 * early])
     }
 }
 
@@ -57,6 +102,10 @@ impl<'a> Side<'a> {
         side
     }
 
+    pub(super) fn by(&self) -> Resampling {
+        self.by
+    }
+
     pub(super) fn samples(&self) -> u64 {
         self.pooled.count()
     }
@@ -67,11 +116,6 @@ impl<'a> Side<'a> {
 
     pub(super) fn distribution(&self) -> &Ranked {
         &self.pooled
-    }
-
-    /// Whether units are too few for resampling them.
-    pub(super) fn has_few(&self) -> bool {
-        self.by == Resampling::Repetitions || self.group().units < TELLING
     }
 
     pub(super) fn group(&self) -> Group {
@@ -87,12 +131,18 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The excess per resampled unit at the quantile `p`.
+    /// The excess per resampled unit at the quantile `p`; per half where the run drifts.
     pub(super) fn excess(&self, p: Probability) -> Excess {
-        match self.by {
+        let mut excess = match self.by {
             Resampling::Blocks => self.widest(p, self.merged),
             Resampling::Repetitions => self.widest(p, BLOCKS),
+        };
+        let single = self.by == Resampling::Blocks && self.repetitions.len() == 1;
+        if let Some(halves) = excess.drift().filter(|_| single) {
+            let effect = effect(&halves, excess.share, self.samples() as f64);
+            excess = Excess { of: halves.to_vec(), effect, few: true, drifts: true, ..excess };
         }
+        excess
     }
 
     /// The excess per block, whatever is resampled: what the samples within runs are worth.
@@ -102,18 +152,12 @@ impl<'a> Side<'a> {
     }
 
     /// How many blocks to merge: twice as many as long as successive ones are alike by more than
-    /// twice the standard error of their correlation. A drift over the whole run leaves few.
+    /// the standard error of their correlation. Merging too often costs a little power, merging too
+    /// seldom hides that samples are worth less.
     fn wanted(&self, p: Probability) -> usize {
         let mut merged = 1;
         while BLOCKS / merged > FEWEST {
-            let of = self.widest(p, merged).of;
-            let units = of.len() as f64;
-            // Runs follow each other at unknown distances: pairs across them do not count.
-            let within = of.chunks(BLOCKS / merged).flat_map(|run| run.windows(2));
-            let alike: f64 = within.map(|pair| pair[0] * pair[1]).sum();
-            let squares: f64 = of.iter().map(|one| one * one).sum();
-            // Deviations from a common mean are correlated by −1 / units when nothing else is.
-            if alike <= squares * (2.0 / units.sqrt() - 1.0 / units) {
+            if !self.widest(p, merged).alike(self.repetitions.len()) {
                 break;
             }
             merged *= 2;
@@ -133,7 +177,7 @@ impl<'a> Side<'a> {
         let least = |x: &&Excess, y: &&Excess| far(x).total_cmp(&far(y));
         let chosen = edges.iter().filter(near).max_by(most);
         let chosen = chosen.or_else(|| edges.iter().min_by(least));
-        chosen.cloned().unwrap_or(Excess { share: 0.0, of: Vec::new(), effect: 1.0 })
+        chosen.cloned().unwrap_or_default()
     }
 
     /// Excess over `value_ns` per unit of so many blocks.
@@ -148,7 +192,8 @@ impl<'a> Side<'a> {
         let blocks = self.repetitions.iter().flat_map(|run| run.blocks().chunks(merged));
         let of: Vec<f64> = blocks.map(unit).collect();
         let effect = effect(&of, share, samples);
-        Excess { share, of, effect }
+        let few = self.by == Resampling::Repetitions || of.len() < TELLING;
+        Excess { share, of, effect, few, drifts: false }
     }
 }
 

@@ -20,6 +20,9 @@ pub enum Process {
     Clustered(f64),
     /// As a Gaussian process with this correlation from packet to packet.
     Autocorrelated(f64),
+    /// Not at all, but their level wanders away: a random walk that has this relative standard
+    /// deviation at the end of the run.
+    Wandering(f64),
 }
 
 /// One uniform number in (0, 1).
@@ -53,6 +56,15 @@ pub fn latencies(process: Process, samples: usize, scale: f64, seed: u64) -> Vec
             let mut next = || {
                 z = correlation * z + fresh * normal(&mut random);
                 whole(latency(z))
+            };
+            (0..samples).map(|_| next()).collect()
+        }
+        Process::Wandering(spread) => {
+            let step = spread / (samples as f64).sqrt();
+            let mut level = 0.0;
+            let mut next = || {
+                level += step * normal(&mut random);
+                whole(latency(normal(&mut random)) * f64::exp(level))
             };
             (0..samples).map(|_| next()).collect()
         }
