@@ -79,7 +79,10 @@ class Repetition:
         return _native.NativeRepetition(self._sent())
 
     def _sent(self) -> pa.Table:
-        """Return the samples in order, lost packets behind those that entered in their second."""
+        """Return the samples in order, lost packets spread over those that entered in their second.
+
+        When within the second a packet was lost is not recorded; all at its end would be a cluster.
+        """
         columns = ("ingress_ns", "latency_ns")
         if isinstance(self.run, RunDirectory):
             table = self.run.table("sample", columns=columns)
@@ -93,7 +96,14 @@ class Repetition:
         # share of a second makes no difference to blocks of many.
         second = (np.maximum.accumulate(entered) - entered[0]) // _SECOND_NS
         ends = np.searchsorted(second, np.arange(lost.size), side="right")
-        return pa.table({"latency_ns": np.insert(latency, np.repeat(ends, lost), LOST_NS)})
+        starts = np.concatenate([[0], ends[:-1]])
+        spread = [
+            first + (np.arange(count) + 0.5) * (last - first) // count
+            for first, last, count in zip(starts, ends, lost, strict=True)
+            if count
+        ]
+        places = np.concatenate(spread).astype(np.int64)
+        return pa.table({"latency_ns": np.insert(latency, places, LOST_NS)})
 
     def losses(self) -> list[tuple[int, int]]:
         """Return (lost, packets) of each whole second behind the trim."""
