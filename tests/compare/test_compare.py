@@ -98,8 +98,8 @@ def test_a_smaller_batch_lowers_the_median_of_long_bursts(published: Path) -> No
     assert median.low is not None
     assert median.high is not None
     assert 0.36 <= 1 - median.ratio <= 0.425
-    # Both drift by half a percent meanwhile, of which one run each knows but one step.
-    assert (median.a_drifts, median.b_drifts) == (True, True)
+    # Both drift by half a percent meanwhile, of which one run each knows but one slow change.
+    assert found.drifts
     assert 0.5 < median.low < median.ratio < median.high < 0.7
     assert found.a.max_ns is not None
     assert found.b.max_ns is not None

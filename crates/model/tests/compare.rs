@@ -65,8 +65,8 @@ proptest! {
             if let (Some(alone), Some(corrected)) = (row.p_value, row.adjusted_p) {
                 // Never less than alone, never more than by Bonferroni (within the draws).
                 prop_assert!(corrected >= alone && corrected <= 3.0 * alone + 0.01);
-                // The draws of A and B are others: p-values agree within their noise.
-                prop_assert!((alone - other.p_value.unwrap()).abs() < 0.1);
+                // Other deals: p-values agree within the noise of 999 draws, five times 0.04.
+                prop_assert!((alone - other.p_value.unwrap()).abs() < 0.2);
             }
         }
     }
@@ -224,24 +224,30 @@ fn a_margin_is_a_margin() {
 fn lost_packets_are_later_than_any() {
     // A loses its two hundredths that would have been latest, B delivers all: what A delivered looks
     // faster, what it was sent does not.
-    let whole = |seed| latencies(Process::Independent, 50_000, 1.0, seed);
-    let (mut a, b) = (whole(1), whole(2));
-    let mut sorted = a.clone();
-    sorted.sort_unstable();
-    let late = sorted[49_000];
-    let delivered: Vec<i64> = a.iter().copied().filter(|ns| *ns < late).collect();
-    a.iter_mut().filter(|ns| **ns >= late).for_each(|ns| *ns = LOST_NS);
-    let verdicts = |found: &Comparison| [1, 2].map(|i| found.quantiles[i].verdict);
-    for margin in [0.0, 0.01] {
-        let options = Options { margin, ..options() };
-        let sides =
-            |a: &[i64], b: &[i64]| compare(&[Repetition::of(a)], &[Repetition::of(b)], &options);
-        assert_eq!(verdicts(&sides(&delivered, &b)), [Verdict::Worse; 2]);
-        let sent = sides(&a, &b);
-        assert_eq!(verdicts(&sent), [Verdict::NoDifferenceShown, Verdict::Better]);
-        assert_eq!((sent.quantiles[2].ratio, sent.quantiles[2].a.value_ns), (None, Some(LOST_NS)));
-        assert_eq!(verdicts(&sides(&b, &a))[1], Verdict::Worse);
-        assert_eq!(verdicts(&sides(&a, &a)), [Verdict::NoDifferenceShown; 2]);
+    for seed in 0..6 {
+        let whole = latencies(Process::Independent, 50_000, 1.0, 2 * seed);
+        let b = latencies(Process::Independent, 50_000, 1.0, 2 * seed + 1);
+        let mut sorted = whole.clone();
+        sorted.sort_unstable();
+        let late = sorted[49_000];
+        let delivered: Vec<i64> = whole.iter().copied().filter(|ns| *ns < late).collect();
+        let a: Vec<i64> = whole.iter().map(|ns| if *ns < late { *ns } else { LOST_NS }).collect();
+        for margin in [0.0, 0.01] {
+            let rows = |a: &[i64], b: &[i64], quantiles: &[Probability]| {
+                let options = Options { margin, quantiles: quantiles.to_vec(), ..options() };
+                compare(&[Repetition::of(a)], &[Repetition::of(b)], &options).quantiles
+            };
+            let p99 = |a: &[i64], b: &[i64]| rows(a, b, &[Probability::P99]).remove(0);
+            assert_eq!(p99(&delivered, &b).verdict, Verdict::Worse, "{seed}");
+            let sent = p99(&a, &b);
+            assert_eq!(sent.verdict, Verdict::Better, "{seed}");
+            assert_eq!((sent.ratio, sent.a.value_ns), (None, Some(LOST_NS)));
+            assert_eq!(p99(&b, &a).verdict, Verdict::Worse, "{seed}");
+            assert_eq!(p99(&a, &a).verdict, Verdict::NoDifferenceShown, "{seed}");
+            // Before the lost ones, it is as if they had been late.
+            let p90 = [Probability::P90];
+            assert_eq!(rows(&a, &b, &p90), rows(&whole, &b, &p90), "{seed}");
+        }
     }
 }
 
@@ -258,7 +264,7 @@ fn a_drift_is_no_difference() {
         let run = rising(1.0, seed);
         let halves = compared(&run[..30_000], &run[30_000..]);
         assert_eq!(halves.quantiles[0].verdict, Verdict::NoDifferenceShown, "{seed}");
-        assert!(halves.quantiles[0].a.drifts && halves.quantiles[0].b.drifts, "{seed}");
+        assert!(halves.drifts, "{seed}");
         let slower = compared(&run, &rising(1.5, 100 + seed));
         assert_eq!(slower.quantiles[0].verdict, Verdict::Worse, "{seed}");
     }

@@ -35,8 +35,7 @@ class Row:
     ``ratio`` is B / A: above one, B is slower. ``low`` and ``high`` are its interval for this
     quantile alone; the verdict holds for all quantiles together. ``better_from`` and
     ``worse_from`` are the smallest differences that would have been shown four times out of five;
-    ``None`` where no difference on that side would. Where a side drifts, the step between the
-    halves of its run is in the interval, too.
+    ``None`` where no difference on that side would.
     """
 
     p: str
@@ -44,8 +43,6 @@ class Row:
     b_ns: int | None
     a_effective: int
     b_effective: int
-    a_drifts: bool
-    b_drifts: bool
     samples_needed: int
     ratio: float | None
     low: float | None
@@ -118,7 +115,8 @@ class Comparison:
     """B compared with A.
 
     ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
-    what differs from run to run is not in the intervals. ``sent`` has the quantiles of all packets
+    what differs from run to run is not in the intervals. ``drifts`` where a run changes over its own
+    length; then only a difference beyond what that may come to by the next run is shown. ``sent`` has the quantiles of all packets
     sent where any was lost: those of delivered ones say little where a side loses its latest.
     """
 
@@ -130,6 +128,7 @@ class Comparison:
     margin: float
     power: float
     resampling: str
+    drifts: bool
     seed: int
     quantiles: tuple[Row, ...]
     sent: tuple[SentRow, ...]
@@ -178,7 +177,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         confidence: of each interval, and of all verdicts of a comparison together.
         margin: by how much, relatively, a quantile must be better or worse to be called so. Runs
             of one setup drift, and with many packets the smallest drift is shown.
-        seed: of the bootstrap.
+        seed: of the draws.
 
     Raises:
         RunDirectoryError: a side cannot be read, or nothing is in both.
@@ -271,6 +270,7 @@ def _compared(  # noqa: PLR0913 - what compare was given
         margin=found["margin"],
         power=found["power"],
         resampling=found["resampling"],
+        drifts=found["drifts"],
         seed=seed,
         quantiles=tuple(_row(row) for row in found["quantiles"]),
         sent=sent,
@@ -305,7 +305,6 @@ def _row(row: dict[str, Any]) -> Row:
         told = row.pop(side)
         sides[f"{side}_ns"] = told["value_ns"]
         sides[f"{side}_effective"] = told["effective_samples"]
-        sides[f"{side}_drifts"] = told["drifts"]
     return Row(**row, **sides)
 
 

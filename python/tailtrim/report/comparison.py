@@ -35,8 +35,6 @@ _TENTHS_BELOW = 10
 _MINUTES = 120
 #: Points of a line in a decade.
 _FINE = 120
-#: A run of which fewer blocks are left to resample changes slowly.
-_FEW_UNITS = 16
 #: Settings that are listed; the JSON has all.
 _LISTED = 12
 
@@ -179,16 +177,12 @@ def notes(comparison: Comparison) -> Iterator[str]:
             "one run a side: what differs from run to run is in no interval; with repetitions it"
             " would be"
         )
+    if comparison.drifts:
+        yield (
+            "a run drifts, and how far the next one would be off is known from one slow change only:"
+            " the intervals are wide, and repetitions would narrow them"
+        )
     for name, side in (("A", comparison.a), ("B", comparison.b)):
-        drifting = [row.p for row in comparison.quantiles if getattr(row, f"{name.lower()}_drifts")]
-        if drifting:
-            which = ", ".join(f"p{units.percent(p)}" for p in drifting)
-            yield (
-                f"{name} drifts during the run ({which}): only a difference beyond what its halves"
-                " differ by can be shown"
-            )
-        elif comparison.resampling == "blocks" and side.units < _FEW_UNITS * len(side.runs):
-            yield f"{name} changes slowly: its packets are worth few independent ones"
         for left in side.left_out:
             yield f"{name} without {units.printable(left)}"
 

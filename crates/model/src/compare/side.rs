@@ -1,16 +1,13 @@
 //! One side of a comparison: how much the number of late packets varies.
 
+use super::dealt::regular;
+use super::drift::{drifts, steps};
 use super::repetition::{BLOCKS, Repetition};
 use super::result::{Group, Resampling};
-use super::student::both_tails;
 use crate::stats::{Probability, Ranked};
 
 /// Blocks are merged until so few are left, where dependence is longer than one.
 const FEWEST: usize = 8;
-/// With fewer units than this, resampling them says too little of how they vary.
-const TELLING: usize = 16;
-/// A run drifts where its halves differ by more than its blocks let expect but once in a hundred.
-const DRIFTS: f64 = 0.01;
 /// An edge whose odds are more than so many times the asked ones is not that quantile's.
 const FAR: f64 = 2.0;
 
@@ -23,10 +20,8 @@ pub(super) struct Excess {
     pub(super) of: Vec<f64>,
     /// Variance of the number beyond over the binomial one.
     pub(super) effect: f64,
-    /// Whether units are too few for resampling them.
+    /// Whether units are few, and not blocks.
     pub(super) few: bool,
-    /// Whether the units are the halves of a run that drifts.
-    pub(super) drifts: bool,
 }
 
 impl Excess {
@@ -43,43 +38,32 @@ impl Excess {
         ((fourths * units / (squares * squares) - 1.0) / units).max(normal)
     }
 
-    /// The effect that a distance is measured with. A tail that is more regular than chance has a
-    /// periodic cause, whose phase will be another one next time: it counts as chance.
+    /// The effect that a distance is measured with: what is more regular than chance counts as
+    /// chance (see [`Dealt`](super::dealt)).
     pub(super) fn studentising(&self) -> f64 {
-        let regular = 1.0 - 2.0 * (2.0 / self.of.len().max(1) as f64).sqrt();
-        if !self.few && self.effect < regular { 1.0 } else { self.effect }
+        let regular = !self.few && self.effect < regular(self.of.len() as f64);
+        if regular { 1.0 } else { self.effect }
     }
 
-    /// Whether successive units are alike by more than the standard error of their correlation.
-    /// `runs` follow each other at unknown distances: pairs across them do not count.
-    fn alike(&self, runs: usize) -> bool {
+    /// The correlation of successive units. `runs` follow each other at unknown distances: pairs
+    /// across them do not count.
+    fn correlation(&self, runs: usize) -> f64 {
         let units = self.of.len() as f64;
         let within = self.of.chunks(self.of.len().div_ceil(runs).max(1));
         let pairs: f64 = within.flat_map(|run| run.windows(2)).map(|pair| pair[0] * pair[1]).sum();
         let squares: f64 = self.of.iter().map(|one| one * one).sum();
         // Deviations from a common mean are correlated by −1 / units when nothing else is.
-        pairs > squares * (1.0 / units.sqrt() - 1.0 / units)
+        if squares > 0.0 { pairs / squares + 1.0 / units } else { 0.0 }
     }
+}
 
-    /// The halves of a run, if they differ by more than its blocks let expect, or if even its
-    /// longest blocks are alike. As a random walk goes on, the level of one run differs from that
-    /// of the next with the variance that the halves of both have together.
-    fn drift(&self) -> Option<[f64; 2]> {
-        let units = self.of.len();
-        let halves = self.of.chunks(units.div_ceil(2).max(1));
-        let sum = |half: &[f64]| half.iter().sum::<f64>();
-        let around = |half: &[f64]| {
-            let mean = sum(half) / half.len() as f64;
-            half.iter().map(|one| (one - mean).powi(2)).sum::<f64>()
-        };
-        let rest: f64 = halves.clone().map(around).sum();
-        let early = halves.clone().next().map_or(0.0, sum);
-        let freedom = units as f64 - 2.0;
-        let error = (units as f64 * rest / freedom).sqrt();
-        let differ = rest > 0.0 && both_tails(2.0 * early / error, freedom) < DRIFTS;
-        let endless = units <= FEWEST && self.alike(1);
-        (differ || endless).then_some([2.0 * early, -2.0 * early])
-    }
+/// Whether successive units of both sides are alike by more than the standard error of that.
+fn alike(sides: &[Side<'_>; 2], p: Probability) -> bool {
+    let excess = [0, 1].map(|side| sides[side].within(p));
+    let runs = [0, 1].map(|side| sides[side].repetitions.len());
+    let units: usize = excess.iter().map(|one| one.of.len()).sum();
+    let correlation: f64 = excess.iter().zip(runs).map(|(one, runs)| one.correlation(runs)).sum();
+    correlation / 2.0 > 1.0 / (units as f64).sqrt()
 }
 
 /// The repetitions of a side.
@@ -89,17 +73,41 @@ pub(super) struct Side<'a> {
     by: Resampling,
     /// Blocks in a unit.
     merged: usize,
+    drifts: bool,
 }
 
 impl<'a> Side<'a> {
-    /// Merges neighbouring blocks as far as dependence at any of the quantiles asks for.
-    pub(super) fn new(repetitions: &'a [Repetition], by: Resampling, ps: &[Probability]) -> Self {
-        let pooled = Ranked::merged(repetitions.iter().flat_map(Repetition::blocks));
-        let mut side = Self { repetitions, pooled, by, merged: 1 };
+    /// Both sides, neighbouring blocks merged as long as those of both are alike at any of the
+    /// quantiles. Merging too often costs a little power, merging too seldom hides that samples are
+    /// worth less.
+    pub(super) fn both(
+        repetitions: [&'a [Repetition]; 2],
+        by: Resampling,
+        ps: &[Probability],
+    ) -> [Self; 2] {
+        let mut sides = repetitions.map(|repetitions| {
+            let pooled = Ranked::merged(repetitions.iter().flat_map(Repetition::blocks));
+            Self { repetitions, pooled, by, merged: 1, drifts: false }
+        });
         if by == Resampling::Blocks {
-            side.merged = ps.iter().map(|&p| side.wanted(p)).max().unwrap_or(1);
+            while sides[0].blocks_left() > FEWEST && ps.iter().any(|&p| alike(&sides, p)) {
+                sides.iter_mut().for_each(|side| side.merged *= 2);
+            }
+            if drifts(&sides, ps) {
+                sides.iter_mut().for_each(|side| side.drifts = true);
+            }
         }
-        side
+        sides
+    }
+
+    /// Blocks of a run after merging.
+    fn blocks_left(&self) -> usize {
+        BLOCKS / self.merged
+    }
+
+    /// Whether a run of either side drifts.
+    pub(super) fn drifts(&self) -> bool {
+        self.drifts
     }
 
     pub(super) fn by(&self) -> Resampling {
@@ -131,38 +139,28 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The excess per resampled unit at the quantile `p`; per half where the run drifts.
+    /// The excess per unit at the quantile `p`: blocks, or repetitions, or where runs drift what
+    /// tells how a next run may differ.
     pub(super) fn excess(&self, p: Probability) -> Excess {
-        let mut excess = match self.by {
-            Resampling::Blocks => self.widest(p, self.merged),
-            Resampling::Repetitions => self.widest(p, BLOCKS),
-        };
-        let single = self.by == Resampling::Blocks && self.repetitions.len() == 1;
-        if let Some(halves) = excess.drift().filter(|_| single) {
-            let effect = effect(&halves, excess.share, self.samples() as f64);
-            excess = Excess { of: halves.to_vec(), effect, few: true, drifts: true, ..excess };
+        match (self.by, self.drifts) {
+            (Resampling::Blocks, false) => self.widest(p, self.merged),
+            (Resampling::Blocks, true) => self.single(p).map_or_else(
+                || self.widest(p, BLOCKS),
+                |excess| steps(&excess, self.samples() as f64),
+            ),
+            (Resampling::Repetitions, _) => self.widest(p, BLOCKS),
         }
-        excess
+    }
+
+    /// The excess per block, unmerged, of a side that has one run.
+    pub(super) fn single(&self, p: Probability) -> Option<Excess> {
+        (self.repetitions.len() == 1).then(|| self.widest(p, 1))
     }
 
     /// The excess per block, whatever is resampled: what the samples within runs are worth.
     pub(super) fn within(&self, p: Probability) -> Excess {
         let merged = if self.by == Resampling::Blocks { self.merged } else { 1 };
         self.widest(p, merged)
-    }
-
-    /// How many blocks to merge: twice as many as long as successive ones are alike by more than
-    /// the standard error of their correlation. Merging too often costs a little power, merging too
-    /// seldom hides that samples are worth less.
-    fn wanted(&self, p: Probability) -> usize {
-        let mut merged = 1;
-        while BLOCKS / merged > FEWEST {
-            if !self.widest(p, merged).alike(self.repetitions.len()) {
-                break;
-            }
-            merged *= 2;
-        }
-        merged
     }
 
     /// The quantile is a latency that several packets may have: of its two edges, packets beyond it
@@ -192,8 +190,24 @@ impl<'a> Side<'a> {
         let blocks = self.repetitions.iter().flat_map(|run| run.blocks().chunks(merged));
         let of: Vec<f64> = blocks.map(unit).collect();
         let effect = effect(&of, share, samples);
-        let few = self.by == Resampling::Repetitions || of.len() < TELLING;
-        Excess { share, of, effect, few, drifts: false }
+        Excess { share, of, effect, few: merged == BLOCKS }
+    }
+
+    /// The share beyond `value` in each block that has samples, and how many samples those have on
+    /// average. Samples that tie with it count half.
+    pub(super) fn shares(&self, value: f64) -> (Vec<f64>, f64) {
+        let (from, to) = (libm::ceil(value) as i64, libm::floor(value) as i64);
+        let unit = |blocks: &[Ranked]| {
+            let count = |of: &dyn Fn(&Ranked) -> u64| blocks.iter().map(of).sum::<u64>() as f64;
+            let size = count(&Ranked::count);
+            let beyond = count(&|block| block.count_above(to));
+            let at_least = count(&|block| block.count_above(from.saturating_sub(1)));
+            (size > 0.0).then(|| beyond.midpoint(at_least) / size)
+        };
+        let blocks = self.repetitions.iter().flat_map(|run| run.blocks().chunks(self.merged));
+        let shares: Vec<f64> = blocks.filter_map(unit).collect();
+        let size = self.samples() as f64 / shares.len().max(1) as f64;
+        (shares, size)
     }
 }
 

@@ -1,13 +1,19 @@
-//! Student's t distribution, for degrees of freedom that need not be whole.
+//! Student's t and Fisher's F, for degrees of freedom that need not be whole.
 
-/// P(|T| > |t|): the incomplete beta function of ν / (ν + t²) with parameters ν / 2 and 1 / 2.
+/// P(|T| > |t|).
 pub(super) fn both_tails(t: f64, freedom: f64) -> f64 {
-    let square = t * t;
-    if square == 0.0 {
+    beyond_ratio(t * t, 1.0, freedom)
+}
+
+/// P(F > ratio), of two variances with these degrees of freedom: the incomplete beta function of
+/// ν₂ / (ν₂ + ν₁ F) with parameters ν₂ / 2 and ν₁ / 2.
+pub(super) fn beyond_ratio(ratio: f64, above: f64, below: f64) -> f64 {
+    if ratio <= 0.0 {
         return 1.0;
     }
-    let (x, y) = (freedom / (freedom + square), square / (freedom + square));
-    let (a, b) = (freedom / 2.0, 0.5);
+    let whole = below + above * ratio;
+    let (x, y) = (below / whole, above * ratio / whole);
+    let (a, b) = (below / 2.0, above / 2.0);
     let front = libm::exp(
         libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b)
             + a * libm::log(x)
@@ -80,6 +86,10 @@ mod tests {
         ] {
             assert!((critical(alpha, freedom) / t - 1.0).abs() < 1e-5, "{alpha} {freedom}");
             assert!((both_tails(t, freedom) / alpha - 1.0).abs() < 1e-4, "{alpha} {freedom}");
+        }
+        for (alpha, above, below, ratio) in [(0.05, 3.0, 12.0, 3.490_3), (0.01, 2.0, 24.0, 5.613_6)]
+        {
+            assert!((beyond_ratio(ratio, above, below) / alpha - 1.0).abs() < 1e-3, "{ratio}");
         }
         assert_eq!(both_tails(0.0, 3.0), 1.0);
         assert!(both_tails(1e9, 50.0) < 1e-100);
