@@ -1,7 +1,7 @@
 //! What chance does to the difference between two shares, at several quantiles at once.
 
 use super::dealt::Dealt;
-use super::side::Excess;
+use super::few::Few;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -10,12 +10,7 @@ pub(super) enum Statistic {
     /// Blocks, dealt anew between the sides.
     Blocks(Dealt),
     /// Few units, drawn from the normal law.
-    Few {
-        /// The excess of both sides.
-        excess: [Excess; 2],
-        /// Their samples.
-        samples: [f64; 2],
-    },
+    Few(Few),
 }
 
 /// Draws of the statistic at each quantile, all from the same units: how far each goes, and how
@@ -41,7 +36,10 @@ impl Draws {
             for (statistic, drawn) in of.iter().zip(&mut drawn) {
                 let distance = match statistic {
                     Statistic::Blocks(blocks) => blocks.distance(deal.first()),
-                    Statistic::Few { excess, samples } => normal(excess, *samples, &weights),
+                    Statistic::Few(few) => {
+                        let rows = [0, 1].map(|side| weights[side].of(few.units(side)));
+                        few.draw(rows, &mut random)
+                    }
                 };
                 drawn.push(rounded(distance));
             }
@@ -91,7 +89,7 @@ impl Deal {
     fn new(of: &[Statistic]) -> Self {
         let units = of.iter().find_map(|one| match one {
             Statistic::Blocks(blocks) => Some(blocks.units()),
-            Statistic::Few { .. } => None,
+            Statistic::Few(_) => None,
         });
         let (all, first) = units.unwrap_or_default();
         Self { order: (0..all).collect(), first }
@@ -121,8 +119,8 @@ impl Weights {
     fn new(of: &[Statistic], side: usize) -> Self {
         let mut known: Vec<(usize, Vec<f64>)> = Vec::new();
         for statistic in of {
-            let Statistic::Few { excess, .. } = statistic else { continue };
-            let units = excess[side].of.len();
+            let Statistic::Few(few) = statistic else { continue };
+            let units = few.units(side);
             if !known.iter().any(|(same, _)| *same == units) {
                 known.push((units, vec![0.0; units * units]));
             }
@@ -142,29 +140,8 @@ impl Weights {
     }
 }
 
-/// The difference of the shares B − A in standard errors, of units drawn from the normal law with
-/// the covariance between quantiles that they show: each drawn one is a sum of all, weighted by
-/// normal deviates. Drawing from three with replacement would leave one alone every ninth time.
-fn normal(excess: &[Excess; 2], samples: [f64; 2], weights: &[Weights; 2]) -> f64 {
-    let [a, b] = [0, 1].map(|side| {
-        let of = &excess[side].of;
-        let units = of.len() as f64;
-        let (mut sum, mut squares) = (0.0, 0.0);
-        for row in weights[side].of(of.len()).chunks_exact(of.len().max(1)) {
-            let drawn: f64 = row.iter().zip(of).map(|(weight, one)| weight * one).sum();
-            sum += drawn;
-            squares += drawn * drawn;
-        }
-        // Sums of that many deviations, of which one degree of freedom is the mean.
-        let scale = 1.0 / (units - 1.0);
-        let variance = (squares - sum * sum / units).max(0.0) * units / (units - 1.0);
-        (sum * scale.sqrt() / samples[side], variance * scale / samples[side].powi(2))
-    });
-    (b.0 - a.0) / (a.1 + b.1).sqrt().max(f64::MIN_POSITIVE)
-}
-
 /// Standard normal deviates (Box and Muller 1958).
-fn deviates(weights: &mut [f64], random: &mut Pcg64) {
+pub(super) fn deviates(weights: &mut [f64], random: &mut Pcg64) {
     let mut uniform = || ((random.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
     for weight in weights {
         let radius = libm::sqrt(-2.0 * libm::log(uniform()));

@@ -4,7 +4,7 @@
 //! small as chance is not seen here, and yet moves the difference: nothing in one run tells that, only
 //! repetitions do. What a margin covers need not be seen.
 
-use super::side::{Excess, Side, effect};
+use super::side::Side;
 use super::student::beyond_ratio;
 use crate::stats::Probability;
 
@@ -45,20 +45,8 @@ fn unlikely(side: &Side<'_>, p: Probability) -> f64 {
     beyond_ratio(slow / weights / (others / freedom), weights.powi(2) / squares, freedom)
 }
 
-/// The excess of two units that stand for a run which drifts: as a random walk goes on, its level
-/// differs from that of the next run with as much variance as these two have.
-///
-/// Of a walk that ends with variance σ², the mean varies by σ² / 3, a half wave of it by
-/// σ² / (2 π²).
-pub(super) fn steps(blocks: &Excess, samples: f64) -> Excess {
-    let step = half_waves(&blocks.of, 1) * std::f64::consts::PI / 6.0_f64.sqrt();
-    let of = vec![step, -step];
-    let effect = effect(&of, blocks.share, samples);
-    Excess { share: blocks.share, of, effect, few: true }
-}
-
 /// How much of a run is so many half waves of a cosine.
-fn half_waves(of: &[f64], waves: usize) -> f64 {
+pub(super) fn half_waves(of: &[f64], waves: usize) -> f64 {
     let angle = std::f64::consts::PI * waves as f64 / of.len() as f64;
     let part = |(index, one): (usize, &f64)| one * libm::cos(angle * (index as f64 + 0.5));
     of.iter().enumerate().map(part).sum()

@@ -13,8 +13,8 @@
 //! 4. What chance alone would do is seen by dealing the blocks anew to the sides, which is right for
 //!    any kind of cluster as long as blocks are independent. A bootstrap of each side gave 6 % false
 //!    verdicts for 5 %: it cannot draw larger clusters than it saw. Repetitions are too few to be
-//!    dealt (three a side in ten ways): theirs is Student's t. So is that of intervals, with as many
-//!    degrees of freedom as the blocks' kurtosis leaves the design effects.
+//!    dealt (three a side in ten ways): Student's t compares the logarithms of their quantiles. Student's
+//!    are the intervals, too, with as many degrees of freedom as the blocks' kurtosis leaves.
 //! 5. The same deals for all quantiles say how these go together, so that verdicts can be corrected
 //!    for looking at many of them (Westfall and Young 1993, step-down with the smallest p).
 //!
@@ -27,6 +27,7 @@
 mod dealt;
 mod draws;
 mod drift;
+mod few;
 mod length;
 mod multiple;
 mod region;
@@ -157,11 +158,12 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
     let (signed, statistics): (Vec<f64>, Vec<Statistic>) =
         tested.iter().map(|(_, region)| region.test(sides, options.margin)).unzip();
     let draws = Draws::new(&statistics, options.draws, options.seed);
-    let p_value = |(index, (_, region)): (usize, &(usize, Region))| match signed[index] {
-        0.0 => 1.0,
-        distance if region.few() => region.p_value(distance),
-        distance => draws.p_value(index, distance),
-    };
+    let p_value =
+        |(index, (_, region)): (usize, &(usize, Region))| match (signed[index], region.few()) {
+            (0.0, _) => 1.0,
+            (distance, Some(few)) => few.p_value(distance),
+            (distance, None) => draws.p_value(index, distance),
+        };
     let found: Vec<f64> = tested.iter().enumerate().map(p_value).collect();
     let adjusted = multiple::step_down(&found, &draws);
     let alpha = options.confidence.complement_f64();

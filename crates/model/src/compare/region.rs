@@ -2,10 +2,11 @@
 
 use super::dealt::Dealt;
 use super::draws::Statistic;
+use super::few::Few;
 use super::repetition::LOST_NS;
 use super::result::Resampling;
 use super::side::{Excess, Side};
-use super::student::{both_tails, critical};
+use super::student::critical;
 use crate::stats::{Probability, Ranked, samples_needed};
 
 /// Directions in which the edge of the region is walked.
@@ -23,7 +24,7 @@ const TRIED: usize = 4_096;
 /// A quantile of both sides with the standard errors of its ranks.
 pub(super) struct Region {
     p: Probability,
-    excess: [Excess; 2],
+    few: Option<Few>,
     within: [f64; 2],
     samples: [f64; 2],
     /// Standard deviation, in samples, of the number beyond the quantile.
@@ -34,31 +35,27 @@ pub(super) struct Region {
 
 impl Region {
     pub(super) fn new(sides: &[Side<'_>; 2], p: Probability) -> Self {
-        let excess = [0, 1].map(|side| sides[side].excess(p));
+        let few = match [0, 1].map(|side| sides[side].level(p)) {
+            [Some(a), Some(b)] => Some(Few { sides: [a, b] }),
+            _ => None,
+        };
         let within = [0, 1].map(|side| sides[side].within(p));
         let samples = [0, 1].map(|side| sides[side].samples() as f64);
         let binomial = samples.map(|count| count * p.as_f64() * p.complement_f64());
-        let of_blocks = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
-        let few = excess.iter().any(|side| side.few);
-        let effects = if few { Effects::new(&excess, binomial, false) } else { of_blocks };
-        let within = [0, 1].map(|side| of_blocks.careful(side));
+        let effects = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
+        let within = [0, 1].map(|side| effects.careful(side));
         let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
-        Self { p, excess, within, samples, deviations, freedom: effects.freedom(samples, binomial) }
+        Self { p, few, within, samples, deviations, freedom: effects.freedom(samples, binomial) }
     }
 
-    /// Whether units are few: chance is then Student's, and otherwise that of dealing blocks.
-    pub(super) fn few(&self) -> bool {
-        self.excess.iter().any(|side| side.few)
-    }
-
-    /// How likely so many standard errors or more are, to either side, by Student's t.
-    pub(super) fn p_value(&self, distance: f64) -> f64 {
-        both_tails(distance, self.freedom)
+    /// Few units, if there are: chance is then Student's, and otherwise that of dealing blocks.
+    pub(super) fn few(&self) -> Option<&Few> {
+        self.few.as_ref()
     }
 
     /// The standard errors that are exceeded with probability `alpha` where there is none.
     pub(super) fn critical(&self, alpha: f64) -> f64 {
-        critical(alpha, self.freedom)
+        self.few.as_ref().map_or_else(|| critical(alpha, self.freedom), |few| few.critical(alpha))
     }
 
     /// How many independent samples of a side bound the quantile. Where late packets come in
@@ -86,16 +83,15 @@ impl Region {
             let (at, apart) = self.put(sides, 1.0 / (1.0 + margin));
             (at, apart.min(0.0))
         };
-        let (error, statistic) = if self.few() {
-            let error = |side: usize| (self.deviations[side] / self.samples[side]).powi(2);
-            let few = Statistic::Few { excess: self.excess.clone(), samples: self.samples };
-            ((error(0) + error(1)).sqrt(), few)
-        } else {
-            let [a, b] = [0, 1].map(|side| sides[side].shares(at[side]));
-            let blocks = Dealt::new([a.0, b.0], [a.1, b.1]);
-            (blocks.error(), Statistic::Blocks(blocks))
-        };
-        (if apart == 0.0 { 0.0 } else { apart / error }, statistic)
+        if let Some(few) = &self.few {
+            let tie = self.put(sides, 1.0).1 == 0.0;
+            let distance = if tie { 0.0 } else { few.distance(margin) };
+            return (distance, Statistic::Few(few.clone()));
+        }
+        let [a, b] = [0, 1].map(|side| sides[side].shares(at[side]));
+        let blocks = Dealt::new([a.0, b.0], [a.1, b.1]);
+        let distance = if apart == 0.0 { 0.0 } else { apart / blocks.error() };
+        (distance, Statistic::Blocks(blocks))
     }
 
     /// The pair of latencies of a ratio that fits both sides best stands for the hypothesis that
@@ -146,10 +142,24 @@ impl Region {
     /// Between which ratios B / A lies, where the distance may be up to `reach` standard errors.
     /// `None` where the samples give no bound, and where latencies are not positive.
     pub(super) fn interval(&self, sides: &[Side<'_>; 2], reach: f64) -> (Option<f64>, Option<f64>) {
+        if let Some(few) = &self.few {
+            return self.around(sides, few.interval(reach));
+        }
         let high = self.farthest(sides, reach, [-1.0, 1.0]);
         let low = self.farthest(sides, reach, [1.0, -1.0]);
         let (low, high) = (low.map(|(a, b)| b / a), high.map(|(a, b)| b / a));
         (low, high)
+    }
+
+    /// An interval of few units, and the ratio of all samples in it: both differ where repetitions
+    /// do. `None` where that is no ratio.
+    fn around(&self, sides: &[Side<'_>; 2], [low, high]: [f64; 2]) -> (Option<f64>, Option<f64>) {
+        let quantiles = [0, 1].map(|side| sides[side].quantile(self.p).unwrap_or(LOST_NS));
+        if quantiles.contains(&LOST_NS) {
+            return (None, None);
+        }
+        let ratio = quantiles[1] as f64 / quantiles[0] as f64;
+        (Some(low.min(ratio)), Some(high.max(ratio)))
     }
 
     /// The pair of latencies whose ratio is farthest in a direction, among those within `reach`
@@ -208,9 +218,7 @@ impl Effects {
         // What a handful of clusters says of their size is luck: if the other side has seen more of
         // them and found them larger, that counts.
         let clusters = [0, 1].map(|side| binomial[side] / of[side]);
-        let few = |side: usize| {
-            !excess[side].few && clusters[side] < FEW_CLUSTERS.min(clusters[1 - side])
-        };
+        let few = |side: usize| clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
         let of = [0, 1].map(|side| if few(side) { of[0].max(of[1]) } else { of[side] });
         Self { of, uncertainty, pooled: false }
     }
@@ -222,19 +230,17 @@ impl Effects {
     }
 
     /// Degrees of freedom of the difference: a variance with the relative variance v has 2 / v
-    /// (Satterthwaite 1946, *Biometrics Bulletin* 2, p. 110). That of two estimates together is
-    /// Welch's (1947, *Biometrika* 34, p. 32), who allows for their own errors: without that,
-    /// three repetitions a side gave 3.5 % for 5 %. A single degree is too few for it.
+    /// (Satterthwaite 1946, *Biometrics Bulletin* 2, p. 110).
     fn freedom(&self, samples: [f64; 2], binomial: [f64; 2]) -> f64 {
-        if self.pooled {
-            return 2.0 / self.uncertainty[0];
-        }
         let v = [0, 1].map(|side| self.of[side] * binomial[side] / samples[side].powi(2));
-        let of = self.uncertainty.map(|uncertainty| 2.0 / uncertainty);
-        let more = if of[0].min(of[1]) < 1.5 { 0.0 } else { 2.0 };
-        let part = |side: usize| (v[side] / (v[0] + v[1])).powi(2) / (of[side] + more);
-        let freedom = 1.0 / (part(0) + part(1)) - more;
-        if freedom.is_finite() { freedom.max(1.0) } else { 1.0 }
+        let uncertain = if self.pooled {
+            self.uncertainty[0]
+        } else {
+            let part = |side: usize| (v[side] / (v[0] + v[1])).powi(2) * self.uncertainty[side];
+            part(0) + part(1)
+        };
+        let freedom = 2.0 / uncertain;
+        if freedom.is_finite() { freedom } else { 1.0 }
     }
 }
 

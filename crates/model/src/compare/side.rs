@@ -1,7 +1,8 @@
 //! One side of a comparison: how much the number of late packets varies.
 
 use super::dealt::regular;
-use super::drift::{drifts, steps};
+use super::drift::{drifts, half_waves};
+use super::few::Level;
 use super::repetition::{BLOCKS, Repetition};
 use super::result::{Group, Resampling};
 use crate::stats::{Probability, Ranked};
@@ -20,8 +21,6 @@ pub(super) struct Excess {
     pub(super) of: Vec<f64>,
     /// Variance of the number beyond over the binomial one.
     pub(super) effect: f64,
-    /// Whether units are few, and not blocks.
-    pub(super) few: bool,
 }
 
 impl Excess {
@@ -41,8 +40,7 @@ impl Excess {
     /// The effect that a distance is measured with: what is more regular than chance counts as
     /// chance (see [`Dealt`](super::dealt)).
     pub(super) fn studentising(&self) -> f64 {
-        let regular = !self.few && self.effect < regular(self.of.len() as f64);
-        if regular { 1.0 } else { self.effect }
+        if self.effect < regular(self.of.len() as f64) { 1.0 } else { self.effect }
     }
 
     /// The correlation of successive units. `runs` follow each other at unknown distances: pairs
@@ -139,17 +137,36 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The excess per unit at the quantile `p`: blocks, or repetitions, or where runs drift what
-    /// tells how a next run may differ.
-    pub(super) fn excess(&self, p: Probability) -> Excess {
-        match (self.by, self.drifts) {
-            (Resampling::Blocks, false) => self.widest(p, self.merged),
-            (Resampling::Blocks, true) => self.single(p).map_or_else(
-                || self.widest(p, BLOCKS),
-                |excess| steps(&excess, self.samples() as f64),
-            ),
-            (Resampling::Repetitions, _) => self.widest(p, BLOCKS),
+    /// The level of few units at the quantile `p`: of repetitions, or where runs drift what tells how
+    /// a next one may differ. `None` where blocks tell it, and where a quantile is no latency.
+    pub(super) fn level(&self, p: Probability) -> Option<Level> {
+        if self.by == Resampling::Blocks && !self.drifts {
+            return None;
         }
+        let value_ns = self.quantile(p)?;
+        let log = |ns: i64| (ns > 0).then(|| libm::log(ns as f64));
+        let resolution = libm::log1p(self.gap(value_ns) / value_ns as f64);
+        let all = |of: &[Ranked]| log(Ranked::merged(of).quantile(p)?);
+        if self.repetitions.len() > 1 {
+            let levels: Option<Vec<f64>> =
+                self.repetitions.iter().map(|run| all(run.blocks())).collect();
+            return Some(Level::repetitions(&levels?, resolution));
+        }
+        let blocks = self.repetitions.iter().flat_map(Repetition::blocks);
+        let levels: Option<Vec<f64>> = blocks.map(|block| log(block.quantile(p)?)).collect();
+        let levels = levels?;
+        let half_wave = half_waves(&levels, 1) / levels.len() as f64;
+        Some(Level::walk(log(value_ns)?, half_wave, resolution))
+    }
+
+    /// From a latency to the nearest other one.
+    fn gap(&self, value_ns: i64) -> f64 {
+        let entries = self.pooled.entries();
+        let at = entries.partition_point(|entry| entry.0 < value_ns);
+        let above = entries.get(at + 1).map(|entry| entry.0.abs_diff(value_ns));
+        let below = at.checked_sub(1).map(|below| entries[below].0.abs_diff(value_ns));
+        let nearest = above.into_iter().chain(below).min();
+        nearest.map_or(0.0, |gap| gap as f64)
     }
 
     /// The excess per block, unmerged, of a side that has one run.
@@ -190,7 +207,7 @@ impl<'a> Side<'a> {
         let blocks = self.repetitions.iter().flat_map(|run| run.blocks().chunks(merged));
         let of: Vec<f64> = blocks.map(unit).collect();
         let effect = effect(&of, share, samples);
-        Excess { share, of, effect, few: merged == BLOCKS }
+        Excess { share, of, effect }
     }
 
     /// The share beyond `value` in each block that has samples, and how many samples those have on
