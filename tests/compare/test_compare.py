@@ -182,9 +182,11 @@ def test_a_lost_packet_is_later_than_any(
     assert compared.losses.verdict == "worse"
     by_p = {row.p: row for row in compared.sent}
     assert by_p["0.5"].b_ns is not None
-    assert (by_p["0.9"].b_ns, by_p["0.9"].ratio, by_p["0.9"].verdict) == (None, None, "worse")
+    assert (by_p["0.9"].b_ns, by_p["0.9"].ratio) == (None, None)
+    # The capture is so unsteady that its 25,000 packets support no verdict of p90, but one of p99.
+    assert (by_p["0.99"].b_ns, by_p["0.99"].ratio, by_p["0.99"].verdict) == (None, None, "worse")
     delivered = {row.p: row.verdict for row in compared.quantiles}
-    assert delivered["0.9"] == "no_difference_shown"
+    assert delivered["0.99"] == "no_difference_shown"
     (equal,) = compare(measured, measured)
     assert equal.sent == ()
     printed = run("compare", measured, tmp_path / "lossy")
