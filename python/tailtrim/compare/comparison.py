@@ -115,9 +115,10 @@ class Comparison:
     """B compared with A.
 
     ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
-    what differs from run to run is not in the intervals. ``drifts`` where a run changes over its own
-    length; then only a difference beyond what that may come to by the next run is shown. ``sent`` has the quantiles of all packets
-    sent where any was lost: those of delivered ones say little where a side loses its latest.
+    what differs from run to run is not in the intervals. ``drifts`` where a run changes over its
+    own length; then only a difference beyond what that may come to by the next run is shown.
+    ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
+    little where a side loses its latest.
     """
 
     label: str

@@ -179,8 +179,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
         )
     if comparison.drifts:
         yield (
-            "a run drifts, and how far the next one would be off is known from one slow change only:"
-            " the intervals are wide, and repetitions would narrow them"
+            "a run drifts: how far the next one would be off is known from one slow change only,"
+            " and the intervals are wide; repetitions would narrow them"
         )
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         for left in side.left_out:
