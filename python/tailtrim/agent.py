@@ -25,6 +25,7 @@ _USAGE, _IMPOSSIBLE = 2, 3
 
 #: How long an agent may take to open its ports, and to end when it is told to.
 _READY_S, _END_S = 10.0, 10.0
+_AUDIT_S = 30.0
 
 
 def program() -> str:
@@ -39,6 +40,27 @@ def program() -> str:
     if found is None:
         raise HostError("tailtrim-agent is not installed, expected it beside python or on the PATH")
     return found
+
+
+def audit() -> dict[str, Any]:
+    """Return what the agent's audit says of this host as it is set up, without watching it.
+
+    Raises:
+        HostError: there is no agent, or it cannot read the host.
+
+    """
+    command = [program(), "audit", "--observe", "0", "--json"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_AUDIT_S, check=False
+        )
+        found = json.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"tailtrim-agent audit: did not end within {_AUDIT_S:g} s") from error
+    except ValueError as error:
+        told = done.stderr.strip() or f"ended with {done.returncode}"
+        raise HostError(f"tailtrim-agent audit: {told.removeprefix('error: ')}") from error
+    return dict(found)
 
 
 def _errors_file() -> IO[str]:

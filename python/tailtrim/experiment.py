@@ -4,6 +4,7 @@
 
     experiment.json      name, plan, order, seeds, host, versions, and what became of each run
     plan.yml             the plan as it was given
+    audit.json           how the host was set up when the experiment began (tailtrim audit)
     run-000/             a run directory (see :mod:`.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
@@ -40,6 +41,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
+from tailtrim.agent import audit
 from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.explain import explain
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from tailtrim.plan import Plan, Run
 
 SCHEMA = "tailtrim.experiment/1"
+AUDIT = "audit.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,18 @@ class Experiment:
         self.outcomes[outcome.run] = outcome
         self.save()
 
+    def audit(self) -> None:
+        """Record how the host is set up, once: comparisons tell what was different."""
+        place = self.path / AUDIT
+        if place.exists():
+            return
+        try:
+            found = audit()
+        except HostError as error:
+            # An experiment is worth having without: the file says why there is none.
+            found = {"schema": None, "problem": str(error)}
+        _write_json(place, found)
+
     def save(self) -> None:
         """Write the record; it is whole at any time."""
         record = {
@@ -206,6 +221,7 @@ def conduct(
 
     """
     experiment.save()
+    experiment.audit()
     several = len({run.dut.preset for run in experiment.runs if not run.floor}) > 1
     for run in experiment.missing():
         try:

@@ -6,10 +6,12 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner, Result
 
 import tailtrim
+import tailtrim.agent
 from tailtrim.cli import app
 from tailtrim.compare import compare, compare_halves, plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
@@ -76,14 +78,14 @@ def test_halves_are_those_of_the_samples(measured: Path) -> None:
 
 
 @pytest.mark.published
-@pytest.mark.parametrize(
-    "folder", ["dpdk-l2fwd/hw", "dpdk-l2fwd/vm", "snort-fwd/hw", "burst-32batch/vm"]
-)
-def test_the_halves_of_published_captures_show_no_difference(published: Path, folder: str) -> None:
-    pre = max((published / "low-latency" / folder).glob("*latencies-pre-*"))
-    post = pre.with_name(pre.name.replace("-pre-", "-post-"))
-    (found,) = compare_halves(f"{pre},{post}", margin=0.01)
-    assert found.verdict == "no_difference_shown", found.quantiles
+def test_the_halves_of_published_captures_show_no_difference(published: Path) -> None:
+    captures = sorted((published / "low-latency").rglob("*-pre-*.pcap.zst"))
+    assert len(captures) >= 8
+    for pre in captures:
+        post = pre.with_name(pre.name.replace("-pre-", "-post-"))
+        # Some drift by up to 2 %, which is in the intervals; the margin is the command line's.
+        (found,) = compare_halves(f"{pre},{post}", margin=0.01)
+        assert found.verdict == "no_difference_shown", (pre, found.quantiles)
 
 
 @pytest.mark.published
@@ -96,7 +98,9 @@ def test_a_smaller_batch_lowers_the_median_of_long_bursts(published: Path) -> No
     assert median.low is not None
     assert median.high is not None
     assert 0.36 <= 1 - median.ratio <= 0.425
-    assert median.high - median.low < 0.02
+    # Both drift by half a percent meanwhile, of which one run each knows but one slow change.
+    assert found.drifts
+    assert 0.5 < median.low < median.ratio < median.high < 0.64
     assert found.a.max_ns is not None
     assert found.b.max_ns is not None
     assert abs(found.b.max_ns / found.a.max_ns - 1) < 0.08
@@ -161,6 +165,64 @@ def test_an_audit_beside_a_run_tells_what_differs(measured: Path, tmp_path: Path
         "ok: 2-3",
         "fail: 2-3",
     )
+
+
+def test_a_lost_packet_is_later_than_any(
+    testpmd: tuple[Path, Path], measured: Path, tmp_path: Path
+) -> None:
+    # The same capture, but every fifth packet never left.
+    ingress, egress = testpmd
+    lossy = tmp_path / "lossy.pcap"
+    with pa.input_stream(str(egress), compression="zstd") as packets:
+        lossy.write_bytes(without_every(5, packets.read()))
+    found = tailtrim.analyze(ingress, lossy, out=tmp_path / "lossy")
+    assert found.summary.ingress.lost > 0
+    (compared,) = compare(measured, tmp_path / "lossy")
+    assert compared.losses is not None
+    assert compared.losses.verdict == "worse"
+    by_p = {row.p: row for row in compared.sent}
+    assert by_p["0.5"].b_ns is not None
+    assert (by_p["0.9"].b_ns, by_p["0.9"].ratio) == (None, None)
+    # The capture is so unsteady that its 25,000 packets support no verdict of p90, but one of p99.
+    assert (by_p["0.99"].b_ns, by_p["0.99"].ratio, by_p["0.99"].verdict) == (None, None, "worse")
+    delivered = {row.p: row.verdict for row in compared.quantiles}
+    assert delivered["0.99"] == "no_difference_shown"
+    (equal,) = compare(measured, measured)
+    assert equal.sent == ()
+    printed = run("compare", measured, tmp_path / "lossy")
+    assert "Of all packets sent, lost ones infinitely late" in printed.stdout
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+    page = tmp_path / "lossy.html"
+    assert run("compare", measured, tmp_path / "lossy", "--html", page).exit_code == 0
+    assert "lost ones infinitely late" in page.read_text("utf-8")
+
+
+def without_every(nth: int, pcap: bytes) -> bytes:
+    """Leave out every so manieth packet of a pcap file (little-endian)."""
+    kept, at, number = [pcap[:24]], 24, 0
+    while at < len(pcap):
+        end = at + 16 + int.from_bytes(pcap[at + 8 : at + 12], "little")
+        number += 1
+        if number % nth:
+            kept.append(pcap[at:end])
+        at = end
+    return b"".join(kept)
+
+
+def test_what_was_only_seen_is_no_configuration(measured: Path, tmp_path: Path) -> None:
+    for side, said in (("a", "3 a second"), ("b", "4 a second")):
+        shutil.copytree(measured, tmp_path / side)
+        check = {"id": "IRQ-020", "verdict": "fail", "level": "seen", "said": said}
+        audit = {"schema": "tailtrim.audit/1", "checks": [check]}
+        (tmp_path / side / "audit.json").write_text(json.dumps(audit))
+    (found,) = compare(tmp_path / "a", tmp_path / "b")
+    assert found.differences == ()
+
+
+def test_the_host_is_audited_for_comparisons() -> None:
+    audit = tailtrim.agent.audit()
+    assert audit["schema"] == "tailtrim.audit/1"
+    assert {check["level"] for check in audit["checks"]} >= {"set"}
 
 
 def test_worse_has_an_exit_code(published: Path, measured: Path) -> None:

@@ -53,6 +53,7 @@ def test_an_experiment_explains_itself_and_is_not_overwritten(lab: Lab) -> None:
     assert ended.returncode == 0, ended.stderr
     out = lab.folder / "out"
     assert (out / "plan.yml").read_text() == plan.read_text()
+    assert json.loads((out / "audit.json").read_text())["schema"] == "tailtrim.audit/1"
     record = json.loads((out / "experiment.json").read_text())
     assert [outcome["run"] for outcome in record["outcomes"]] == ["run-000", "run-001", "run-002"]
     assert [outcome["floor"] for outcome in record["outcomes"]] == [True, False, False]

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use tailtrim_model::compare::{
-    Comparison, Counted, LengthError, Options, Pilot, Repetition, Resampling, Verdict, compare,
-    length, losses,
+    Comparison, Counted, LOST_NS, LengthError, Options, Pilot, Repetition, Resampling, Verdict,
+    compare, length, losses,
 };
 use tailtrim_model::stats::{Probability, Ranked, ranks};
 
@@ -65,8 +65,8 @@ proptest! {
             if let (Some(alone), Some(corrected)) = (row.p_value, row.adjusted_p) {
                 // Never less than alone, never more than by Bonferroni (within the draws).
                 prop_assert!(corrected >= alone && corrected <= 3.0 * alone + 0.01);
-                // The draws of A and B are others: p-values agree within their noise.
-                prop_assert!((alone - other.p_value.unwrap()).abs() < 0.1);
+                // Other deals: p-values agree within the noise of 999 draws, five times 0.04.
+                prop_assert!((alone - other.p_value.unwrap()).abs() < 0.2);
             }
         }
     }
@@ -218,6 +218,56 @@ fn a_margin_is_a_margin() {
     assert_eq!(median(0.0), (Verdict::Worse, Verdict::Better));
     assert_eq!(median(0.01), (Verdict::Worse, Verdict::Better));
     assert_eq!(median(0.03), (Verdict::NoDifferenceShown, Verdict::NoDifferenceShown));
+}
+
+#[test]
+fn lost_packets_are_later_than_any() {
+    // A loses its two hundredths that would have been latest, B delivers all: what A delivered looks
+    // faster, what it was sent does not.
+    for seed in 0..6 {
+        let whole = latencies(Process::Independent, 50_000, 1.0, 2 * seed);
+        let b = latencies(Process::Independent, 50_000, 1.0, 2 * seed + 1);
+        let mut sorted = whole.clone();
+        sorted.sort_unstable();
+        let late = sorted[49_000];
+        let delivered: Vec<i64> = whole.iter().copied().filter(|ns| *ns < late).collect();
+        let a: Vec<i64> = whole.iter().map(|ns| if *ns < late { *ns } else { LOST_NS }).collect();
+        for margin in [0.0, 0.01] {
+            let rows = |a: &[i64], b: &[i64], quantiles: &[Probability]| {
+                let options = Options { margin, quantiles: quantiles.to_vec(), ..options() };
+                compare(&[Repetition::of(a)], &[Repetition::of(b)], &options).quantiles
+            };
+            let p99 = |a: &[i64], b: &[i64]| rows(a, b, &[Probability::P99]).remove(0);
+            assert_eq!(p99(&delivered, &b).verdict, Verdict::Worse, "{seed}");
+            let sent = p99(&a, &b);
+            assert_eq!(sent.verdict, Verdict::Better, "{seed}");
+            assert_eq!((sent.ratio, sent.a.value_ns), (None, Some(LOST_NS)));
+            assert_eq!(p99(&b, &a).verdict, Verdict::Worse, "{seed}");
+            assert_eq!(p99(&a, &a).verdict, Verdict::NoDifferenceShown, "{seed}");
+            // Before the lost ones, it is as if they had been late.
+            let p90 = [Probability::P90];
+            assert_eq!(rows(&a, &b, &p90), rows(&whole, &b, &p90), "{seed}");
+        }
+    }
+}
+
+/// Both halves of a run whose level rises are halves of one run: what rises within them may go on
+/// from one to the other. A difference far beyond that is shown all the same.
+#[test]
+fn a_drift_is_no_difference() {
+    let rising = |scale: f64, seed: u64| -> Vec<i64> {
+        let flat = latencies(Process::Independent, 60_000, scale, seed);
+        let level = |i: usize| 1.0 + 0.03 * i as f64 / 60_000.0;
+        flat.iter().enumerate().map(|(i, ns)| (*ns as f64 * level(i)).round() as i64).collect()
+    };
+    for seed in 0..8 {
+        let run = rising(1.0, seed);
+        let halves = compared(&run[..30_000], &run[30_000..]);
+        assert_eq!(halves.quantiles[0].verdict, Verdict::NoDifferenceShown, "{seed}");
+        assert!(halves.drifts, "{seed}");
+        let slower = compared(&run, &rising(1.5, 100 + seed));
+        assert_eq!(slower.quantiles[0].verdict, Verdict::Worse, "{seed}");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--halves", help="Compare the two halves of each run of A with each other."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
     fail_if_worse: Annotated[
         bool,
         typer.Option("--fail-if-worse", help="End with code 1 if B is worse anywhere."),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.compare.configuration import Difference, differences
-from tailtrim.compare.sources import Group, Repetition, groups_of, paired
+from tailtrim.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,25 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class SentRow:
+    """A quantile of the packets sent, of which lost ones are infinitely late.
+
+    ``None`` for ``a_ns`` or ``b_ns`` is that: the packet at this rank was lost. The verdicts
+    compare ranks, which know that infinitely late is later than any latency.
+    """
+
+    p: str
+    a_ns: int | None
+    b_ns: int | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    adjusted_p: float | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class CurvePoint:
     """The ratio at a quantile along the curve, without a verdict."""
 
@@ -96,7 +115,10 @@ class Comparison:
     """B compared with A.
 
     ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
-    what differs from run to run is not in the intervals.
+    what differs from run to run is not in the intervals. ``drifts`` where a run changes over its
+    own length; then only a difference beyond what that may come to by the next run is shown.
+    ``sent`` has the quantiles of all packets sent where any was lost: those of delivered ones say
+    little where a side loses its latest.
     """
 
     label: str
@@ -107,8 +129,10 @@ class Comparison:
     margin: float
     power: float
     resampling: str
+    drifts: bool
     seed: int
     quantiles: tuple[Row, ...]
+    sent: tuple[SentRow, ...]
     curve: tuple[CurvePoint, ...]
     losses: Losses | None
     differences: tuple[Difference, ...]
@@ -130,7 +154,7 @@ class Comparison:
         del told["groups"]
         for name in ("a", "b", "losses"):
             told[name] = told[name] and asdict(told[name])
-        for name in ("quantiles", "curve", "differences"):
+        for name in ("quantiles", "sent", "curve", "differences"):
             told[name] = [asdict(row) for row in told[name]]
         return {"schema": SCHEMA, "verdict": self.verdict, **told}
 
@@ -154,7 +178,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         confidence: of each interval, and of all verdicts of a comparison together.
         margin: by how much, relatively, a quantile must be better or worse to be called so. Runs
             of one setup drift, and with many packets the smallest drift is shown.
-        seed: of the bootstrap.
+        seed: of the draws.
 
     Raises:
         RunDirectoryError: a side cannot be read, or nothing is in both.
@@ -220,15 +244,24 @@ def _compared(  # noqa: PLR0913 - what compare was given
     asked = dict.fromkeys((*QUANTILES, *quantiles))
     runs = [[run.native for run in group.repetitions] for group in (a, b)]
     fewest = min(sum(run.summary.samples for run in group.repetitions) for group in (a, b))
-    text = _native.compare_runs(
-        *runs,
-        quantiles=sorted(asked, key=_share),
-        curve=_curve(fewest),
-        confidence=confidence,
-        margin=margin,
-        seed=seed,
-    )
-    found = json.loads(text)
+
+    def found_of(sides: list[list[_native.NativeRepetition]], curve: list[str]) -> dict[str, Any]:
+        text = _native.compare_runs(
+            *sides,
+            quantiles=sorted(asked, key=_share),
+            curve=curve,
+            confidence=confidence,
+            margin=margin,
+            seed=seed,
+        )
+        return dict(json.loads(text))
+
+    found = found_of(runs, _curve(fewest))
+    lost = _losses(a, b, confidence)
+    sent: tuple[SentRow, ...] = ()
+    if lost is not None and lost.a_lost + lost.b_lost:
+        all_sent = [[run.native_sent for run in group.repetitions] for group in (a, b)]
+        sent = tuple(_sent_row(row) for row in found_of(all_sent, [])["quantiles"])
     return Comparison(
         label=a.key if a.key == b.key else "",
         a=_side(a, found["a"]),
@@ -238,10 +271,12 @@ def _compared(  # noqa: PLR0913 - what compare was given
         margin=found["margin"],
         power=found["power"],
         resampling=found["resampling"],
+        drifts=found["drifts"],
         seed=seed,
         quantiles=tuple(_row(row) for row in found["quantiles"]),
+        sent=sent,
         curve=tuple(CurvePoint(**point) for point in found["curve"]),
-        losses=_losses(a, b, confidence),
+        losses=lost,
         differences=differences(a, b),
         groups=(a, b),
     )
@@ -272,6 +307,14 @@ def _row(row: dict[str, Any]) -> Row:
         sides[f"{side}_ns"] = told["value_ns"]
         sides[f"{side}_effective"] = told["effective_samples"]
     return Row(**row, **sides)
+
+
+def _sent_row(row: dict[str, Any]) -> SentRow:
+    told = {field.name: row[field.name] for field in fields(SentRow) if field.name in row}
+    for side in ("a", "b"):
+        value_ns = row[side]["value_ns"]
+        told[f"{side}_ns"] = None if value_ns == LOST_NS else value_ns
+    return SentRow(**told)
 
 
 def _side(group: Group, found: dict[str, Any]) -> Pairing:

@@ -9,6 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import RunDirectoryError
@@ -19,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    import pyarrow as pa
-
     from tailtrim.summary import Summary
 
     Source: TypeAlias = str | os.PathLike[str] | RunDirectory | Analysis
 
 EXPERIMENT = "tailtrim.experiment/1"
 _SECOND_NS = 10**9
+#: The latency that stands for a lost packet, as the native module has it.
+LOST_NS = 2**63 - 1
 
 
 class Repetition:
@@ -69,6 +72,38 @@ class Repetition:
     def native(self) -> _native.NativeRepetition:
         """The latencies counted for the comparison."""
         return _native.NativeRepetition(self.samples())
+
+    @cached_property
+    def native_sent(self) -> _native.NativeRepetition:
+        """The latencies of all packets sent: a lost one is infinitely late."""
+        return _native.NativeRepetition(self._sent())
+
+    def _sent(self) -> pa.Table:
+        """Return the samples in order, lost packets spread over those that entered in their second.
+
+        When within the second a packet was lost is not recorded; all at its end would be a cluster.
+        """
+        columns = ("ingress_ns", "latency_ns")
+        if isinstance(self.run, RunDirectory):
+            table = self.run.table("sample", columns=columns)
+        else:
+            table = self.run.samples.select(list(columns))
+        entered, latency = (table[name].to_numpy() for name in columns)
+        lost = np.array([count for count, _ in self.losses()], dtype=np.int64)
+        if not entered.size or not lost.any():
+            return table.select(["latency_ns"])
+        # Seconds of the tables begin with the first ingress stamp, the samples behind the trim: a
+        # share of a second makes no difference to blocks of many.
+        second = (np.maximum.accumulate(entered) - entered[0]) // _SECOND_NS
+        ends = np.searchsorted(second, np.arange(lost.size), side="right")
+        starts = np.concatenate([[0], ends[:-1]])
+        spread = [
+            first + (np.arange(count) + 0.5) * (last - first) // count
+            for first, last, count in zip(starts, ends, lost, strict=True)
+            if count
+        ]
+        places = np.concatenate(spread).astype(np.int64)
+        return pa.table({"latency_ns": np.insert(latency, places, LOST_NS)})
 
     def losses(self) -> list[tuple[int, int]]:
         """Return (lost, packets) of each whole second behind the trim."""

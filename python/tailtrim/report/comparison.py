@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from tailtrim.compare import Comparison, Difference, Length, Repetition, Row
+    from tailtrim.compare import Comparison, Difference, Length, Repetition, Row, SentRow
     from tailtrim.report.figure import Floats, Integers
 
 VERDICTS = {
@@ -35,8 +35,6 @@ _TENTHS_BELOW = 10
 _MINUTES = 120
 #: Points of a line in a decade.
 _FINE = 120
-#: A run of which fewer blocks are left to resample drifts.
-_FEW_UNITS = 16
 #: Settings that are listed; the JSON has all.
 _LISTED = 12
 
@@ -69,6 +67,9 @@ def _parts(comparison: Comparison) -> Iterator[RenderableType]:
         yield Text(text, style="bold")
     yield _table(comparison)
     yield Text(maxima(comparison))
+    if comparison.sent:
+        yield Text("Of all packets sent, lost ones infinitely late:")
+        yield _sent(comparison)
     if text := losses(comparison):
         yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
     for note in notes(comparison):
@@ -87,6 +88,29 @@ def _table(comparison: Comparison) -> Table:
         cells = cells_of(row)
         table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]), *cells[7:])
     return table
+
+
+def _sent(comparison: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in comparison.sent:
+        cells = sent_cells(row)
+        table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]))
+    return table
+
+
+def sent_cells(row: SentRow) -> list[str]:
+    """Return a row of the table of packets sent, for terminal and page alike."""
+    values = ["lost" if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    tested = row.verdict != NOT_SUPPORTED
+    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
+    bounds = [
+        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
+        for bound in (row.low, row.high)
+    ]
+    return [units.percent(row.p), *values, ratio, *bounds, VERDICTS[row.verdict]]
 
 
 def cells_of(row: Row) -> list[str]:
@@ -153,9 +177,12 @@ def notes(comparison: Comparison) -> Iterator[str]:
             "one run a side: what differs from run to run is in no interval; with repetitions it"
             " would be"
         )
+    if comparison.drifts:
+        yield (
+            "a run drifts: how far the next one would be off is known from one slow change only,"
+            " and the intervals are wide; repetitions would narrow them"
+        )
     for name, side in (("A", comparison.a), ("B", comparison.b)):
-        if comparison.resampling == "blocks" and side.units < _FEW_UNITS * len(side.runs):
-            yield f"{name} drifts during the run: its packets are worth few independent ones"
         for left in side.left_out:
             yield f"{name} without {units.printable(left)}"
 

@@ -1,6 +1,6 @@
 //! Many quantiles looked at: p-values that hold for all of them together.
 
-use super::bootstrap::Draws;
+use super::draws::Draws;
 
 /// Corrects p-values so that the chance of any false verdict stays what one alone would have
 /// (Westfall and Young 1993, algorithm 2.8). Unlike Holm's correction it knows how much

@@ -1,46 +1,70 @@
 //! Which ratios of a quantile two sides leave possible.
 
-use super::bootstrap::Statistic;
+use super::dealt::Dealt;
+use super::draws::Statistic;
+use super::few::Few;
+use super::repetition::LOST_NS;
+use super::result::Resampling;
 use super::side::{Excess, Side};
-use crate::stats::{Probability, Ranked};
+use super::student::critical;
+use crate::stats::{Probability, Ranked, samples_needed};
 
 /// Directions in which the edge of the region is walked.
 const ANGLES: u32 = 256;
 /// Fewer clusters beyond a quantile do not tell their size.
-const FEW_CLUSTERS: f64 = 10.0;
+const FEW_CLUSTERS: f64 = 15.0;
+/// Design effects that differ by more than so many standard errors are not one and the same.
+const ALIKE: f64 = 2.5;
+/// By which part of its relative variance a design effect is raised so that an interval of 95 %
+/// becomes Student's: (z² + 1) / 4.
+const RAISED: f64 = (1.96 * 1.96 + 1.0) / 4.0;
 /// Latencies between two quantiles that are tried as the common one.
 const TRIED: usize = 4_096;
 
 /// A quantile of both sides with the standard errors of its ranks.
 pub(super) struct Region {
     p: Probability,
-    excess: [Excess; 2],
+    few: Option<Few>,
     within: [f64; 2],
     samples: [f64; 2],
     /// Standard deviation, in samples, of the number beyond the quantile.
     deviations: [f64; 2],
+    /// Degrees of freedom of the distance.
+    freedom: f64,
 }
 
 impl Region {
     pub(super) fn new(sides: &[Side<'_>; 2], p: Probability) -> Self {
-        let excess = [0, 1].map(|side| sides[side].excess(p));
-        let within = [0, 1].map(|side| sides[side].within(p).careful_effect());
+        let few = match [0, 1].map(|side| sides[side].level(p)) {
+            [Some(a), Some(b)] => Some(Few { sides: [a, b] }),
+            _ => None,
+        };
+        let within = [0, 1].map(|side| sides[side].within(p));
         let samples = [0, 1].map(|side| sides[side].samples() as f64);
         let binomial = samples.map(|count| count * p.as_f64() * p.complement_f64());
-        let own = [0, 1].map(|side| studentising(&excess[side], &sides[side]));
-        let clusters = [0, 1].map(|side| binomial[side] / own[side]);
-        let deviations = [0, 1].map(|side| {
-            // What a handful of clusters says of their size is luck: if the other side has seen
-            // more of them and found them larger, that counts.
-            let few = clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
-            let effect = if few && !sides[side].has_few() { own[0].max(own[1]) } else { own[side] };
-            (effect * binomial[side]).sqrt()
-        });
-        Self { p, excess, within, samples, deviations }
+        let effects = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
+        let within = [0, 1].map(|side| effects.careful(side));
+        let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
+        Self { p, few, within, samples, deviations, freedom: effects.freedom(samples, binomial) }
     }
 
-    pub(super) fn statistic(&self) -> Statistic {
-        Statistic { excess: self.excess.clone(), samples: self.samples }
+    /// Few units, if there are: chance is then Student's, and otherwise that of dealing blocks.
+    pub(super) fn few(&self) -> Option<&Few> {
+        self.few.as_ref()
+    }
+
+    /// The standard errors that are exceeded with probability `alpha` where there is none.
+    pub(super) fn critical(&self, alpha: f64) -> f64 {
+        self.few.as_ref().map_or_else(|| critical(alpha, self.freedom), |few| few.critical(alpha))
+    }
+
+    /// How many independent samples of a side bound the quantile. Where late packets come in
+    /// clusters it takes more of them than the ranks alone: fifteen clusters, to know how large they are.
+    pub(super) fn needed(&self, side: usize, confidence: Probability) -> u64 {
+        let ranks = samples_needed(self.p, confidence) as f64;
+        let clusters = FEW_CLUSTERS / self.p.as_f64().min(self.p.complement_f64());
+        let clustered = 1.0 - 1.0 / self.within[side];
+        (ranks + (clusters - ranks).max(0.0) * clustered).min(9e18) as u64
     }
 
     /// The design effect within the runs of a side, at least one.
@@ -49,25 +73,37 @@ impl Region {
     }
 
     /// How many standard errors B / A is above `1 + margin`, or (negative) below its inverse; zero
-    /// in between, and where one latency is clearly the quantile of both.
-    pub(super) fn distance(&self, sides: &[Side<'_>; 2], margin: f64) -> f64 {
-        let above = self.distance_from(sides, 1.0 + margin);
-        if above > 0.0 || margin == 0.0 {
-            return above;
+    /// in between, and where one latency is clearly the quantile of both. Also what chance makes
+    /// of it.
+    pub(super) fn test(&self, sides: &[Side<'_>; 2], margin: f64) -> (f64, Statistic) {
+        let above = self.put(sides, 1.0 + margin);
+        let (at, apart) = if above.1 > 0.0 || margin == 0.0 {
+            above
+        } else {
+            let (at, apart) = self.put(sides, 1.0 / (1.0 + margin));
+            (at, apart.min(0.0))
+        };
+        if let Some(few) = &self.few {
+            let tie = self.put(sides, 1.0).1 == 0.0;
+            let distance = if tie { 0.0 } else { few.distance(margin) };
+            return (distance, Statistic::Few(few.clone()));
         }
-        self.distance_from(sides, 1.0 / (1.0 + margin)).min(0.0)
+        let [a, b] = [0, 1].map(|side| sides[side].shares(at[side]));
+        let blocks = Dealt::new([a.0, b.0], [a.1, b.1]);
+        let distance = if apart == 0.0 { 0.0 } else { apart / blocks.error() };
+        (distance, Statistic::Blocks(blocks))
     }
 
-    /// How many standard errors B's quantile is above `ratio` times that of A.
-    ///
-    /// The pair of latencies of that ratio which fits both sides best stands for the hypothesis;
-    /// there, the shares beyond are compared.
-    fn distance_from(&self, sides: &[Side<'_>; 2], ratio: f64) -> f64 {
+    /// The pair of latencies of a ratio that fits both sides best stands for the hypothesis that
+    /// this is B / A. There, the shares of packets beyond are compared: by how much B's is larger.
+    fn put(&self, sides: &[Side<'_>; 2], ratio: f64) -> ([f64; 2], f64) {
         let [a, b] = [0, 1].map(|side| sides[side].quantile(self.p));
-        let (Some(a), Some(b)) = (a, b) else { return 0.0 };
+        let (Some(a), Some(b)) = (a, b) else { return ([0.0; 2], 0.0) };
         let (a, b) = (a as f64, b as f64 / ratio);
+        let pair = |value: f64| [value, nearly_whole(value * ratio)];
         let misses = |value: f64| {
-            [self.misses(sides, 0, value), self.misses(sides, 1, nearly_whole(value * ratio))]
+            let pair = pair(value);
+            [0, 1].map(|side| self.misses(sides, side, pair[side]))
         };
         // Where the pull of both sides towards their own quantiles is in balance. Choosing by the
         // distance itself would look for the pair that differs least.
@@ -78,12 +114,11 @@ impl Region {
         };
         let of_a = between(&sides[0], a.min(b), a.max(b), 1.0);
         let candidates = of_a.chain(between(&sides[1], a.min(b), a.max(b), ratio));
-        let nearest = candidates.min_by(|x, y| pull(x).total_cmp(&pull(y)));
-        let [a, b] = nearest.map_or([0.0, 0.0], misses);
-        let error = (self.deviations[0] / self.samples[0]).powi(2)
-            + (self.deviations[1] / self.samples[1]).powi(2);
-        let apart = a / self.samples[0] - b / self.samples[1];
-        if apart == 0.0 { 0.0 } else { apart / error.sqrt() }
+        let Some(nearest) = candidates.min_by(|x, y| pull(x).total_cmp(&pull(y))) else {
+            return ([a, b * ratio], 0.0);
+        };
+        let [a, b] = misses(nearest);
+        (pair(nearest), a / self.samples[0] - b / self.samples[1])
     }
 
     /// By how many samples a latency misses being a side's quantile, negative where too few are
@@ -104,19 +139,27 @@ impl Region {
         }
     }
 
-    /// Between which ratios B / A lies, where the statistic may reach `below` and `above` zero.
+    /// Between which ratios B / A lies, where the distance may be up to `reach` standard errors.
     /// `None` where the samples give no bound, and where latencies are not positive.
-    pub(super) fn interval(
-        &self,
-        sides: &[Side<'_>; 2],
-        below: f64,
-        above: f64,
-    ) -> (Option<f64>, Option<f64>) {
-        // A statistic far below zero is what a ratio above the true one leads to.
-        let high = self.farthest(sides, below, [-1.0, 1.0]);
-        let low = self.farthest(sides, above, [1.0, -1.0]);
+    pub(super) fn interval(&self, sides: &[Side<'_>; 2], reach: f64) -> (Option<f64>, Option<f64>) {
+        if let Some(few) = &self.few {
+            return self.around(sides, few.interval(reach));
+        }
+        let high = self.farthest(sides, reach, [-1.0, 1.0]);
+        let low = self.farthest(sides, reach, [1.0, -1.0]);
         let (low, high) = (low.map(|(a, b)| b / a), high.map(|(a, b)| b / a));
         (low, high)
+    }
+
+    /// An interval of few units, and the ratio of all samples in it: both differ where repetitions
+    /// do. `None` where that is no ratio.
+    fn around(&self, sides: &[Side<'_>; 2], [low, high]: [f64; 2]) -> (Option<f64>, Option<f64>) {
+        let quantiles = [0, 1].map(|side| sides[side].quantile(self.p).unwrap_or(LOST_NS));
+        if quantiles.contains(&LOST_NS) {
+            return (None, None);
+        }
+        let ratio = quantiles[1] as f64 / quantiles[0] as f64;
+        (Some(low.min(ratio)), Some(high.max(ratio)))
     }
 
     /// The pair of latencies whose ratio is farthest in a direction, among those within `reach`
@@ -136,7 +179,8 @@ impl Region {
                 let distribution = sides[side].distribution();
                 reached(distribution, self.p.as_f64() * self.samples[side], away)
             });
-            let (a, b) = (a.filter(|ns| *ns > 0)? as f64, b.filter(|ns| *ns > 0)? as f64);
+            let known = |ns: &i64| *ns > 0 && *ns != LOST_NS;
+            let (a, b) = (a.filter(known)? as f64, b.filter(known)? as f64);
             let farther = best.is_none_or(|(x, y)| (b / a - y / x) * direction[1] > 0.0);
             if farther {
                 best = Some((a, b));
@@ -146,11 +190,58 @@ impl Region {
     }
 }
 
-/// The effect that a distance is measured with. A tail that is more regular than chance has a
-/// periodic cause, whose phase will be another one next time: it counts as chance.
-fn studentising(excess: &Excess, side: &Side<'_>) -> f64 {
-    let regular = 1.0 - 2.0 * (2.0 / excess.of.len().max(1) as f64).sqrt();
-    if !side.has_few() && excess.effect < regular { 1.0 } else { excess.effect }
+/// The design effects of both sides, and how well they are known.
+#[derive(Clone, Copy)]
+struct Effects {
+    of: [f64; 2],
+    /// Their relative variances.
+    uncertainty: [f64; 2],
+    pooled: bool,
+}
+
+impl Effects {
+    /// Where both could be one and the same, they are, if blocks `may` tell that:
+    /// clusters of both sides tell their size better than those of one, and a side that has seen
+    /// few large ones by luck would be too sure.
+    fn new(excess: &[Excess; 2], binomial: [f64; 2], may: bool) -> Self {
+        let of = [0, 1].map(|side| excess[side].studentising());
+        let uncertainty = [0, 1].map(|side| excess[side].uncertainty());
+        let apart = libm::log(of[0] / of[1]).abs();
+        let expected = ALIKE * (uncertainty[0] + uncertainty[1]).sqrt();
+        if may && apart <= expected {
+            let parts = [0, 1].map(|side| of[side] * binomial[side]);
+            let whole = parts[0] + parts[1];
+            let effect = whole / (binomial[0] + binomial[1]);
+            let share = |side: usize| (parts[side] / whole).powi(2) * uncertainty[side];
+            return Self { of: [effect; 2], uncertainty: [share(0) + share(1); 2], pooled: true };
+        }
+        // What a handful of clusters says of their size is luck: if the other side has seen more of
+        // them and found them larger, that counts.
+        let clusters = [0, 1].map(|side| binomial[side] / of[side]);
+        let few = |side: usize| clusters[side] < FEW_CLUSTERS.min(clusters[1 - side]);
+        let of = [0, 1].map(|side| if few(side) { of[0].max(of[1]) } else { of[side] });
+        Self { of, uncertainty, pooled: false }
+    }
+
+    /// The effect raised as Student's t raises an interval, at least one: what samples are worth, as
+    /// in the intervals of one run.
+    fn careful(&self, side: usize) -> f64 {
+        (self.of[side] * (1.0 + RAISED * self.uncertainty[side])).max(1.0)
+    }
+
+    /// Degrees of freedom of the difference: a variance with the relative variance v has 2 / v
+    /// (Satterthwaite 1946, *Biometrics Bulletin* 2, p. 110).
+    fn freedom(&self, samples: [f64; 2], binomial: [f64; 2]) -> f64 {
+        let v = [0, 1].map(|side| self.of[side] * binomial[side] / samples[side].powi(2));
+        let uncertain = if self.pooled {
+            self.uncertainty[0]
+        } else {
+            let part = |side: usize| (v[side] / (v[0] + v[1])).powi(2) * self.uncertainty[side];
+            part(0) + part(1)
+        };
+        let freedom = 2.0 / uncertain;
+        if freedom.is_finite() { freedom } else { 1.0 }
+    }
 }
 
 /// The last latency that misses the quantile by no more than `away` samples, upwards or (negative)

@@ -6,6 +6,10 @@ use crate::stats::Ranked;
 /// that clusters and slow changes up to some hundredth of the run lie within one.
 pub(super) const BLOCKS: usize = 64;
 
+/// The latency that stands for a lost packet: later than any other. Ranks know what to do with it,
+/// ratios with it are none.
+pub const LOST_NS: i64 = i64::MAX;
+
 /// The latencies of one run, counted per block of consecutive samples: a sparse histogram each, so
 /// that memory is that of the distinct latencies of a block, not of the samples.
 #[derive(Debug, Clone)]

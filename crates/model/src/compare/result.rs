@@ -14,12 +14,14 @@ pub struct Comparison {
     pub margin: f64,
     /// Chance with which the smallest differences (`better_from`, `worse_from`) are shown.
     pub power: f64,
-    /// Draws of the bootstrap.
+    /// Draws of what chance would do.
     pub draws: u32,
     /// Seed of the draws.
     pub seed: u64,
-    /// What was resampled.
+    /// What was drawn.
     pub resampling: Resampling,
+    /// Whether a run changes over its own length, so that only a difference beyond that is shown.
+    pub drifts: bool,
     /// What A consists of.
     pub a: Group,
     /// What B consists of.
@@ -30,7 +32,7 @@ pub struct Comparison {
     pub curve: Vec<Curve>,
 }
 
-/// What the bootstrap resamples.
+/// What is drawn anew to see what chance would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resampling {
@@ -47,7 +49,7 @@ pub struct Group {
     pub repetitions: usize,
     /// Samples in all of them.
     pub samples: u64,
-    /// What was resampled: so many blocks, or repetitions.
+    /// What was drawn: so many blocks, or repetitions.
     pub units: usize,
     /// The smallest latency in nanoseconds.
     pub min_ns: Option<i64>,
