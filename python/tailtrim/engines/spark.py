@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from tailtrim.engines.choice import EngineOptions
 
 
-#: Of Parquet, for a task: some millions of packets.
-_TASK_BYTES = 8 * 2**20
-
-
 def connect(options: EngineOptions) -> Spark:
     """Return the engine.
 
@@ -73,9 +69,6 @@ class Spark(Session):
             # Parquet of millions of packets may be smaller than what Spark would send to every
             # executor, by way of the driver's memory.
             self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-            # And 128 MB of it, a task's usual share, may be fifty million: more than a task can
-            # group in memory, and much to do again when its executor is lost.
-            self._session.conf.set("spark.sql.files.maxPartitionBytes", str(_TASK_BYTES))
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
