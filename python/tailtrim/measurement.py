@@ -107,12 +107,13 @@ def measure(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             told(f"measuring, {capture.packets:,} packets")
             time.sleep(_LOOK_S)
         sent = generator.result(5)
-        if disturbing is not None:
-            disturbing.stop()
         device.check()
         time.sleep(_SETTLE_S)
         doubts = clock_doubts(before, clocks())
+        # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
         traced = trace.stop() if trace is not None else None
+        if disturbing is not None:
+            disturbing.stop()
         taps = capture.stop()
         return Measured(sent, taps, device.stop(), traced, tuple(doubts))
 

@@ -199,7 +199,7 @@ def label(cause: Cause) -> str:
     name = cause.signature.name if cause.signature else named(cause.key)
     if cause.sender:
         sender, _ = cause.sender
-        name = f"{name} by {sender.comm} ({sender.pid})"
+        name = f"{name} by {sender.comm}" + (f" ({sender.pid})" if sender.pid else "")
     return units.printable(name)
 
 

@@ -78,7 +78,8 @@ impl Left {
 /// Who sent an interrupt from another CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
-    /// The process that ran there; 0 is the idle task.
+    /// The process that ran there; 0 is the idle task, or an interrupt that it was sent by: whom that interrupted has
+    /// no part in it.
     pub pid: u32,
     /// Its name; empty where nobody knows it any more.
     pub comm: String,

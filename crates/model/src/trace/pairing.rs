@@ -89,7 +89,7 @@ impl<'a> Pairing<'a> {
 
     /// Takes the next record.
     pub fn take(&mut self, record: &Record) {
-        let Record { stamp, pid, what } = record;
+        let Record { stamp, pid, what, .. } = record;
         self.last = self.last.max(*stamp);
         // Flushes are also recorded amid a switch, when the thread before still counts as the current one.
         if !matches!(what, What::Switch { .. } | What::Flush { .. }) {
@@ -277,10 +277,14 @@ impl<'a> Pairing<'a> {
     }
 
     fn sender(&self, sent: Sent) -> Sender {
-        let idle = || if sent.pid == 0 { "swapper".to_owned() } else { String::new() };
+        let comm = match sent.pid {
+            None => "an interrupt".to_owned(),
+            Some(0) => "swapper".to_owned(),
+            Some(pid) => self.context.comms.get(&pid).cloned().unwrap_or_default(),
+        };
         Sender {
-            pid: sent.pid,
-            comm: self.context.comms.get(&sent.pid).cloned().unwrap_or_else(idle),
+            pid: sent.pid.unwrap_or(0),
+            comm,
             function: Some(self.context.symbols.name(sent.callsite)),
             sent_ns: Some(self.context.axis.ns(sent.stamp)),
         }

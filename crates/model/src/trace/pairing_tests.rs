@@ -13,7 +13,7 @@ const SYMBOLS: &str = "10 T flush_tlb_func\n20 T on_each_cpu_cond_mask\n30 T vms
     40 T generic_smp_call_function_single_interrupt\n50 T nmi_cpu_backtrace_handler";
 
 fn at(stamp: u64, pid: u32, what: What) -> Record {
-    Record { stamp, pid, what }
+    Record { stamp, pid, interrupting: false, what }
 }
 
 fn enter(name: &str, kind: Kind) -> What {

@@ -11,6 +11,8 @@ pub struct Record {
     pub stamp: u64,
     /// The process in whose context it was written.
     pub pid: u32,
+    /// Whether an interrupt or softirq wrote it, in the context of whoever it interrupted.
+    pub interrupting: bool,
     /// What happened.
     pub what: What,
 }
@@ -136,10 +138,20 @@ enum Shape {
     SentMany { cpus: Field, callsite: Field, callback: Field },
 }
 
+/// Where it lies in whose context a record was written.
+#[derive(Debug)]
+struct Context {
+    pid: Field,
+    flags: Option<Field>,
+}
+
+/// `TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ` and `TRACE_FLAG_NMI` of `common_flags` (linux/trace_events.h).
+const INTERRUPTING: i64 = 0x08 | 0x10 | 0x40;
+
 /// Reads records by the formats of this kernel.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    shapes: HashMap<u16, (Shape, Field)>,
+    shapes: HashMap<u16, (Shape, Context)>,
 }
 
 impl Decoder {
@@ -149,7 +161,9 @@ impl Decoder {
     /// A field is not there.
     pub fn add(&mut self, format: &Format) -> Result<(), ShapeError> {
         if let Some(shape) = shape(format)? {
-            self.shapes.insert(format.id, (shape, field(format, "common_pid")?));
+            let flags = format.field("common_flags").cloned();
+            self.shapes
+                .insert(format.id, (shape, Context { pid: field(format, "common_pid")?, flags }));
         }
         Ok(())
     }
@@ -158,9 +172,11 @@ impl Decoder {
     #[must_use]
     pub fn decode(&self, stamp: u64, record: &[u8]) -> Option<Record> {
         let id = u16::from_le_bytes(*record.first_chunk()?);
-        let (shape, pid) = self.shapes.get(&id)?;
-        let pid = u32::try_from(pid.integer(record)?).unwrap_or(0);
-        Some(Record { stamp, pid, what: shape.read(record)? })
+        let (shape, context) = self.shapes.get(&id)?;
+        let pid = u32::try_from(context.pid.integer(record)?).unwrap_or(0);
+        let flags = context.flags.as_ref().and_then(|flags| flags.integer(record));
+        let interrupting = flags.is_some_and(|flags| flags & INTERRUPTING != 0);
+        Some(Record { stamp, pid, interrupting, what: shape.read(record)? })
     }
 }
 

@@ -17,8 +17,8 @@ enum Purpose {
 pub struct Sent {
     /// When, in ticks.
     pub stamp: u64,
-    /// Who ran there.
-    pub pid: u32,
+    /// Who ran there; `None` if it was an interrupt or softirq, whoever that interrupted.
+    pub pid: Option<u32>,
     /// The address that it was sent from.
     pub callsite: u64,
 }
@@ -37,8 +37,9 @@ impl Senders {
     #[must_use]
     pub fn new(records: &[Record], symbols: &Symbols) -> Self {
         let mut senders = Self::default();
-        for Record { stamp, pid, what } in records {
-            let sent = |callsite: &u64| Sent { stamp: *stamp, pid: *pid, callsite: *callsite };
+        for Record { stamp, pid, interrupting, what } in records {
+            let pid = (!interrupting).then_some(*pid);
+            let sent = |callsite: &u64| Sent { stamp: *stamp, pid, callsite: *callsite };
             match what {
                 What::Queued { cpu, request, callsite } => {
                     senders.requests.entry((*cpu, *request)).or_default().push(sent(callsite));
@@ -104,6 +105,7 @@ mod tests {
         let sent = |stamp, pid, callback| Record {
             stamp,
             pid,
+            interrupting: pid == 5,
             what: What::Sent { cpus: vec![1, 3], callsite: 5, callback },
         };
         let queued = What::Queued { cpu: 1, request: 9, callsite: 6 };
@@ -112,22 +114,25 @@ mod tests {
                 sent(30, 3, 0),
                 sent(10, 1, 0x10),
                 sent(20, 2, 0),
-                Record { stamp: 12, pid: 4, what: queued },
+                sent(50, 5, 0),
+                Record { stamp: 12, pid: 4, interrupting: false, what: queued },
             ],
             &symbols,
         );
         let who = |name, stamp| senders.of_interrupt(1, name, stamp, 8).map(|sent| sent.pid);
-        assert_eq!(who("reschedule", 25), Some(2));
-        assert_eq!(who("reschedule", 30), Some(3));
+        assert_eq!(who("reschedule", 25), Some(Some(2)));
+        assert_eq!(who("reschedule", 30), Some(Some(3)));
+        // Whom an interrupt interrupts sends nothing.
+        assert_eq!(who("reschedule", 51), Some(None));
         assert_eq!(who("reschedule", 19), None);
         assert_eq!(who("reschedule", 39), None);
-        assert_eq!(who("call_function_single", 11), Some(1));
+        assert_eq!(who("call_function_single", 11), Some(Some(1)));
         assert_eq!(who("irq_work", 11), None);
         assert_eq!(who("local_timer", 11), None);
         assert_eq!(senders.of_interrupt(2, "reschedule", 25, 8), None);
         assert_eq!(
             senders.of_request(1, 9, 13, 8).map(|sent| (sent.pid, sent.callsite)),
-            Some((4, 6))
+            Some((Some(4), 6))
         );
         assert_eq!(senders.of_request(1, 8, 13, 8), None);
     }
