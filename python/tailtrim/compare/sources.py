@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
     from typing import TypeAlias
+
+    import pyarrow as pa
 
     from tailtrim.summary import Summary
 
@@ -103,6 +104,8 @@ class Repetition:
             if count
         ]
         places = np.concatenate(spread).astype(np.int64)
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
         return pa.table({"latency_ns": np.insert(latency, places, LOST_NS)})
 
     def losses(self) -> list[tuple[int, int]]:
