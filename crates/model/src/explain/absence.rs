@@ -14,7 +14,7 @@ pub(super) const ASLEEP: &str = "asleep";
 pub(super) const STOPPED: &str = "stopped";
 /// See [`ASLEEP`].
 pub(super) const THROTTLED: &str = "throttled";
-/// It could run.
+/// It could have run, and nothing that was seen says why it did not.
 const UNCLEAR: &str = "runnable";
 
 /// One in so many packets may find a polling device asleep; one that waits for packets sleeps before most.
@@ -32,10 +32,18 @@ const PART: i64 = 10;
 /// A time when the thread was away.
 struct Absence {
     event: Event,
-    /// Whether it could have run, and nothing that was seen says why it did not.
-    unclear: bool,
     /// Whether others only ran because of it.
     lets_in: bool,
+}
+
+impl Absence {
+    fn is(&self, why: &str) -> bool {
+        self.event.detail.as_deref() == Some(why)
+    }
+
+    fn long_ns(&self) -> i64 {
+        self.event.end_ns - self.event.start_ns
+    }
 }
 
 /// The events of others, and before them one for each time that the thread was away by itself or by decree. What
@@ -44,11 +52,10 @@ pub(super) fn others(trace: &Trace<'_>, thread: &Thread, packets: usize) -> Vec<
     let Trace { events, cpu, .. } = *trace;
     let mut found = absences(events, cpu, thread);
     throttle(&mut found, trace.throttled);
-    found.retain(|absence| !absence.unclear);
-    let asleep = |absence: &Absence| absence.event.detail.as_deref() == Some(ASLEEP);
-    if found.iter().filter(|absence| asleep(absence)).count() * RARELY > packets {
+    found.retain(|absence| !absence.is(UNCLEAR));
+    if found.iter().filter(|absence| absence.is(ASLEEP)).count() * RARELY > packets {
         // It sleeps until a packet comes; who then has the CPU may be what it waits for.
-        found.iter_mut().filter(|absence| asleep(absence)).for_each(|a| a.lets_in = false);
+        found.iter_mut().filter(|absence| absence.is(ASLEEP)).for_each(|a| a.lets_in = false);
     }
     let let_in = |event: &Event| {
         let next = found.partition_point(|absence| absence.event.end_ns < event.end_ns);
@@ -104,7 +111,7 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
         };
         let detail = Some(why.to_owned());
         let event = Event { start_ns, end_ns, detail, left: None, ..(*before).clone() };
-        found.push(Absence { event, unclear: why == UNCLEAR, lets_in: true });
+        found.push(Absence { event, lets_in: true });
     }
     found
 }
@@ -113,21 +120,19 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
 /// then those most nearly as long as it was, as far as they fit in what is left.
 fn throttle(found: &mut [Absence], throttled: &[Throttled]) {
     for known in throttled {
-        let mut within: Vec<&mut Absence> = found
+        // They are in order and apart.
+        let first = found.partition_point(|away| away.event.end_ns <= known.from_ns);
+        let end = found.partition_point(|away| away.event.start_ns < known.until_ns);
+        let mut within: Vec<&mut Absence> = found[first..end.max(first)]
             .iter_mut()
-            .filter(|away| away.unclear || away.event.detail.as_deref() == Some(THROTTLED))
-            .filter(|away| {
-                away.event.start_ns < known.until_ns && away.event.end_ns > known.from_ns
-            })
+            .filter(|away| away.is(UNCLEAR) || away.is(THROTTLED))
             .collect();
-        let long_ns = |away: &Absence| away.event.end_ns - away.event.start_ns;
-        within.sort_by_key(|away| (away.unclear, (long_ns(away) - known.throttled_ns).abs()));
+        within.sort_by_key(|away| (away.is(UNCLEAR), (away.long_ns() - known.throttled_ns).abs()));
         let mut left_ns = known.throttled_ns;
         for away in within {
-            let long_ns = long_ns(away);
+            let long_ns = away.long_ns();
             // Who was let in may have kept the CPU for as long again.
             if left_ns * 2 >= long_ns && long_ns * PART >= known.throttled_ns {
-                away.unclear = false;
                 away.event.detail = Some(THROTTLED.to_owned());
                 left_ns -= long_ns;
             }

@@ -129,6 +129,13 @@ mod tests {
         }
     }
 
+    /// Each event in a slice of its own.
+    fn slices(events: &[Event]) -> Vec<Slice> {
+        let one =
+            |(event, e): (usize, &Event)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event };
+        events.iter().enumerate().map(one).collect()
+    }
+
     #[test]
     fn what_packets_took_longer_than_the_handler() {
         // Every fourth packet meets an interrupt of 600 ns that costs 12 µs, every tenth a thread of 5 µs, too.
@@ -145,11 +152,7 @@ mod tests {
                 events.push(event(Kind::Thread, at_ns + 9_000, 5_000));
             }
         }
-        let slices: Vec<Slice> = events
-            .iter()
-            .enumerate()
-            .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
-            .collect();
+        let slices = slices(&events);
         let groups = Groups::new(&events, 1);
         let found = costs(&passages, &slices, &events, &groups);
         assert_eq!(found, [11_400, 0]);
@@ -171,11 +174,7 @@ mod tests {
                 events.push(event(Kind::Irq, at_ns + 3_000, 600));
             }
         }
-        let slices: Vec<Slice> = events
-            .iter()
-            .enumerate()
-            .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
-            .collect();
+        let slices = slices(&events);
         let groups = Groups::new(&events, 1);
         assert_eq!(costs(&passages, &slices, &events, &groups), [11_400]);
     }
@@ -192,11 +191,7 @@ mod tests {
             sent(80_000, event(Kind::Irq, 110_000, 600)),
             sent(120_000, event(Kind::Irq, 230_000, 600)),
         ];
-        let slices: Vec<Slice> = events
-            .iter()
-            .enumerate()
-            .map(|(event, e)| Slice { start_ns: e.start_ns, end_ns: e.end_ns, event })
-            .collect();
+        let slices = slices(&events);
         let wide = widened(&slices, &events, &[7_000, 0], &Groups::new(&events, 1));
         let starts: Vec<i64> = wide.iter().map(|slice| slice.start_ns).collect();
         assert_eq!(starts, [20_000, 90_000, 95_000, 223_000]);
