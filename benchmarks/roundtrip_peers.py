@@ -114,15 +114,17 @@ def clients() -> list[Client]:
     """Return everybody who measures, each with whom it can ask."""
     found = []
     for reflector in (KERNEL_ICMP, *our_reflectors()):
-        for level, name in (("application", "tailtrim"), ("software", "tailtrim, stamps out")):
+        for level, name in (("application", "tailtrim"), ("software", "tailtrim, all stamped")):
             found.append(our_client(name, reflector, level))
+    # What these two measure, and nothing more.
+    found += [our_client("tailtrim, replies stamped", KERNEL_ICMP, "arrival")]
     found += [ping(), hipercontracer()]
     found += [sockperf("sockperf"), sockperf("sockperf, polling", "--nonblocked"), irtt()]
     return found
 
 
 def our_client(name: str, reflector: Reflector, level: str) -> Client:
-    """Return ours at a level: without stamps on the way out, or with."""
+    """Return ours at a level: without stamps of the kernel's, with those of replies, or with all."""
     icmp = reflector.command is None
     where = ["-p", "icmp"] if icmp else ["--port", str(ECHO)]
 

@@ -6,8 +6,8 @@
 
 Captures are MoonSniff's (stamp and identifier of a packet). They come through named pipes while
 they are made: nothing of them lies on a disk. Each stage is a process of its own, which may not
-allocate more than ``--memory`` (the kernel's RLIMIT_DATA: private writable memory); servers may,
-and count with their clients. All engines must give the bytes of the native matcher, or the script
+have more than ``--memory`` (a control group's limit, files in the page cache among it; RLIMIT_DATA
+for who is not root); servers may, and count with their clients. All engines must give the bytes of the native matcher, or the script
 fails.
 """
 
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import captures as synthetic
+from confined import confined
 from measure import ProgramError, measure
 from serving import serving
 
@@ -168,10 +169,11 @@ class Scale:
     ) -> str:
         # Pools that reserve memory for later would count as if they used it.
         pools = ["env", "ARROW_DEFAULT_MEMORY_POOL=system", "MALLOC_ARENA_MAX=2"]
-        limited = ["prlimit", f"--data={self._memory}", *pools, *command]
         output = self._folder / "stdout"
         try:
-            taken = measure(limited, output, folder=self._folder, server=server)
+            with confined(self._memory) as limit:
+                limited = [*limit, *pools, *command]
+                taken = measure(limited, output, folder=self._folder, server=server)
         except ProgramError as error:
             sys.exit(f"{name}: {error}")
         told = json.loads(parts.read_text()) if parts else {}
@@ -227,7 +229,7 @@ def main() -> None:
     """Measure what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--pairs", action="append", type=number_of, help="such as 10M, repeatable")
-    parser.add_argument("--memory", type=int, default=2, help="GiB that a process may allocate")
+    parser.add_argument("--memory", type=int, default=2, help="GiB that a process may have")
     parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark")
     parser.add_argument("--server", help="a running one, as tailtrim takes it")
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")

@@ -228,3 +228,49 @@ fn from_whom(socket: &Socket) -> Vec<SocketAddr> {
     }
     senders
 }
+
+#[test]
+fn a_bare_socket_gets_the_bytes_of_its_peer() {
+    for address in ["127.0.0.1", "::1"] {
+        let mut far = udp(address);
+        let local = SocketAddr::new(address.parse().unwrap(), 0);
+        let settings = Settings { bare: true, ..Settings::new(Transport::Udp, local) };
+        let mut near = Socket::open(&settings).unwrap();
+        near.connect(far.local()).unwrap();
+        far.send(&[outgoing(b"as long as", near.local()), outgoing(b"longer than it", near.local())])
+            .unwrap();
+        let mut inbox = Inbox::new(8, 10);
+        let mut came = Vec::new();
+        while near.wait(Duration::from_millis(10)).unwrap().0 {
+            near.receive(&mut inbox).unwrap();
+            for one in inbox.datagrams() {
+                assert_eq!((one.from, one.hops, one.traffic_class), (far.local(), None, None));
+                came.push((one.bytes.to_vec(), one.truncated));
+            }
+        }
+        assert_eq!(came, [(b"as long as".to_vec(), false), (b"longer tha".to_vec(), true)]);
+        assert_eq!(near.receive(&mut inbox).unwrap(), 0);
+        // Nobody else reaches it.
+        udp(address).send(&[outgoing(b"?", near.local())]).unwrap();
+        assert!(!near.wait(Duration::from_millis(10)).unwrap().0);
+    }
+}
+
+#[test]
+fn datagrams_without_room_are_counted() {
+    const MANY: u32 = 1_000;
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    let settings = Settings { receive_buffer: Some(1), ..Settings::new(Transport::Udp, local) };
+    let (near, mut far) = (Socket::open(&settings).unwrap(), udp("127.0.0.1"));
+    assert_eq!(near.overflowed().unwrap(), 0);
+    for _ in 0..MANY {
+        far.send(&[outgoing(b"one of many", near.local())]).unwrap();
+    }
+    let mut inbox = Inbox::new(64, 256);
+    let mut came = 0;
+    while near.wait(Duration::from_millis(10)).unwrap().0 {
+        came += near.receive(&mut inbox).unwrap() as u32;
+    }
+    assert!(came < MANY, "the smallest buffer has room for {came}");
+    assert_eq!(near.overflowed().unwrap(), MANY - came);
+}

@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 #: Columns with few values; the others grow.
 _REPEATING = ("decided_side", "burst_position")
-#: Rows of a run that the merge holds.
-_HELD_ROWS = 1 << 13
+#: Rows that the merge holds, of all runs, and of one at most. What Arrow takes is several times as
+#: much: 512 runs of 2^13 rows each took 2 GiB.
+_HELD_ROWS = 1 << 20
+_HELD_ROWS_OF_RUN = 1 << 13
 #: Bytes of a column that are read ahead, and about those of its pages. Otherwise Arrow reads whole
 #: files: 18 MiB for each 2 million pairs, and a billion of them have 512 files open.
-_AHEAD = 1 << 16
+_AHEAD = 1 << 14
 
 
 class Runs:
@@ -80,14 +82,15 @@ class Runs:
     def batches(self) -> list[Iterator[pa.RecordBatch]]:
         """Return what reads each run."""
         self._written()
-        return [self._read(path) for path in self._paths]
+        rows = min(_HELD_ROWS // max(len(self._paths), 1), _HELD_ROWS_OF_RUN)
+        return [self._read(path, rows) for path in self._paths]
 
-    def _read(self, path: Path) -> Iterator[pa.RecordBatch]:
+    def _read(self, path: Path, rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a run; the next ones are read while the merge uses these."""
         import pyarrow.parquet as pq  # noqa: PLC0415
 
         file = pq.ParquetFile(path, buffer_size=_AHEAD, pre_buffer=False)
-        batches = file.iter_batches(_HELD_ROWS)
+        batches = file.iter_batches(rows)
         ahead = self._pool.submit(next, batches, None)
         while (batch := ahead.result()) is not None:
             ahead = self._pool.submit(next, batches, None)

@@ -59,8 +59,7 @@ pub(crate) struct Ping {
     /// Use this interface only
     #[arg(long, value_name = "IFACE")]
     pub(crate) device: Option<String>,
-    /// Where a round trip begins and ends: in this process (probes are not stamped on their way out then,
-    /// which makes it shorter), between kernel and driver, or in the NIC (needs --device)
+    /// Where a round trip begins and ends. The fewer stamps are taken, the shorter it is
     #[arg(long, value_enum, default_value_t)]
     pub(crate) level: Measured,
     /// Both hosts have one clock (namespaces, containers): tell one-way delays whatever they say of it
@@ -131,12 +130,14 @@ pub(crate) enum Asked {
 /// Where a round trip begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
 pub(crate) enum Measured {
-    /// In this process
+    /// In this process; the kernel takes no stamps, and tells nothing of replies but their bytes
     Application,
+    /// From this process until the kernel takes the reply from the driver, as ping(8) tells it
+    Arrival,
     /// Between kernel and driver
     #[default]
     Software,
-    /// In the NIC
+    /// In the NIC (needs --device)
     Hardware,
 }
 
@@ -173,6 +174,7 @@ impl Ping {
             timeout_ns: self.timeout,
             level: match self.level {
                 Measured::Application => Level::Application,
+                Measured::Arrival => Level::Arrival,
                 Measured::Software => Level::Software,
                 Measured::Hardware => Level::Hardware,
             },

@@ -129,7 +129,7 @@ pub fn ping<P>(
         streams,
         start_ns,
         spin: plan.spin,
-        unstamped: plan.level == Level::Application,
+        unstamped: !plan.level.stamps_sent(),
         lateness: Histogram::new(),
         live: live.map(|sender| (sender, 0)),
     };

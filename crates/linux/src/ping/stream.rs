@@ -95,7 +95,7 @@ impl Stream {
             session: Session::new(Patience {
                 timeout_ns: plan.timeout_ns,
                 stamps_ns: STAMPS_NS,
-                software: plan.level != Level::Application,
+                software: plan.level.stamps_sent(),
                 hardware: plan.level == Level::Hardware,
                 follow_up: matches!(stream.protocol, Protocol::Stamp { follow_up: true, .. }),
             }),
@@ -236,6 +236,7 @@ impl Stream {
     /// Ends the stream and analyses it.
     pub(super) fn finish(mut self) -> Result<StreamResult, PingError> {
         self.listen()?;
+        self.session.counts_mut().overflowed = self.socket.overflowed()?.into();
         for trip in self.session.finish() {
             self.hand_on(&trip)?;
         }
@@ -261,9 +262,6 @@ impl Stream {
 }
 
 fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns: i64) {
-    if let Some(overflowed) = received.overflowed {
-        session.counts_mut().overflowed = overflowed.into();
-    }
     // Longer than the probe: whatever it begins with, it is no reply to it.
     let read = if received.truncated {
         Err(NoAnswer::Malformed)
@@ -353,10 +351,10 @@ fn open_socket(
                     .then_some(255)),
         busy_poll_us: plan.busy_poll_us,
         receive_buffer: Some(RECEIVE_BUFFER),
+        bare: plan.level == Level::Application,
         stamping: Stamping {
-            receive: true,
-            // They cost the sender time, which the application's view is to be without.
-            send: plan.level != Level::Application,
+            receive: plan.level.stamps_received(),
+            send: plan.level.stamps_sent(),
             hardware: plan.level == Level::Hardware,
         },
         ..Settings::new(transport, local)

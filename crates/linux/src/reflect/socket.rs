@@ -47,7 +47,6 @@ pub struct SocketReflector {
     notices: Inbox,
     requests: Vec<Request>,
     reflected: Reflected,
-    overflowed: Vec<u32>,
     clock_ns: i64,
     xdp: Option<XdpReflector>,
 }
@@ -87,7 +86,6 @@ impl SocketReflector {
         };
         Ok(Self {
             telemetry: tells.then(|| sockets.iter().map(|_| Departures::new()).collect()),
-            overflowed: vec![0; sockets.len()],
             sockets,
             services,
             regulars,
@@ -160,7 +158,9 @@ impl SocketReflector {
             self.reflected.counters += work.counters;
             self.reflected.xdp = Some(work);
         }
-        self.reflected.dropped = self.overflowed.iter().map(|count| u64::from(*count)).sum();
+        for socket in &self.sockets {
+            self.reflected.dropped += u64::from(socket.overflowed()?);
+        }
         Ok(self.reflected)
     }
 
@@ -240,9 +240,6 @@ impl SocketReflector {
                 mac: None,
                 truncated: received.truncated,
             };
-            if let Some(overflowed) = received.overflowed {
-                self.overflowed[at] = overflowed;
-            }
             let request = &mut requests[count];
             request.bytes.clear();
             request.bytes.extend_from_slice(received.bytes);

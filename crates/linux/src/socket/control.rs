@@ -95,8 +95,6 @@ pub(super) struct Said {
     pub(super) hops: Option<u8>,
     pub(super) traffic_class: Option<u8>,
     pub(super) to: Option<IpAddr>,
-    /// Datagrams for which the socket had no room, since it was opened.
-    pub(super) overflowed: Option<u32>,
     pub(super) error: Option<Extended>,
 }
 
@@ -156,9 +154,6 @@ fn note(said: &mut Said, level: libc::c_int, kind: libc::c_int, data: &[u8]) {
             // Three times: software, no longer used, the NIC's own. What is missing is zero.
             said.software_ns = time_ns(data);
             said.hardware_ns = data.get(32..).and_then(time_ns);
-        }
-        (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-            said.overflowed = data.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
         }
         (libc::SOL_IP, libc::IP_TTL) | (libc::SOL_IPV6, libc::IPV6_HOPLIMIT) => {
             said.hops = integer(data).and_then(|hops| u8::try_from(hops).ok());

@@ -12,6 +12,8 @@ pub struct Inbox {
     pub(super) has_ip_header: bool,
     /// To which address all of them were sent, if the socket is bound to one.
     pub(super) to: Option<IpAddr>,
+    /// From whom all of them are, if the kernel does not say it of each.
+    pub(super) from: Option<SocketAddr>,
 }
 
 /// A datagram that was received.
@@ -33,8 +35,6 @@ pub struct Received<'a> {
     pub software_ns: Option<i64>,
     /// When the NIC received it, by the clock of the NIC.
     pub hardware_ns: Option<i64>,
-    /// Datagrams for which the socket had no room, since it was opened.
-    pub overflowed: Option<u32>,
     /// Whether it was longer than the room for it.
     pub truncated: bool,
 }
@@ -103,7 +103,7 @@ impl Inbox {
     /// Room for `count` datagrams (at most 64) of so many bytes each.
     #[must_use]
     pub fn new(count: usize, bytes: usize) -> Self {
-        Self { slots: Slots::new(count, bytes.max(1)), has_ip_header: false, to: None }
+        Self { slots: Slots::new(count, bytes.max(1)), has_ip_header: false, to: None, from: None }
     }
 
     /// The datagrams that were received last.
@@ -113,7 +113,7 @@ impl Inbox {
 
     fn datagram(&self, at: usize) -> Option<Received<'_>> {
         let arrived = self.slots.get(at)?;
-        let from = address::decode(arrived.address)?;
+        let from = self.from.or_else(|| address::decode(arrived.address))?;
         let said = control::parse(arrived.control);
         let (bytes, header) = match arrived.bytes.first() {
             Some(first) if self.has_ip_header => {
@@ -132,7 +132,6 @@ impl Inbox {
             traffic_class: said.traffic_class,
             software_ns: said.software_ns,
             hardware_ns: said.hardware_ns,
-            overflowed: said.overflowed,
             truncated: arrived.flags & libc::MSG_TRUNC as u32 != 0,
         })
     }

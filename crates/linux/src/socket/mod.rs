@@ -38,6 +38,8 @@ pub struct Socket {
     /// A raw socket, which has an IPv4 header before what it receives.
     is_raw: bool,
     stamping: Stamping,
+    /// Whether only bytes are wanted.
+    bare: bool,
     next_key: u32,
     /// To whom it is connected: the kernel then knows the way, unless an address is given with a datagram.
     peer: Option<SocketAddr>,
@@ -68,6 +70,7 @@ impl Socket {
             transport: settings.transport,
             is_raw,
             stamping: settings.stamping,
+            bare: settings.bare,
             next_key: 0,
             peer: None,
             class: settings.traffic_class.unwrap_or(0),
@@ -102,7 +105,6 @@ impl Socket {
             set("asking for addresses", ip, choose(libc::IPV6_RECVPKTINFO, libc::IP_PKTINFO), 1)?;
         }
         set("asking for errors", ip, choose(libc::IPV6_RECVERR, libc::IP_RECVERR), 1)?;
-        set("asking for overflows", libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
         if is_v6 && !self.is_raw && self.transport == Transport::Udp {
             set("keeping to IPv6", ip, libc::IPV6_V6ONLY, 1)?;
         }
@@ -200,7 +202,7 @@ impl Socket {
     /// [`SocketError::Open`]: no route, mostly.
     pub fn connect(&mut self, peer: SocketAddr) -> Result<(), SocketError> {
         self.prefer(peer)?;
-        self.ask_for_less(peer.is_ipv6())?;
+        self.ask_for_less()?;
         let (name, length) = sys::name(self.as_fd())
             .map_err(|source| open_failed(self.local, "asking for its address", source))?;
         if let Some(name) = address::decode(&name[..length]) {
@@ -245,13 +247,14 @@ impl Socket {
     }
 
     /// Whoever asks one host knows where replies come to, and nobody reads their class: each costs time.
-    fn ask_for_less(&self, is_v6: bool) -> Result<(), SocketError> {
-        let (level, names) = if is_v6 {
-            (libc::SOL_IPV6, [libc::IPV6_RECVTCLASS, libc::IPV6_RECVPKTINFO])
+    fn ask_for_less(&self) -> Result<(), SocketError> {
+        let (level, names) = if self.local.is_ipv6() {
+            let names = [libc::IPV6_RECVTCLASS, libc::IPV6_RECVPKTINFO, libc::IPV6_RECVHOPLIMIT];
+            (libc::SOL_IPV6, names)
         } else {
-            (libc::SOL_IP, [libc::IP_RECVTOS, libc::IP_PKTINFO])
+            (libc::SOL_IP, [libc::IP_RECVTOS, libc::IP_PKTINFO, libc::IP_RECVTTL])
         };
-        for name in names {
+        for &name in &names[..if self.bare { 3 } else { 2 }] {
             sys::set(self.as_fd(), level, name, 0)
                 .map_err(|source| open_failed(self.local, "asking for less", source))?;
         }
@@ -271,7 +274,13 @@ impl Socket {
     pub fn receive(&self, inbox: &mut Inbox) -> Result<usize, SocketError> {
         inbox.has_ip_header = self.is_raw && self.local.is_ipv4();
         inbox.to = self.bound_to();
-        match sys::receive(self.as_fd(), &mut inbox.slots, 0) {
+        inbox.from = self.peer.filter(|_| self.bare);
+        let received = if inbox.from.is_some() {
+            sys::receive_plain(self.as_fd(), &mut inbox.slots)
+        } else {
+            sys::receive(self.as_fd(), &mut inbox.slots, 0)
+        };
+        match received {
             // An ICMP message about an earlier datagram: the error queue has it in full.
             Err(error) if is_about_a_datagram(&error) => Ok(0),
             other => other.map_err(|source| self.broken("receiving", source)),
@@ -287,6 +296,14 @@ impl Socket {
             Err(error) if is_about_a_datagram(&error) => Ok(0),
             other => other.map_err(|source| self.broken("reading the error queue", source)),
         }
+    }
+
+    /// Datagrams for which there was no room, since it was opened.
+    ///
+    /// # Errors
+    /// [`SocketError::Broken`].
+    pub fn overflowed(&self) -> Result<u32, SocketError> {
+        sys::dropped(self.as_fd()).map_err(|source| self.broken("asking for overflows", source))
     }
 
     /// Waits until something can be fetched, at most so long. Returns whether datagrams, and whether

@@ -46,6 +46,9 @@ pub struct Settings {
     pub receive_buffer: Option<usize>,
     /// Never fragment.
     pub whole: bool,
+    /// Of what is received from the peer that it is connected to, nothing but the bytes is wanted: neither
+    /// TTL nor class nor stamps.
+    pub bare: bool,
     /// Stamps.
     pub stamping: Stamping,
 }
@@ -63,6 +66,7 @@ impl Settings {
             busy_poll_us: None,
             receive_buffer: None,
             whole: false,
+            bare: false,
             stamping: Stamping::default(),
         }
     }

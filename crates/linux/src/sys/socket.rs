@@ -308,10 +308,7 @@ pub(crate) fn receive(
     let taken = received.max(0) as usize;
     slots.asked = if taken == count { slots.addresses.len() } else { taken.max(1) };
     if received < 0 {
-        return match io::Error::last_os_error() {
-            error if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Ok(0),
-            error => Err(error),
-        };
+        return none_or(io::Error::last_os_error());
     }
     for message in &messages[..received as usize] {
         // SAFETY: all messages that were handed over are written, and the kernel received no more than those.
@@ -324,6 +321,60 @@ pub(crate) fn receive(
         });
     }
     Ok(received as usize)
+}
+
+/// Receives one message that is there and nothing beside it, for which the kernel has no structure to copy.
+/// Returns 1, or 0 where there is none.
+pub(crate) fn receive_plain(file: BorrowedFd<'_>, slots: &mut Slots) -> io::Result<usize> {
+    slots.filled.clear();
+    let room = &mut slots.bytes[..slots.each];
+    // SAFETY: the room is valid for writing and of the length given; no address is asked for.
+    let length = unsafe {
+        libc::recvfrom(
+            file.as_raw_fd(),
+            room.as_mut_ptr().cast(),
+            room.len(),
+            // The length is the message's own, however much of it there is room for.
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    if length < 0 {
+        return none_or(io::Error::last_os_error());
+    }
+    let (bytes, truncated) = (length as usize, length as usize > slots.each);
+    let flags = if truncated { libc::MSG_TRUNC as u32 } else { 0 };
+    slots.filled.push(Filled { bytes, flags, ..Filled::default() });
+    Ok(1)
+}
+
+/// What it means that nothing was received.
+fn none_or(error: io::Error) -> io::Result<usize> {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR) => Ok(0),
+        _ => Err(error),
+    }
+}
+
+/// Messages for which the socket had no room.
+pub(crate) fn dropped(file: BorrowedFd<'_>) -> io::Result<u32> {
+    // Indices of `<linux/sock_diag.h>`, since Linux 4.12; the kernel fills in what it knows of these.
+    const VALUES: usize = 9;
+    const DROPS: usize = 8;
+    let mut values = [0_u32; VALUES];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the buffer is valid for writing and of the length given.
+    checked(unsafe {
+        libc::getsockopt(
+            file.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    })?;
+    Ok(values[DROPS])
 }
 
 /// Asks for as many messages. Returns how many came, or what the kernel returned instead.

@@ -162,7 +162,7 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         |(index, (_, region)): (usize, &(usize, Region))| match (signed[index], region.few()) {
             (0.0, _) => 1.0,
             (distance, Some(few)) => few.p_value(distance),
-            (distance, None) => draws.p_value(index, distance),
+            (distance, None) => draws.p_value(index, distance).max(region.unlike(distance)),
         };
     let found: Vec<f64> = tested.iter().enumerate().map(p_value).collect();
     let adjusted = multiple::step_down(&found, &draws);

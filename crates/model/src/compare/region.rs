@@ -6,7 +6,7 @@ use super::few::Few;
 use super::repetition::LOST_NS;
 use super::result::Resampling;
 use super::side::{Excess, Side};
-use super::student::critical;
+use super::student::{both_tails, critical};
 use crate::stats::{Probability, Ranked, samples_needed};
 
 /// Directions in which the edge of the region is walked.
@@ -31,6 +31,8 @@ pub(super) struct Region {
     deviations: [f64; 2],
     /// Degrees of freedom of the distance.
     freedom: f64,
+    /// Whether both sides could have one design effect.
+    pooled: bool,
 }
 
 impl Region {
@@ -45,7 +47,8 @@ impl Region {
         let effects = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
         let within = [0, 1].map(|side| effects.careful(side));
         let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
-        Self { p, few, within, samples, deviations, freedom: effects.freedom(samples, binomial) }
+        let freedom = effects.freedom(samples, binomial);
+        Self { p, few, within, samples, deviations, freedom, pooled: effects.pooled }
     }
 
     /// Few units, if there are: chance is then Student's, and otherwise that of dealing blocks.
@@ -56,6 +59,14 @@ impl Region {
     /// The standard errors that are exceeded with probability `alpha` where there is none.
     pub(super) fn critical(&self, alpha: f64) -> f64 {
         self.few.as_ref().map_or_else(|| critical(alpha, self.freedom), |few| few.critical(alpha))
+    }
+
+    /// How likely so many standard errors are by Student's law, where dealing blocks is not enough:
+    /// the packets of one side depend on each other much more than those of the other. Its few large
+    /// clusters make the difference skewed; dealt to both sides, they would cancel out. (Independent
+    /// packets against an autocorrelation of 0.99: 13.5 % false verdicts for 5 % at p99.)
+    pub(super) fn unlike(&self, distance: f64) -> f64 {
+        if self.pooled { 0.0 } else { both_tails(distance, self.freedom) }
     }
 
     /// How many independent samples of a side bound the quantile. Where late packets come in

@@ -38,13 +38,29 @@ pub struct Stamps {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// In this process.
+    /// In this process, without a stamp of the kernel's: to take one makes the round trip longer.
     Application,
+    /// From this process until the kernel takes the reply from the driver, as ping(8) tells it.
+    Arrival,
     /// Between kernel and driver.
     #[default]
     Software,
     /// On the wire, by the NIC.
     Hardware,
+}
+
+impl Level {
+    /// Whether it takes the kernel's stamps of probes on their way out.
+    #[must_use]
+    pub fn stamps_sent(self) -> bool {
+        matches!(self, Self::Software | Self::Hardware)
+    }
+
+    /// Whether it takes the kernel's stamps of replies.
+    #[must_use]
+    pub fn stamps_received(self) -> bool {
+        self != Self::Application
+    }
 }
 
 impl Stamps {
@@ -65,6 +81,7 @@ impl Stamps {
     pub fn whole_ns(&self, level: Level) -> Option<i64> {
         match level {
             Level::Application => self.app_receive_ns?.checked_sub(self.app_send_ns),
+            Level::Arrival => self.received_ns?.checked_sub(self.app_send_ns),
             Level::Software => self.received_ns?.checked_sub(self.sent_ns?),
             Level::Hardware => self.nic_received_ns?.checked_sub(self.nic_sent_ns?),
         }
@@ -81,7 +98,7 @@ impl Stamps {
     #[must_use]
     pub fn begin_ns(&self, level: Level) -> Option<i64> {
         match level {
-            Level::Application => Some(self.app_send_ns),
+            Level::Application | Level::Arrival => Some(self.app_send_ns),
             Level::Software => self.sent_ns,
             Level::Hardware => Some(self.sent_ns.unwrap_or(self.app_send_ns)),
         }
