@@ -29,13 +29,11 @@ def confined(memory: int) -> Iterator[list[str]]:
         except OSError:
             continue
         try:
-            try:
+            # Not so in a hierarchy without this controller, nor in a folder that holds hierarchies.
+            if (group / limit).exists():
                 (group / limit).write_text(str(memory))
-            except OSError:
-                # A hierarchy without this controller.
-                continue
-            yield ["sh", "-c", JOIN, str(group)]
-            return
+                yield ["sh", "-c", JOIN, str(group)]
+                return
         finally:
             group.rmdir()
     yield ["prlimit", f"--data={memory}"]

@@ -124,7 +124,7 @@ def clients() -> list[Client]:
 
 
 def our_client(name: str, reflector: Reflector, level: str) -> Client:
-    """Return ours at a level: without stamps of the kernel's, with those of replies, or with all."""
+    """Return ours at a level: with stamps of nothing, of replies or of both ways."""
     icmp = reflector.command is None
     where = ["-p", "icmp"] if icmp else ["--port", str(ECHO)]
 

@@ -7,8 +7,8 @@
 Captures are MoonSniff's (stamp and identifier of a packet). They come through named pipes while
 they are made: nothing of them lies on a disk. Each stage is a process of its own, which may not
 have more than ``--memory`` (a control group's limit, files in the page cache among it; RLIMIT_DATA
-for who is not root); servers may, and count with their clients. All engines must give the bytes of the native matcher, or the script
-fails.
+for who is not root); servers may, and count with their clients. All engines must give the bytes of
+the native matcher, or the script fails.
 """
 
 from __future__ import annotations
