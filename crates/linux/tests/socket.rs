@@ -237,8 +237,11 @@ fn a_bare_socket_gets_the_bytes_of_its_peer() {
         let settings = Settings { bare: true, ..Settings::new(Transport::Udp, local) };
         let mut near = Socket::open(&settings).unwrap();
         near.connect(far.local()).unwrap();
-        far.send(&[outgoing(b"as long as", near.local()), outgoing(b"longer than it", near.local())])
-            .unwrap();
+        far.send(&[
+            outgoing(b"as long as", near.local()),
+            outgoing(b"longer than it", near.local()),
+        ])
+        .unwrap();
         let mut inbox = Inbox::new(8, 10);
         let mut came = Vec::new();
         while near.wait(Duration::from_millis(10)).unwrap().0 {

@@ -128,15 +128,16 @@ fn intervals_agree_with_resampling_samples() {
 
 /// How often any verdict is given, and how often each quantile alone would have got one.
 fn false_positives(
-    process: Process,
+    processes: [Process; 2],
     runs: usize,
     samples: usize,
     comparisons: u64,
 ) -> (f64, [f64; 3]) {
     let (mut any, mut alone) = (0, [0; 3]);
     for seed in 0..comparisons {
-        let [a, b] =
-            [0, 1].map(|s| side(&repetitions(process, runs, samples, 1.0, 0.0, 2 * seed + s)));
+        let [a, b] = [0, 1].map(|s| {
+            side(&repetitions(processes[s], runs, samples, 1.0, 0.0, 2 * seed + s as u64))
+        });
         let found = compare(&a, &b, &options());
         any +=
             u32::from(found.quantiles.iter().any(|row| row.adjusted_p.is_some_and(|p| p <= 0.05)));
@@ -152,14 +153,23 @@ fn false_positives(
 #[test]
 fn false_positives_are_as_rare_as_asked() {
     for process in [Process::Independent, Process::Clustered(8.0), Process::Autocorrelated(0.9)] {
-        let (any, alone) = false_positives(process, 1, 30_000, 400);
+        let (any, alone) = false_positives([process; 2], 1, 30_000, 400);
         assert!((0.01..0.08).contains(&any), "{process:?}: {any}");
         for rate in alone {
             assert!((0.02..0.085).contains(&rate), "{process:?}: {alone:?}");
         }
     }
-    let (any, _) = false_positives(Process::Autocorrelated(0.9), 3, 5_000, 400);
+    let (any, _) = false_positives([Process::Autocorrelated(0.9); 2], 3, 5_000, 400);
     assert!(any < 0.08, "repetitions: {any}");
+}
+
+/// Blocks of sides that depend differently are no longer alike: by deals alone it was 0.1025. What is left
+/// above 0.05 is the skew of few clusters, see the record in `benchmarks/runs`.
+#[test]
+fn false_positives_are_rare_where_one_side_depends() {
+    let processes = [Process::Independent, Process::Autocorrelated(0.97)];
+    let (any, alone) = false_positives(processes, 1, 30_000, 400);
+    assert!(any < 0.1, "{any}: {alone:?}");
 }
 
 #[test]
