@@ -13,7 +13,7 @@
 //! 4. What chance alone would do is seen by dealing the blocks anew to the sides, which is right for
 //!    any kind of cluster as long as blocks are independent. A bootstrap of each side gave 6 % false
 //!    verdicts for 5 %: it cannot draw larger clusters than it saw. Where the dependence of the sides
-//!    is too different for one design effect, Student's law must say so, too. Repetitions are too few to be
+//!    is too different for one design effect, or one has far fewer samples, the interval must agree. Repetitions are too few to be
 //!    dealt (three a side in ten ways): Student's t compares the logarithms of their quantiles. Student's
 //!    are the intervals, too, with as many degrees of freedom as the blocks' kurtosis leaves.
 //! 5. The same deals for all quantiles say how these go together, so that verdicts can be corrected
@@ -163,7 +163,9 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         |(index, (_, region)): (usize, &(usize, Region))| match (signed[index], region.few()) {
             (0.0, _) => 1.0,
             (distance, Some(few)) => few.p_value(distance),
-            (distance, None) => draws.p_value(index, distance).max(region.unlike(distance)),
+            (distance, None) => {
+                draws.p_value(index, distance).max(region.unlike(sides, options.margin))
+            }
         };
     let found: Vec<f64> = tested.iter().enumerate().map(p_value).collect();
     let adjusted = multiple::step_down(&found, &draws);

@@ -68,10 +68,15 @@ impl Region {
     /// How likely so many standard errors are by Student's law, where dealing blocks is not enough:
     /// the packets of one side depend on each other much more than those of the other, or its blocks
     /// are much smaller. Its few clusters make the difference skewed; dealt to both sides, they would
-    /// cancel out. (Independent packets against an autocorrelation of 0.99: 13.5 % for 5 % at p99,
-    /// 8.5 % with this.)
-    pub(super) fn unlike(&self, distance: f64) -> f64 {
-        if self.alike { 0.0 } else { both_tails(distance, self.freedom) }
+    /// cancel out. (Independent packets against an autocorrelation of 0.99: 13.5 % for 5 % at p99.)
+    /// Never less than what the interval says.
+    pub(super) fn unlike(&self, sides: &[Side<'_>; 2], margin: f64) -> f64 {
+        if self.alike {
+            return 0.0;
+        }
+        let reach = |ratio: f64| both_tails(self.put(sides, ratio).reach, self.freedom);
+        // A margin leaves a range of ratios, at whose nearer end the sides fit best.
+        reach(1.0 + margin).max(reach(1.0 / (1.0 + margin)))
     }
 
     /// How many independent samples of a side bound the quantile. Where late packets come in
@@ -93,14 +98,14 @@ impl Region {
     /// of it.
     pub(super) fn test(&self, sides: &[Side<'_>; 2], margin: f64) -> (f64, Statistic) {
         let above = self.put(sides, 1.0 + margin);
-        let (at, apart) = if above.1 > 0.0 || margin == 0.0 {
+        let Put { at, apart, .. } = if above.apart > 0.0 || margin == 0.0 {
             above
         } else {
-            let (at, apart) = self.put(sides, 1.0 / (1.0 + margin));
-            (at, apart.min(0.0))
+            let below = self.put(sides, 1.0 / (1.0 + margin));
+            Put { apart: below.apart.min(0.0), ..below }
         };
         if let Some(few) = &self.few {
-            let tie = self.put(sides, 1.0).1 == 0.0;
+            let tie = self.put(sides, 1.0).apart == 0.0;
             let distance = if tie { 0.0 } else { few.distance(margin) };
             return (distance, Statistic::Few(few.clone()));
         }
@@ -111,10 +116,10 @@ impl Region {
     }
 
     /// The pair of latencies of a ratio that fits both sides best stands for the hypothesis that
-    /// this is B / A. There, the shares of packets beyond are compared: by how much B's is larger.
-    fn put(&self, sides: &[Side<'_>; 2], ratio: f64) -> ([f64; 2], f64) {
+    /// this is B / A. There, the shares of packets beyond are compared.
+    fn put(&self, sides: &[Side<'_>; 2], ratio: f64) -> Put {
         let [a, b] = [0, 1].map(|side| sides[side].quantile(self.p));
-        let (Some(a), Some(b)) = (a, b) else { return ([0.0; 2], 0.0) };
+        let (Some(a), Some(b)) = (a, b) else { return Put::default() };
         let (a, b) = (a as f64, b as f64 / ratio);
         let pair = |value: f64| [value, nearly_whole(value * ratio)];
         let misses = |value: f64| {
@@ -131,10 +136,14 @@ impl Region {
         let of_a = between(&sides[0], a.min(b), a.max(b), 1.0);
         let candidates = of_a.chain(between(&sides[1], a.min(b), a.max(b), ratio));
         let Some(nearest) = candidates.min_by(|x, y| pull(x).total_cmp(&pull(y))) else {
-            return ([a, b * ratio], 0.0);
+            return Put { at: [a, b * ratio], ..Put::default() };
         };
         let [a, b] = misses(nearest);
-        (pair(nearest), a / self.samples[0] - b / self.samples[1])
+        Put {
+            at: pair(nearest),
+            apart: a / self.samples[0] - b / self.samples[1],
+            reach: libm::hypot(a / self.deviations[0], b / self.deviations[1]),
+        }
     }
 
     /// By how many samples a latency misses being a side's quantile, negative where too few are
@@ -204,6 +213,16 @@ impl Region {
         }
         best
     }
+}
+
+/// The latencies that stand for a ratio.
+#[derive(Default)]
+struct Put {
+    at: [f64; 2],
+    /// By how much the share of B's packets beyond is larger.
+    apart: f64,
+    /// How many standard errors the pair is away from the quantiles.
+    reach: f64,
 }
 
 /// The design effects of both sides, and how well they are known.
