@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,8 @@ def main() -> None:
     parser.add_argument("--after", type=float, metavar="S", help="kill then, and run only once")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     at = parser.parse_args()
+    # Who is ended takes the servers along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = Path(tempfile.mkdtemp(prefix="tailtrim-killed-", dir=at.scratch))
     try:
         native, decoded = Scale(at.pairs, folder, 2**31, None).decode()

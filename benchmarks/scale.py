@@ -20,6 +20,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -235,6 +236,8 @@ def main() -> None:
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
     options = parser.parse_args()
+    # Who is ended takes generators, servers and captures along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     engines = [
         (engine, None if engine == "duckdb" else options.server)
         for engine in options.engine or ["duckdb"]
