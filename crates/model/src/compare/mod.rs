@@ -13,9 +13,10 @@
 //! 4. What chance alone would do is seen by dealing the blocks anew to the sides, which is right for
 //!    any kind of cluster as long as blocks are independent. A bootstrap of each side gave 6 % false
 //!    verdicts for 5 %: it cannot draw larger clusters than it saw. Where the dependence of the sides
-//!    is too different for one design effect, or one has far fewer samples, the interval must agree. Repetitions are too few to be
-//!    dealt (three a side in ten ways): Student's t compares the logarithms of their quantiles. Student's
-//!    are the intervals, too, with as many degrees of freedom as the blocks' kurtosis leaves.
+//!    is too different for one design effect, or one has far fewer samples, the interval must agree.
+//!    Repetitions are too few to be dealt (three a side in ten ways): Student's t compares the
+//!    logarithms of their quantiles. Student's are the intervals, too, with as many degrees of freedom
+//!    as the blocks' kurtosis leaves.
 //! 5. The same deals for all quantiles say how these go together, so that verdicts can be corrected
 //!    for looking at many of them (Westfall and Young 1993, step-down with the smallest p).
 //!
