@@ -107,6 +107,16 @@ fn nothing_is_found_in_nothing() {
     assert_eq!(explain(&samples).causes, []);
 }
 
+/// A random case: the peak of the 41st harmonic was the highest, and only 40 were looked at.
+#[test]
+fn a_cause_is_found_by_a_high_harmonic() {
+    let hz = 122.542_33;
+    let tick = Interrupts { start_ns: 73_968, period_ns: 1e9 / hz, durations_ns: vec![12_046] };
+    let found = explain(&run("poisson", 42_117, 10, &[tick]));
+    let [cause] = &found.causes[..] else { panic!("{:?}", found.causes) };
+    assert!((cause.frequency_hz / hz - 1.0).abs() < 1e-3, "{cause:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]

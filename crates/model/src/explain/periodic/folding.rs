@@ -1,6 +1,7 @@
 //! Events folded at a period: the phases at which more of them lie than chance puts there.
 
 use super::late::Stall;
+use super::spectrum::FAST_HZ;
 
 /// Stalls that end at one phase of one period.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +24,7 @@ const NARROWEST_NS: f64 = 2_000.0;
 const FEWEST: usize = 8;
 
 /// Highest harmonic at which a comb may have been found.
-const HIGHEST_HARMONIC: i64 = 40;
+const HIGHEST_HARMONIC: i64 = (FAST_HZ.1 / FAST_HZ.0) as i64;
 
 /// At a harmonic, this share of a comb's stalls have numbers of one residue, and half of chance's share
 /// more: the others are noise that lies at the same phase,

@@ -15,7 +15,7 @@ const MOST_PAIRS: usize = 20_000;
 
 /// Lowest and highest frequency of fast periods, and the step between two that are tried: a fifth of
 /// what the longest difference resolves.
-const FAST_HZ: (f64, f64) = (20.0, 10_000.0);
+pub(super) const FAST_HZ: (f64, f64) = (20.0, 10_000.0);
 const FAST_STEP_HZ: f64 = 1.0;
 
 /// A slow period must occur so often in a run.
