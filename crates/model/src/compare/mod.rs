@@ -157,16 +157,14 @@ fn described(
 
 /// Fills in tests, intervals and verdicts of the rows that can have them.
 fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], options: &Options) {
-    let (signed, statistics): (Vec<f64>, Vec<Statistic>) =
+    let (signed, statistics): (Vec<(f64, f64)>, Vec<Statistic>) =
         tested.iter().map(|(_, region)| region.test(sides, options.margin)).unzip();
     let draws = Draws::new(&statistics, options.draws, options.seed);
     let p_value =
         |(index, (_, region)): (usize, &(usize, Region))| match (signed[index], region.few()) {
-            (0.0, _) => 1.0,
-            (distance, Some(few)) => few.p_value(distance),
-            (distance, None) => {
-                draws.p_value(index, distance).max(region.unlike(sides, options.margin))
-            }
+            ((0.0, _), _) => 1.0,
+            ((distance, _), Some(few)) => few.p_value(distance),
+            ((distance, least), None) => draws.p_value(index, distance).max(least),
         };
     let found: Vec<f64> = tested.iter().enumerate().map(p_value).collect();
     let adjusted = multiple::step_down(&found, &draws);
@@ -177,7 +175,7 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
         (row.low, row.high) = region.interval(sides, region.critical(alpha));
         row.p_value = Some(found[index]);
         row.adjusted_p = Some(adjusted[index]);
-        row.verdict = match (adjusted[index] <= alpha, signed[index] > 0.0) {
+        row.verdict = match (adjusted[index] <= alpha, signed[index].0 > 0.0) {
             (false, _) => Verdict::NoDifferenceShown,
             (true, true) => Verdict::Worse,
             (true, false) => Verdict::Better,

@@ -70,13 +70,8 @@ impl Region {
     /// are much smaller. Its few clusters make the difference skewed; dealt to both sides, they would
     /// cancel out. (Independent packets against an autocorrelation of 0.99: 13.5 % for 5 % at p99.)
     /// Never less than what the interval says.
-    pub(super) fn unlike(&self, sides: &[Side<'_>; 2], margin: f64) -> f64 {
-        if self.alike {
-            return 0.0;
-        }
-        let reach = |ratio: f64| both_tails(self.put(sides, ratio).reach, self.freedom);
-        // A margin leaves a range of ratios, at whose nearer end the sides fit best.
-        reach(1.0 + margin).max(reach(1.0 / (1.0 + margin)))
+    fn unlike(&self, reach: f64) -> f64 {
+        if self.alike { 0.0 } else { both_tails(reach, self.freedom) }
     }
 
     /// How many independent samples of a side bound the quantile. Where late packets come in
@@ -94,11 +89,11 @@ impl Region {
     }
 
     /// How many standard errors B / A is above `1 + margin`, or (negative) below its inverse; zero
-    /// in between, and where one latency is clearly the quantile of both. Also what chance makes
-    /// of it.
-    pub(super) fn test(&self, sides: &[Side<'_>; 2], margin: f64) -> (f64, Statistic) {
+    /// in between, and where one latency is clearly the quantile of both. Also the least p that
+    /// this may have, and what chance makes of it.
+    pub(super) fn test(&self, sides: &[Side<'_>; 2], margin: f64) -> ((f64, f64), Statistic) {
         let above = self.put(sides, 1.0 + margin);
-        let Put { at, apart, .. } = if above.apart > 0.0 || margin == 0.0 {
+        let Put { at, apart, reach } = if above.apart > 0.0 || margin == 0.0 {
             above
         } else {
             let below = self.put(sides, 1.0 / (1.0 + margin));
@@ -107,12 +102,12 @@ impl Region {
         if let Some(few) = &self.few {
             let tie = self.put(sides, 1.0).apart == 0.0;
             let distance = if tie { 0.0 } else { few.distance(margin) };
-            return (distance, Statistic::Few(few.clone()));
+            return ((distance, 0.0), Statistic::Few(few.clone()));
         }
         let [a, b] = [0, 1].map(|side| sides[side].shares(at[side]));
         let blocks = Dealt::new([a.0, b.0], [a.1, b.1]);
         let distance = if apart == 0.0 { 0.0 } else { apart / blocks.error() };
-        (distance, Statistic::Blocks(blocks))
+        ((distance, self.unlike(reach)), Statistic::Blocks(blocks))
     }
 
     /// The pair of latencies of a ratio that fits both sides best stands for the hypothesis that
