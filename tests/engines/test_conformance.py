@@ -14,8 +14,10 @@ from tailtrim import engines
 from tailtrim.decode import Decoded, decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    import ibis.expr.types as ir
     from servers import Cluster
 
     from tailtrim.engines import Engine
@@ -140,10 +142,45 @@ def test_a_run_directory_is_the_same(
             assert pq.read_table(other).equals(pq.read_table(native)), native.name
 
 
-def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trouble", ["everything", "empty", "one"])
+def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path, trouble: str) -> None:
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        captures = pair(tmp_path, 4, TROUBLES["everything"])
+        captures = pair(tmp_path, 4, TROUBLES[trouble])
         same(at, captures, decode(captures, tmp_path / "random", buckets=4))
+
+
+@pytest.mark.published
+@pytest.mark.parametrize("name", [PAIRS[0], PAIRS[-1]])
+def test_published_captures_on_the_spark_cluster(
+    spark_cluster: Cluster, published: Path, tmp_path: Path, name: str
+) -> None:
+    with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
+        test_published_captures(at, published, tmp_path, name)
+
+
+def test_spark_is_asked_for_a_bucket_at_a_time(
+    spark_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It collects a result in its driver's memory, for which 10 million pairs were too many.
+    buckets = 8
+    # What is kept of buckets is joined two by two, and that again.
+    monkeypatch.setattr("tailtrim.engines.spark.FEW", 2)
+    captures = pair(tmp_path, 5, TROUBLES["everything"])
+    decoded = decode(captures, tmp_path / "decoded", buckets=buckets)
+    found: list[int] = []
+    with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
+        rows = at.rows
+
+        def counted(expression: ir.Table) -> Iterator[pa.RecordBatch]:
+            batches = list(rows(expression))
+            if "decided_ns" in expression.columns:
+                found.append(sum(map(len, batches)))
+            yield from batches
+
+        monkeypatch.setattr(at, "rows", counted)
+        same(at, captures, decoded)
+    assert len(found) == buckets
+    assert max(found) < 2 * sum(found) / buckets
 
 
 def test_a_spark_worker_that_is_killed(

@@ -145,6 +145,11 @@ def pairs(one: ir.Table) -> ir.Table:
     ).order_by("decided_ns", "decided_side", "decided_index")
 
 
+def rest(one: ir.Table) -> ir.Table:
+    """Return the signatures that are no pair."""
+    return one.filter(one.kind != MATCHED)
+
+
 def repeated(one: ir.Table) -> ir.Table:
     """Return the signatures that are tangled."""
     return one.filter(one.kind == TANGLED).select("signature_high", "signature_low")

@@ -168,19 +168,19 @@ class _Matching:
                 folded = of.folded(packet.filter(packet.bucket == bucket), self._rules)
                 one = of.judged(engine.keep("folded", folded), self._rules)
                 keep = engine.keep if bucket == 0 else engine.add
-                keys = keep("repeated", of.repeated(one))
-                unpaired = keep("unpaired", of.unpaired(one))
+                rest = keep("rest", of.rest(one))
                 runs.write(engine.rows(of.pairs(one)))
             engine.keep("folded", folded.limit(0))
-            (counted,) = engine.rows(keys.aggregate(keys=keys.count()))
-            if counted.column("keys")[0].as_py():
-                self._tangled(keys)
+            self._tangled(of.repeated(rest))
             self._ledger.merge(runs.batches())
-        return unpaired
+        return rest
 
     def _tangled(self, keys: ir.Table) -> None:
-        """Match the packets whose signatures repeat."""
+        """Match the packets whose signatures repeat: of most captures none."""
         of, engine = self._expressions, self._engine
+        (counted,) = engine.rows(keys.aggregate(keys=keys.count()))
+        if counted.column("keys")[0].as_py() == 0:
+            return
         carrying = engine.keep("carriers", of.carriers(self._packet, keys, self._rules))
         later = engine.keep("forgetting", of.forgetting(self._packet, carrying, self._rules))
         for batch in engine.rows(of.tangled(carrying, later)):

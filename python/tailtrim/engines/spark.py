@@ -5,6 +5,7 @@ The server reads the Parquet files itself: the decoded directory must have the s
 
 from __future__ import annotations
 
+import functools
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.choice import EngineOptions
+
+
+#: Packets of a task, give or take: 16 tasks share a bucket of two million of each capture.
+TASK_PACKETS = 1 << 18
+#: What Spark takes for a packet in memory: 11 columns.
+PACKET_BYTES = 88
+#: Tables that are joined to one when they are so many: plans must not grow with the buckets.
+FEW = 16
 
 
 def connect(options: EngineOptions) -> Spark:
@@ -56,7 +65,10 @@ class Spark(Session):
     """A session at a Spark Connect server."""
 
     name = "spark"
-    by_bucket = False
+    #: The server collects a result in its driver's memory before it sends any: with 1 GiB, which is
+    #: usual, it broke for good of 10 million pairs. Also, a cluster that groups all packets at once
+    #: takes longer: it sorts on disk.
+    by_bucket = True
     scratch = None
 
     def __init__(self, url: str) -> None:
@@ -65,15 +77,15 @@ class Spark(Session):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
             self._version = self._session.version
-            self._persisted: list[Any] = []
-            # Parquet of millions of packets may be smaller than what Spark would send to every
-            # executor, by way of the driver's memory.
-            self._session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+            #: Names of views by the tables that they are of; those of a level are as many joined.
+            self._kept: dict[str, list[list[str]]] = {}
+            self._views = 0
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
         with _telling(f"read {decoded.path}"):
             if any(captured.rows for captured in decoded.captures):
+                self._plan_for(decoded)
                 found = self._session.read.parquet(str((decoded.path / "packet").resolve()))
             else:
                 found = self._session.sql("SELECT " + ", ".join(f"0 AS {c}" for c in ASKED))
@@ -82,6 +94,21 @@ class Spark(Session):
             found.select(*columns).createOrReplaceTempView("packet")
         return ibis.table(PACKET, name="packet")
 
+    def _plan_for(self, decoded: Decoded) -> None:
+        """Tell the planner of rows: it goes by bytes, and Parquet has some three bytes a packet."""
+        packets = sum(captured.rows for captured in decoded.captures)
+        files = (decoded.files(captured.number) for captured in decoded.captures)
+        size = sum(path.stat().st_size for paths in files for path in paths)
+        tasks = max(1, packets // decoded.buckets // TASK_PACKETS)
+        for name, value in {
+            "files.openCostInBytes": 0,
+            "files.maxPartitionBytes": max(1 << 16, size * TASK_PACKETS // packets),
+            # Or it would send millions of packets to every executor, by way of the driver.
+            "sources.fileCompressionFactor": packets * PACKET_BYTES / size,
+            "shuffle.partitions": tasks,
+        }.items():
+            self._session.conf.set(f"spark.sql.{name}", str(value))
+
     def number(self, decoded: Decoded, captured: Captured) -> int:  # noqa: ARG002 - the protocol's
         """Return the number in the directory."""
         return captured.number
@@ -89,20 +116,59 @@ class Spark(Session):
     def keep(self, name: str, expression: ir.Table) -> ir.Table:
         """Keep rows in the executors, which compute again what is lost with one of them."""
         with _telling("match packets"):
-            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
-            # Sail cannot, and computes what is asked for each time.
-            with suppress(PySparkException, grpc.RpcError):
-                frame.persist()
-                self._persisted.append(frame)
-            frame.createOrReplaceTempView(name)
-        return ibis.table(expression.schema(), name=name)
+            view = self._compute(name, self._frame(expression))
+            for level in self._kept.pop(name, []):
+                self._forget(level)
+            self._kept[name] = [[view]]
+        return ibis.table(expression.schema(), name=view)
 
     def add(self, name: str, expression: ir.Table) -> ir.Table:
-        """Name what executors compute together with what has the name."""
+        """Keep rows in the executors beside those that are kept there."""
         with _telling("match packets"):
-            frame = self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
-            self._session.table(name).unionByName(frame).createOrReplaceTempView(name)
-        return ibis.table(expression.schema(), name=name)
+            levels = self._kept[name]
+            added = self._compute(name, self._frame(expression))
+            for level in levels:
+                level.append(added)
+                if len(level) < FEW:
+                    break
+                added = self._compute(name, self._union(level))
+                self._forget(level)
+                level.clear()
+            else:
+                levels.append([added])
+            view = self._view(name, self._union([part for level in levels for part in level]))
+        return ibis.table(expression.schema(), name=view)
+
+    def _frame(self, expression: ir.Table) -> Any:
+        return self._session.sql(ibis.to_sql(expression, dialect="pyspark"))
+
+    def _union(self, views: list[str]) -> Any:
+        frames = [self._session.table(view) for view in views]
+        return functools.reduce(lambda all_, one: all_.unionByName(one), frames)
+
+    def _view(self, name: str, frame: Any) -> str:
+        """Name a frame, and return the name: frames by themselves mean what names mean later."""
+        self._views += 1
+        view = f"{name}_{self._views}"
+        frame.createOrReplaceTempView(view)
+        return view
+
+    def _compute(self, name: str, frame: Any) -> str:
+        """Name a frame and compute it; Sail keeps nothing, and computes what is asked for."""
+        view = self._view(name, frame)
+        frame = self._session.table(view)
+        try:
+            frame.persist()
+        except (PySparkException, grpc.RpcError):
+            return view
+        # Persisting says what is to be done when rows are asked for, and by then all would be.
+        frame.count()
+        return view
+
+    def _forget(self, views: list[str]) -> None:
+        for view in views:
+            with suppress(PySparkException, grpc.RpcError):
+                self._session.table(view).unpersist()
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression."""
@@ -142,6 +208,7 @@ class Spark(Session):
         A server that is gone has nothing, and why it is gone is known by then.
         """
         with suppress(PySparkException, grpc.RpcError):
-            for frame in self._persisted:
-                frame.unpersist()
+            for levels in self._kept.values():
+                for level in levels:
+                    self._forget(level)
             self._session.stop()
