@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+import servers
 from random_captures import Trouble, pair
 
 import tailtrim
@@ -78,6 +81,27 @@ def test_a_spark_without_a_url() -> None:
     pytest.importorskip("pyspark", reason="Spark needs pyspark")
     with pytest.raises(EngineError, match="no Spark Connect URL"):
         engines.connect("spark")
+
+
+def test_a_spark_that_is_not_there() -> None:
+    # Its client asks for ten minutes before it says that nobody answers.
+    pytest.importorskip("pyspark", reason="Spark needs pyspark")
+    started = time.monotonic()
+    with pytest.raises(EngineError, match=r"cannot reach sc://.*Connection refused"):
+        engines.connect("spark", EngineOptions(server="sc://127.0.0.1:1"))
+    assert time.monotonic() - started < 60
+
+
+def test_a_spark_that_goes_away(
+    decoded: Decoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ExitStack() as stack:
+        options = EngineOptions(server=stack.enter_context(servers.sail(tmp_path)))
+        monkeypatch.setattr("tailtrim.engines.spark.RETRIES", 1)
+        with engines.connect("spark", options) as at:
+            stack.close()
+            with pytest.raises(EngineError, match="Connection refused"):
+                engines.analyze(at, decoded)
 
 
 def test_loading_once_and_again(postgres_dsn: str, decoded: Decoded) -> None:

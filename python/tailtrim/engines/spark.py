@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import ibis
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, RetriesExceeded
+from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 #: Packets of a task, give or take: 16 tasks share a bucket of two million of each capture.
 TASK_PACKETS = 1 << 18
+#: How often a server that answered before is asked again, for half a minute. The 15 times that are
+#: usual take ten minutes, and a server that was started anew does not know the session any more.
+RETRIES = 5
 #: What Spark takes for a packet in memory: 11 columns.
 PACKET_BYTES = 88
 #: Tables that are joined to one when they are so many: plans must not grow with the buckets.
@@ -57,7 +61,10 @@ def _telling(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
-        text = str(error).strip().split("\n", 1)[0]
+        # That there were so many tries says nothing of why.
+        why = error.__cause__ if isinstance(error, RetriesExceeded) else error
+        text = why.details() if isinstance(why, grpc.Call) else str(why)
+        text = (text or "").strip().split("\n", 1)[0]
         raise EngineError(f"spark: cannot {what}: {text}") from error
 
 
@@ -76,10 +83,14 @@ class Spark(Session):
         with _telling(f"reach {url}"):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
+            self._session.client.set_retry_policies([DefaultPolicy(max_retries=0)])
             self._version = self._session.version
+            self._session.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
             #: Names of views by the tables that they are of; those of a level are as many joined.
             self._kept: dict[str, list[list[str]]] = {}
             self._views = 0
+            #: Sail keeps no rows, and computes what is asked for each time.
+            self._keeps = True
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Have the server read the Parquet files as they lie."""
@@ -154,21 +165,22 @@ class Spark(Session):
         return view
 
     def _compute(self, name: str, frame: Any) -> str:
-        """Name a frame and compute it; Sail keeps nothing, and computes what is asked for."""
+        """Name a frame and, where rows are kept, compute it."""
         view = self._view(name, frame)
         frame = self._session.table(view)
-        try:
-            frame.persist()
-        except (PySparkException, grpc.RpcError):
-            return view
-        # Persisting says what is to be done when rows are asked for, and by then all would be.
-        frame.count()
+        if self._keeps:
+            try:
+                frame.persist()
+            except (PySparkException, grpc.RpcError):
+                self._keeps = False
+        if self._keeps:
+            # Persisting only says what to do when rows are asked for.
+            frame.count()
         return view
 
     def _forget(self, views: list[str]) -> None:
-        for view in views:
-            with suppress(PySparkException, grpc.RpcError):
-                self._session.table(view).unpersist()
+        for view in views if self._keeps else ():
+            self._session.table(view).unpersist()
 
     def rows(self, expression: ir.Table) -> Iterator[pa.RecordBatch]:
         """Stream the rows of an expression."""
@@ -211,4 +223,7 @@ class Spark(Session):
             for levels in self._kept.values():
                 for level in levels:
                     self._forget(level)
-            self._session.stop()
+            self._session.client.release_session()
+        # It would try once more, and log that nobody answers.
+        self._session.release_session_on_close = False
+        self._session.stop()
