@@ -16,7 +16,7 @@ import tailtrim
 from tailtrim import engines
 from tailtrim.decode import Decoded, decode
 from tailtrim.engines import EngineOptions, binary, choice
-from tailtrim.errors import DecodedError, EngineError
+from tailtrim.errors import DecodedError, EngineError, OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +102,17 @@ def test_a_spark_that_goes_away(
             stack.close()
             with pytest.raises(EngineError, match="Connection refused"):
                 engines.analyze(at, decoded)
+
+
+def test_pairs_of_spark_that_cannot_be_put_anywhere(
+    sail_url: str, decoded: Decoded, tmp_path: Path
+) -> None:
+    options = EngineOptions(server=sail_url, scratch=tmp_path / "nowhere")
+    with (
+        engines.connect("spark", options) as at,
+        pytest.raises(OutputError, match="nowhere: cannot be written"),
+    ):
+        engines.analyze(at, decoded)
 
 
 def test_loading_once_and_again(postgres_dsn: str, decoded: Decoded) -> None:

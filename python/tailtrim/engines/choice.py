@@ -35,7 +35,8 @@ class EngineOptions:
             DuckDB: a database file to keep, none by default.
         memory: what DuckDB may take, such as ``2GB``.
         threads: on how many threads DuckDB may run.
-        scratch: where DuckDB may put what does not fit into memory.
+        scratch: where DuckDB may put what does not fit into memory, and pairs are put until all
+            are there.
 
     """
 

@@ -53,7 +53,7 @@ def connect(options: EngineOptions) -> Spark:
         failure = EngineError(f"spark: {options.server or ''!r} is no Spark Connect URL")
         failure.add_note("--server sc://host:15002 says where the server is")
         raise failure
-    return Spark(options.server)
+    return Spark(options.server, options.scratch)
 
 
 @contextmanager
@@ -76,10 +76,10 @@ class Spark(Session):
     #: usual, it broke for good of 10 million pairs. Also, a cluster that groups all packets at once
     #: takes longer: it sorts on disk.
     by_bucket = True
-    scratch = None
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, scratch: Path | None) -> None:
         """Open a session and see that somebody answers."""
+        self.scratch = scratch
         with _telling(f"reach {url}"):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
             self._session: Any = SparkSession.builder.remote(url).create()
