@@ -73,8 +73,7 @@ class Spark(Session):
 
     name = "spark"
     #: The server collects a result in its driver's memory before it sends any: with 1 GiB, which is
-    #: usual, it broke for good of 10 million pairs. Also, a cluster that groups all packets at once
-    #: takes longer: it sorts on disk.
+    #: usual, it hung for good at 10 million pairs. All at once is a quarter faster, while it fits.
     by_bucket = True
 
     def __init__(self, url: str, scratch: Path | None) -> None:
