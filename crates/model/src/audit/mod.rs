@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn the_runner_holds_evaluators_to_what_they_read() {
-        let check = Check { id: "XXX-001", evaluate: sloppy, ..Check::BLANK };
+        let check = Check { id: "TEST-001", evaluate: sloppy, ..Check::BLANK };
         let whole = Memory::new(true).with("/proc/cmdline", "quiet").with("/proc/swaps", "");
         let intent = Intent::complete(Wish::default(), &whole).unwrap();
         let verdict = |tree: &Memory| ask(&check, &Facts::new(tree, &intent)).verdict;

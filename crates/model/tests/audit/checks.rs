@@ -68,7 +68,7 @@ fn waivers_hold_until_their_day_and_are_told_when_they_do_not() {
             waiver("ISO-001", "2026-11-21"),
             waiver("ISO-003", "2026-11-20"),
             waiver("MEM-003", "2027-01-01"),
-            waiver("XXX-1", "2027-01-01"),
+            waiver("TEST-001", "2027-01-01"),
         ],
         "2026-11-21",
     );
