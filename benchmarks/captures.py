@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
 SIDES = ("ingress", "egress")
+#: What makes the program that makes them.
+BUILT_BY = "cargo build --release -p tailtrim-model --example synthesize"
 
 # Runs a command with its output to a pipe. The shell opens the pipe, since whoever does waits there
 # for a reader.

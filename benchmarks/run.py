@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import machine
 import record
-from captures import Case, Pair, fifos, generate, pinned
+from captures import BUILT_BY, Case, Pair, fifos, generate, pinned
 from cluster import ClusterError, cluster
 from integers import of_expected
 from measure import fits
@@ -54,7 +54,7 @@ def main() -> int:
     cores = machine.cores()
     for program, how in (
         (arguments.agent, "cargo build --release -p tailtrim-agent"),
-        (arguments.synthesize, "cargo build --release -p tailtrim-model --example synthesize"),
+        (arguments.synthesize, BUILT_BY),
     ):
         if not program.is_file():
             say(f"{program} is missing: {how}")

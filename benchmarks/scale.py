@@ -90,8 +90,7 @@ class Scale:
     def __init__(self, pairs: int, folder: Path, memory: int, record: Path | None) -> None:
         """Work in a folder that is removed afterwards."""
         if not SYNTHESIZE.is_file():
-            how = "cargo build --release -p tailtrim-model --example synthesize"
-            sys.exit(f"{SYNTHESIZE} is missing: {how}")
+            sys.exit(f"{SYNTHESIZE} is missing: {synthetic.BUILT_BY}")
         self._pairs, self._folder, self._memory, self._record = pairs, folder, memory, record
         self._decoded = folder / "decoded"
 

@@ -74,6 +74,12 @@ def same(at: Engine, captures: tuple[Path, Path], decoded: Decoded, **options: s
         assert getattr(found, table).equals(getattr(expected, table)), table
 
 
+def same_as_published(at: Engine, ingress: Path, tmp_path: Path) -> None:
+    """Compare an engine with the native matcher on a published pair."""
+    captures = (ingress, ingress.with_name(ingress.name.replace("-pre-", "-post-")))
+    same(at, captures, decode(captures, tmp_path / "decoded"))
+
+
 @pytest.mark.parametrize("trouble", TROUBLES)
 @pytest.mark.parametrize(("trim_s", "window_s"), [("1", "5"), ("0", "0.5")])
 def test_random_captures(
@@ -125,9 +131,7 @@ def test_a_copy_that_nobody_remembers(engine: Engine, tmp_path: Path) -> None:
 @pytest.mark.published
 @pytest.mark.parametrize("name", PAIRS)
 def test_published_captures(engine: Engine, published: Path, tmp_path: Path, name: str) -> None:
-    ingress = published / "low-latency" / name
-    captures = (ingress, ingress.with_name(ingress.name.replace("-pre-", "-post-")))
-    same(engine, captures, decode(captures, tmp_path / "decoded"))
+    same_as_published(engine, published / "low-latency" / name, tmp_path)
 
 
 def test_a_run_directory_is_the_same(
@@ -155,7 +159,7 @@ def test_published_captures_on_the_spark_cluster(
     spark_cluster: Cluster, published: Path, tmp_path: Path, name: str
 ) -> None:
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        test_published_captures(at, published, tmp_path, name)
+        same_as_published(at, published / "low-latency" / name, tmp_path)
 
 
 def test_spark_is_asked_for_a_bucket_at_a_time(
