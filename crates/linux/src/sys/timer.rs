@@ -18,10 +18,8 @@ impl Timer {
         // SAFETY: the descriptor was just opened and has no other owner.
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let due = libc::timespec {
-            tv_sec: (due_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (due_ns % 1_000_000_000) as libc::c_long,
-        };
+        let due =
+            libc::timespec { tv_sec: due_ns / 1_000_000_000, tv_nsec: due_ns % 1_000_000_000 };
         let when = libc::itimerspec { it_interval: never, it_value: due };
         // SAFETY: the descriptor is a timer's; the kernel reads the structure, and writes to nothing.
         let result = unsafe {
