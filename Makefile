@@ -65,9 +65,9 @@ format:
 	ruff check --fix .
 
 bench: setup
-	cargo bench --package tailtrim-model --locked
+	cargo bench --package tailtrim-tail --locked
 	cargo build --release --locked --package tailtrim-agent
-	cargo build --release --locked --package tailtrim-model --example synthesize
+	cargo build --release --locked --package tailtrim-tail --example synthesize
 	python benchmarks/run.py
 	@if [ "$$(id -u)" = 0 ]; then \
 	    python benchmarks/live.py && tailtrim selftest; \

@@ -16,7 +16,7 @@ FILE_HEADER_BYTES = 24
 RECORD_HEADER_BYTES = 16
 SIDES = ("ingress", "egress")
 #: What makes the program that makes them.
-BUILT_BY = "cargo build --release -p tailtrim-model --example synthesize"
+BUILT_BY = "cargo build --release -p tailtrim-tail --example synthesize"
 
 # Runs a command with its output to a pipe. The shell opens the pipe, since whoever does waits there
 # for a reader.

@@ -4,9 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use std::ops::ControlFlow;
 use tailtrim_fuzz::{Creeping, with_pcap_magic, with_pcapng_blocks};
-use tailtrim_model::analysis::{Analysis, AnalysisError, Options, Sample, Sink, analyze};
-use tailtrim_model::capture::{Capture, Input, StampSource, Whole};
-use tailtrim_model::matching::Window;
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, analyze};
+use tailtrim_tail::capture::{Capture, Input, StampSource, Whole};
+use tailtrim_tail::matching::Window;
 
 /// Counts samples, and checks that they come as they left.
 #[derive(Default)]
@@ -109,7 +109,7 @@ fn check(analysis: &Analysis, options: &Options, sunk: u64) {
     assert!(analysis.egress_gaps.count() <= egress.packets);
     let seconds = &analysis.seconds;
     let sum =
-        |of: fn(&tailtrim_model::analysis::Second) -> u64| -> u64 { seconds.iter().map(of).sum() };
+        |of: fn(&tailtrim_tail::analysis::Second) -> u64| -> u64 { seconds.iter().map(of).sum() };
     assert_eq!(sum(|second| second.samples), samples);
     assert_eq!(sum(|second| second.ingress_packets), ingress.packets - ingress.unstamped);
     assert_eq!(sum(|second| second.egress_packets), egress.packets - egress.unstamped);

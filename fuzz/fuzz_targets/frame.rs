@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailtrim_model::capture::{Capture, Record, StampSource, Whole};
-use tailtrim_model::signature::{Rewrites, Signer};
+use tailtrim_tail::capture::{Capture, Record, StampSource, Whole};
+use tailtrim_tail::signature::{Rewrites, Signer};
 
 const LINK_TYPES: [u8; 4] = [1, 101, 113, 20];
 

@@ -3,12 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailtrim_model::roundtrip::stamp::{self, ReflectorPacket};
-use tailtrim_model::roundtrip::tlv::{self, FollowUp, kind};
-use tailtrim_model::roundtrip::{
-    ErrorEstimate, Key, Level, NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip, Session,
-    TimeFormat, icmp, twamp,
-};
+use tailtrim_wire::stamp::{self, ReflectorPacket};
+use tailtrim_wire::tlv::{self, FollowUp, kind};
+use tailtrim_wire::{ErrorEstimate, Key, TimeFormat, icmp, twamp};
+use tailtrim_roundtrip::{StampLevel, NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip, Session};
 
 const START_NS: i64 = 1_800_000_000_000_000_000;
 const MS: i64 = 1_000_000;
@@ -209,7 +207,7 @@ impl Run {
 
 /// Whatever the far host says, times subtract or are missing.
 fn look_at(trip: &RoundTrip) {
-    for level in [Level::Application, Level::Software, Level::Hardware] {
+    for level in [StampLevel::Application, StampLevel::Software, StampLevel::Hardware] {
         let _ = (trip.stamps.round_trip_ns(level), trip.stamps.begin_ns(level));
     }
 }

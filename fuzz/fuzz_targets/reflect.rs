@@ -4,12 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tailtrim_model::roundtrip::reflect::{
-    Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service,
-};
-use tailtrim_model::roundtrip::stamp::{AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket};
-use tailtrim_model::roundtrip::tlv::{self, StampedBy};
-use tailtrim_model::roundtrip::{EchoProbe, ErrorEstimate, Key, TimeFormat, icmp, twamp};
+use tailtrim_roundtrip::reflect::{Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service};
+use tailtrim_wire::stamp::{AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket};
+use tailtrim_wire::tlv::{self, StampedBy};
+use tailtrim_wire::{EchoProbe, ErrorEstimate, Key, TimeFormat, icmp, twamp};
 
 fuzz_target!(|data: &[u8]| {
     let [kind, packets @ ..] = data else { return };

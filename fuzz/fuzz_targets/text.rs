@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailtrim_model::signature::Selection;
-use tailtrim_model::stats::Probability;
+use tailtrim_tail::signature::Selection;
+use tailtrim_stats::Probability;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -3,8 +3,8 @@
 
 use std::io::{self, Read};
 use std::sync::OnceLock;
-use tailtrim_model::capture::{Capture, Input, Record, StampSource, Streamed, Whole};
-use tailtrim_model::signature::{Rewrites, Signer};
+use tailtrim_tail::capture::{Capture, Input, Record, StampSource, Streamed, Whole};
+use tailtrim_tail::signature::{Rewrites, Signer};
 
 /// Signers that take every path.
 pub fn signers() -> &'static [Signer; 4] {

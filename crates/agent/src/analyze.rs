@@ -6,11 +6,11 @@ use crate::exit::Exit;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use tailtrim_linux::source::{self, Reading};
-use tailtrim_model::analysis::{AnalysisError, Options, analyze};
-use tailtrim_model::capture::StampSource;
-use tailtrim_model::matching::Window;
-use tailtrim_model::signature::Rewrites;
-use tailtrim_model::summary::Summary;
+use tailtrim_tail::analysis::{AnalysisError, Options, analyze};
+use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::matching::Window;
+use tailtrim_tail::signature::Rewrites;
+use tailtrim_tail::summary::Summary;
 
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Exit {

@@ -2,8 +2,8 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use tailtrim_model::signature::Selection;
-use tailtrim_model::stats::Probability;
+use tailtrim_stats::Probability;
+use tailtrim_tail::signature::Selection;
 
 /// Measure, explain and trim the tail latency of packet processing: the part that runs on the hosts.
 #[derive(Debug, Parser)]

@@ -55,7 +55,7 @@ pub(crate) enum Stamps {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CaptureReport {
     taps: BTreeMap<String, Tapped>,
     /// Why the NICs did not stamp; nothing where they did, or were not asked to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +127,7 @@ pub(crate) fn run(request: &Capture) -> Exit {
     }
     drop(progress);
     match problem {
-        None => events::result("tailtrim.capture/1", &Report { taps, not_by_hardware }),
+        None => events::result("tailtrim.capture/1", &CaptureReport { taps, not_by_hardware }),
         Some((name, TapError::Port(error))) => {
             failed(&format!("tap {name}: {error}"), exit_of(&error))
         }

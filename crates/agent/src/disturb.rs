@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tailtrim_linux::disturb::{Span, Target, disturb};
 use tailtrim_linux::port::PortName;
-use tailtrim_model::traffic::Disturbance;
+use tailtrim_wire::traffic::Disturbance;
 
 /// Disturb a device under test at random times that are written down: the known truth to check explanations
 /// against.
@@ -41,7 +41,7 @@ pub(crate) struct Disturb {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct DisturbReport {
     what: String,
     seed: u64,
     disturbed: usize,
@@ -63,7 +63,7 @@ pub(crate) fn run(request: &Disturb) -> Exit {
         Ok(spans) => match log(&request.log, &spans) {
             Ok(()) => events::result(
                 "tailtrim.disturbance/1",
-                &Report {
+                &DisturbReport {
                     what: request.what.to_string(),
                     seed: request.seed,
                     disturbed: spans.len(),

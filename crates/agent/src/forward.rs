@@ -16,7 +16,7 @@ use tailtrim_linux::disturb::Disturber;
 use tailtrim_linux::forward::{ForwardError, Forwarded, Forwarding, forward, forward_both};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
-use tailtrim_model::traffic::{Delay, Disturbance};
+use tailtrim_wire::traffic::{Delay, Disturbance};
 
 /// Memory for frames that wait for this process: 8,192 of them at the usual MTU, 1,024 large ones.
 const BUFFER_BYTES: usize = 16 << 20;
@@ -97,7 +97,7 @@ pub(crate) enum Mode {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ForwardReport<'a> {
     #[serde(flatten)]
     forwarded: &'a Forwarded,
     /// The other direction.
@@ -174,7 +174,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
             {
                 return failed(&message, Exit::Disturbed);
             }
-            let report = Report {
+            let report = ForwardReport {
                 forwarded: &forwarded,
                 back: back.as_ref(),
                 delay: request.delay.map(|delay| delay.to_string()),

@@ -14,8 +14,8 @@ use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate, g
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
-use tailtrim_model::signature::{Rewrites, Signer};
-use tailtrim_model::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
+use tailtrim_tail::signature::{Rewrites, Signer};
+use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
 
 /// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness told.
 #[derive(Debug, clap::Args)]
@@ -84,7 +84,7 @@ pub(crate) struct Generate {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct GenerateReport<'a> {
     schedule: String,
     rate: Option<String>,
     frame_bytes: String,
@@ -145,7 +145,7 @@ pub(crate) fn run(request: &Generate) -> Exit {
     };
     match generated {
         Ok(generated) => {
-            let report = Report {
+            let report = GenerateReport {
                 schedule: request.schedule.clone(),
                 rate: request.rate.map(|rate| rate.to_string()),
                 frame_bytes: request.frame_bytes.to_string(),

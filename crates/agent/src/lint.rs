@@ -4,8 +4,8 @@
 use crate::exit::Exit;
 use crate::lint_text;
 use std::io::{self, ErrorKind, Write};
-use tailtrim_model::host::{Cpus, Tree};
-use tailtrim_model::lint::{Context, Report, Running, Severity, Version, lint};
+use tailtrim_host::lint::{Context, LintReport, Running, Severity, Version, lint};
+use tailtrim_host::{Cpus, Tree};
 
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]
@@ -48,7 +48,7 @@ pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Exit {
     }
 }
 
-fn report(request: &Request, tree: &dyn Tree) -> Result<Report, String> {
+fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, String> {
     let context = Context { kernel: request.kernel, cpus: request.cpus.clone() };
     if let Some(Some(line)) = &request.boot_line {
         return Ok(lint(line, &context));
@@ -68,7 +68,7 @@ fn report(request: &Request, tree: &dyn Tree) -> Result<Report, String> {
     Ok(report)
 }
 
-fn print(report: &Report, json: bool) -> Exit {
+fn print(report: &LintReport, json: bool) -> Exit {
     let mut output = io::stdout().lock();
     let written = if json {
         serde_json::to_writer_pretty(&mut output, report)

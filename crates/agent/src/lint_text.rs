@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::lint::{Finding, Report, Severity};
+use tailtrim_host::Cpus;
+use tailtrim_host::lint::{Finding, LintReport, Severity};
 
 const WIDTH: usize = 96;
 
 /// Write a report.
-pub(crate) fn text(report: &Report) -> String {
+pub(crate) fn text(report: &LintReport) -> String {
     let mut out = heading(report);
     out.push('\n');
     out += &marked(report);
@@ -23,7 +23,7 @@ pub(crate) fn text(report: &Report) -> String {
     out
 }
 
-fn heading(report: &Report) -> String {
+fn heading(report: &LintReport) -> String {
     let kernel = match (&report.running, report.kernel) {
         (Some(running), Some(kernel)) => {
             format!(
@@ -42,7 +42,7 @@ fn heading(report: &Report) -> String {
 }
 
 /// The line, broken at words, with marks under what the findings are about.
-fn marked(report: &Report) -> String {
+fn marked(report: &LintReport) -> String {
     let line = report.line.trim_end();
     let mut out = String::new();
     for (from, to) in rows(line) {
@@ -148,7 +148,7 @@ fn wrapped(text: &str, first: &str, next: &str) -> String {
 }
 
 /// What comes of the line, beside what the running kernel shows.
-fn outcome(report: &Report) -> String {
+fn outcome(report: &LintReport) -> String {
     let mut out = String::from("What comes of it\n");
     let list = |cpus: &Cpus| if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() };
     let made = &report.prediction;
@@ -184,7 +184,7 @@ fn outcome(report: &Report) -> String {
     out
 }
 
-fn count(report: &Report) -> String {
+fn count(report: &LintReport) -> String {
     let of =
         |severity| report.findings.iter().filter(|finding| finding.severity == severity).count();
     let told = |number: usize, one: &str| match number {
@@ -200,7 +200,7 @@ fn count(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tailtrim_model::lint::{Context, lint};
+    use tailtrim_host::lint::{Context, lint};
 
     #[test]
     fn marks_stand_under_their_words() {

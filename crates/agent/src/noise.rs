@@ -10,18 +10,18 @@ use crate::exit::Exit;
 use crate::stop::{self, Ending};
 use crate::trace::By;
 use clap::ValueEnum;
-use report::Report;
+use report::NoiseReport;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use tailtrim_host::Cpus;
 use tailtrim_linux::clock::{self, Clock, Counter};
 use tailtrim_linux::noise::{self, Awake, Measured, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
-use tailtrim_model::host::Cpus;
-use tailtrim_model::stats::{Histogram, Ranked, distribution};
-use tailtrim_model::trace::axis::Axis;
-use tailtrim_model::trace::lines::Source;
+use tailtrim_stats::{Histogram, Ranked, distribution};
+use tailtrim_trace::axis::Axis;
+use tailtrim_trace::lines::Source;
 
 /// Measure how quiet CPUs are, and name who disturbs them.
 ///
@@ -136,7 +136,7 @@ pub(crate) fn run(request: &Noise) -> Exit {
         Ok(seen) => seen,
         Err((message, exit)) => return failed(&message, exit),
     };
-    let report = Report::new(request, &seen);
+    let report = NoiseReport::new(request, &seen);
     if let Some(path) = &request.hgrm {
         let mut all = Histogram::new();
         report.histograms.iter().for_each(|histogram| all.merge(histogram));

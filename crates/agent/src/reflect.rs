@@ -16,8 +16,8 @@ use tailtrim_linux::reflect::{
     XdpReflector, drop_root,
 };
 use tailtrim_linux::socket::{NicStamps, SocketError};
-use tailtrim_model::roundtrip::Key;
-use tailtrim_model::roundtrip::reflect::{Allowed, Class, Limit, Policy, Service};
+use tailtrim_roundtrip::reflect::{Allowed, Class, Limit, Policy, Service};
+use tailtrim_wire::Key;
 
 /// Send back what others measure round trips with: UDP echo (RFC 862), STAMP (RFC 8762, RFC 8972) and
 /// TWAMP-Light (RFC 5357 appendix I).
@@ -118,7 +118,7 @@ pub(crate) enum Attach {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ReflectReport<'a> {
     #[serde(flatten)]
     reflected: &'a Reflected,
     #[serde(flatten)]
@@ -263,7 +263,7 @@ fn reflect_until(
     let progress = Progress::start(Arc::clone(&seen));
     let reflected = run(stopped, &seen).map_err(refused)?;
     drop(progress);
-    let report = Report { reflected: &reflected, place, host };
+    let report = ReflectReport { reflected: &reflected, place, host };
     Ok(events::result("tailtrim.reflector/1", &report))
 }
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+use tailtrim_host::Cpus;
 use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::lines::{Header, Source};
+use tailtrim_trace::lines::{Header, Source};
 
 /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
 ///
@@ -68,7 +68,7 @@ impl From<By> for Source {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct TraceReport<'a> {
     file: &'a Path,
     interrupts: &'a Path,
     /// The first line of the file.
@@ -126,7 +126,7 @@ pub(crate) fn run(request: &Trace) -> Exit {
     if let Err(error) = fs::write(&interrupts, &trace.interrupts_csv) {
         return failed(&unwritable(&interrupts, &error), Exit::Disturbed);
     }
-    let report = Report {
+    let report = TraceReport {
         file: &request.out,
         interrupts: &interrupts,
         trace: &trace.header,

@@ -10,12 +10,12 @@ use clap::{Subcommand, ValueEnum};
 use request::Wanted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use tailtrim_host::tune::{Journal, Plan, export, plan, text};
+use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::tune::{
     ApplyError, Folder, Live, Locked, Store, apply, begin, hold_latency, inspect, now_unix_s,
     revert,
 };
-use tailtrim_model::host::{Cpus, Tree};
-use tailtrim_model::tune::{Journal, Plan, export, plan, text};
 
 const STATE: &str = "/var/lib/tailtrim/tune";
 

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_model::capture::write::{header, record_header};
+use tailtrim_tail::capture::write::{header, record_header};
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;

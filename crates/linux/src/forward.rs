@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_model::traffic::{Builder, Delay};
+use tailtrim_wire::traffic::{Builder, Delay};
 
 /// How soon the end is noticed when nothing comes.
 const WAIT: Duration = Duration::from_millis(20);

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use tailtrim_model::stats::{Histogram, Probability, Ranked};
-use tailtrim_model::traffic::{Builder, Probe, Schedule, Sizes};
+use tailtrim_stats::{Histogram, Probability, Ranked};
+use tailtrim_wire::traffic::{Builder, Probe, Schedule, Sizes};
 
 /// Most probes in one batch: those that are due while the one before is sent.
 const BATCH: usize = 64;

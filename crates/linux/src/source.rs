@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tailtrim_model::capture::{Capture, CaptureError, Input, StampSource, Streamed, Whole};
+use tailtrim_tail::capture::{Capture, CaptureError, Input, StampSource, Streamed, Whole};
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// With the compression method: two bytes alone may also begin an mscap file.

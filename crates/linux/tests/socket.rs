@@ -5,7 +5,8 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tailtrim_linux::socket::{
-    BATCH, Cause, Inbox, Notice, Outgoing, Point, Settings, Socket, Stamping, Transport, now_ns,
+    BATCH, ErrorOrigin, Inbox, Notice, Outgoing, Point, Settings, Socket, Stamping, Transport,
+    now_ns,
 };
 
 const STAMPS: Stamping = Stamping { receive: true, send: true, hardware: false };
@@ -125,7 +126,7 @@ fn a_closed_port_is_told_with_the_probe_that_met_it() {
         }
     }
     let (cause, by, to, bytes) = found.expect("an ICMP message");
-    assert_eq!(cause, Cause::Icmp { kind: 3, code: 3 });
+    assert_eq!(cause, ErrorOrigin::Icmp { kind: 3, code: 3 });
     assert_eq!(by, Some("127.0.0.1".parse().unwrap()));
     assert_eq!((to, bytes.as_slice()), (Some(closed), b"anybody?".as_slice()));
     // The error is the datagram's, not the socket's.

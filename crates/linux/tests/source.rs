@@ -8,8 +8,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::source::{Extent, Reading, Source, open};
-use tailtrim_model::capture::{CaptureError, Format, Record};
-use tailtrim_model::signature::{Rewrites, Signature, Signer};
+use tailtrim_tail::capture::{CaptureError, Format, Record};
+use tailtrim_tail::signature::{Rewrites, Signature, Signer};
 use tempfile::TempDir;
 
 /// A pcap of so many frames that do not compress to nothing.

@@ -12,8 +12,8 @@ use tailtrim_linux::port::{
     Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
 };
 use tailtrim_linux::source::{self, Reading};
-use tailtrim_model::signature::{Rewrites, Signer};
-use tailtrim_model::traffic::{
+use tailtrim_tail::signature::{Rewrites, Signer};
+use tailtrim_wire::traffic::{
     Addressing, Builder, Delay, Ip, Pattern, Probe, Rate, Schedule, Sizes,
 };
 

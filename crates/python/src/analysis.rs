@@ -11,11 +11,11 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_linux::source::{self, Reading};
-use tailtrim_model::analysis::{self, Analysis, AnalysisError, Options, Sample};
-use tailtrim_model::capture::StampSource;
-use tailtrim_model::matching::Window;
-use tailtrim_model::signature::Rewrites;
-use tailtrim_model::stats::Probability;
+use tailtrim_stats::Probability;
+use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sample};
+use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::matching::Window;
+use tailtrim_tail::signature::Rewrites;
 
 /// The result of [`analyze`]: tables as Arrow record batches, the rest as JSON.
 #[pyclass(frozen, name = "NativeAnalysis", module = "tailtrim._native")]

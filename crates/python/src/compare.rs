@@ -8,8 +8,8 @@ use arrow_array::{Array, Int64Array, RecordBatch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
-use tailtrim_model::compare::{self, Counted, Options, Pilot, Repetition};
-use tailtrim_model::stats::{BlockCounts, Probability, Ranked};
+use tailtrim_compare::{Counted, Options, Pilot, Repetition};
+use tailtrim_stats::{BlockCounts, Probability, Ranked};
 
 /// So many samples beyond a latency tell how much they cluster.
 const TELLING: u64 = 30;
@@ -50,9 +50,8 @@ fn latencies(batches: &[RecordBatch]) -> PyResult<Vec<&Int64Array>> {
 }
 
 fn probability(text: &str) -> PyResult<Probability> {
-    text.parse().map_err(|error: tailtrim_model::stats::ProbabilityError| {
-        PyValueError::new_err(error.to_string())
-    })
+    text.parse()
+        .map_err(|error: tailtrim_stats::ProbabilityError| PyValueError::new_err(error.to_string()))
 }
 
 fn probabilities(texts: &[String]) -> PyResult<Vec<Probability>> {
@@ -90,7 +89,7 @@ pub(crate) fn compare_runs(
         seed,
         ..Options::default()
     };
-    json(&py.detach(|| compare::compare(&a, &b, &options)))
+    json(&py.detach(|| tailtrim_compare::compare(&a, &b, &options)))
 }
 
 /// Compares losses; each side is a list of repetitions, each a list of (lost, known) per second.
@@ -107,7 +106,7 @@ pub(crate) fn compare_losses(
         };
         side.into_iter().map(run).collect()
     };
-    json(&compare::losses(&counted(a), &counted(b), probability(confidence)?))
+    json(&tailtrim_compare::losses(&counted(a), &counted(b), probability(confidence)?))
 }
 
 /// How many samples it takes for a quantile; `samples` is a run to learn from. The result as JSON.
@@ -126,7 +125,7 @@ pub(crate) fn plan_length(
     let columns = batches.as_deref().map(latencies).transpose()?;
     let planned = py.detach(|| {
         let Some(columns) = columns else {
-            return compare::length(p, precision, confidence, design_effect, None);
+            return tailtrim_compare::length(p, precision, confidence, design_effect, None);
         };
         let mut blocks = BlockCounts::new();
         let mut values = Vec::new();
@@ -139,7 +138,13 @@ pub(crate) fn plan_length(
         let rank = p.rank(latencies.count()).min(latencies.count().saturating_sub(TELLING).max(1));
         let seen = latencies.at_rank(rank).map_or(1.0, |value_ns| blocks.design_effect(value_ns));
         let effect = design_effect.max(seen);
-        compare::length(p, precision, confidence, effect, Some(Pilot { latencies: &latencies }))
+        tailtrim_compare::length(
+            p,
+            precision,
+            confidence,
+            effect,
+            Some(Pilot { latencies: &latencies }),
+        )
     });
     match planned {
         Ok(planned) => json(&planned),

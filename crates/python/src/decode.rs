@@ -9,8 +9,8 @@ use pyo3_arrow::PyRecordBatch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tailtrim_linux::source::{self, Extent, Reading};
-use tailtrim_model::analysis::{Checkpoint, Decoding, Packet};
-use tailtrim_model::capture::{CaptureError, StampSource};
+use tailtrim_tail::analysis::{Checkpoint, Decoding, Packet};
+use tailtrim_tail::capture::{CaptureError, StampSource};
 
 /// Packets between two looks at whether the user wants to stop.
 const CHECK: usize = 1 << 20;

@@ -2,8 +2,8 @@
 
 use pyo3::exceptions::PyException;
 use pyo3::{PyErr, Python, create_exception};
-use tailtrim_model::analysis::AnalysisError;
-use tailtrim_model::capture;
+use tailtrim_tail::analysis::AnalysisError;
+use tailtrim_tail::capture;
 
 create_exception!(
     tailtrim,

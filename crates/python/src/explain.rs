@@ -7,16 +7,34 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use serde::Serialize;
-use tailtrim_model::explain::periodic;
-use tailtrim_model::explain::simulate::{Interrupt, Simulation};
-use tailtrim_model::explain::verdict::{Asked, Trace, verdict};
-use tailtrim_model::trace::Event;
-use tailtrim_model::trace::lines::Throttled;
-use tailtrim_model::traffic::Fraction;
+use tailtrim_cause::explanation::{Asked, Explanation, Late, Trace, explain};
+use tailtrim_cause::periodic;
+use tailtrim_cause::simulate::{Interrupt, Simulation};
+use tailtrim_host::advice::{Advice, advice};
+use tailtrim_trace::Event;
+use tailtrim_trace::lines::Throttled;
+use tailtrim_wire::traffic::Fraction;
 
 /// The result as JSON.
 pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|error| TailtrimError::new_err(error.to_string()))
+}
+
+/// An explanation with what can be done about its causes. Causes name checks of the audit; what these look at, the host's
+/// crate knows.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    explanation: Explanation,
+    advice: Vec<Advice>,
+    late: Vec<Late>,
+}
+
+impl Explained {
+    fn of(mut explanation: Explanation) -> Self {
+        let late = std::mem::take(&mut explanation.late);
+        Self { advice: advice(explanation.checks()), late, explanation }
+    }
 }
 
 /// Stamps of the samples (ingress, egress) from the table `sample` of a run directory.
@@ -80,7 +98,7 @@ pub(crate) fn simulate_interrupts(
         return Err(PyValueError::new_err("the interrupts together take all of the CPU"));
     }
     let simulation = Simulation {
-        pattern: schedule.parse().map_err(|error: tailtrim_model::traffic::PatternError| {
+        pattern: schedule.parse().map_err(|error: tailtrim_wire::traffic::PatternError| {
             PyValueError::new_err(error.to_string())
         })?,
         interval_ns: fraction(interval_ns)?,
@@ -137,5 +155,5 @@ pub(crate) fn explain_late(
     let throttled: Vec<Throttled> =
         serde_json::from_str(throttled).map_err(|error| invalid(&error))?;
     let trace = Trace { events: &events, cpu, error_ns, throttled: &throttled };
-    json(&py.detach(|| verdict(&samples, trace, &asked)))
+    json(&py.detach(|| Explained::of(explain(&samples, trace, &asked))))
 }

@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use tailtrim_model::analysis::{
+use tailtrim_stats::Histogram;
+use tailtrim_tail::analysis::{
     DecidedPair, Facts, Ledger, LedgerError, Options, Outcomes, Place, TangledPacket,
 };
-use tailtrim_model::matching::{MEMORY, Pair, Window};
-use tailtrim_model::signature::Signature;
-use tailtrim_model::stats::Histogram;
+use tailtrim_tail::matching::{MEMORY, Pair, Window};
+use tailtrim_tail::signature::Signature;
 
 /// Pairs that are counted at once.
 const MERGED: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! `tailtrim._native`: the model behind Python. Captures in, Arrow tables and a JSON summary out; the
+//! `tailtrim._native`: the crates behind Python. Captures in, Arrow tables and a JSON summary out; the
 //! public face of it is `python/tailtrim`.
 
 mod analysis;

@@ -7,7 +7,7 @@ use pyo3_arrow::PyRecordBatch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use tailtrim_model::analysis::{DecidedPair, Place};
+use tailtrim_tail::analysis::{DecidedPair, Place};
 
 /// The merge of some runs.
 pub(crate) struct Merge<'py> {

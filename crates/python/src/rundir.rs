@@ -9,7 +9,7 @@ use parquet::schema::types::ColumnPath;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use tailtrim_model::analysis::{Analysis, Sample, Sink};
+use tailtrim_tail::analysis::{Analysis, Sample, Sink};
 
 /// Samples held before they are handed to the writer.
 const BATCH: usize = 64 * 1024;

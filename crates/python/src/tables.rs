@@ -4,9 +4,9 @@
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::sync::Arc;
-use tailtrim_model::analysis::{Analysis, Bursts, Packet, Sample, Second, Worst};
-use tailtrim_model::stats::Histogram;
-use tailtrim_model::summary::Quantile;
+use tailtrim_stats::Histogram;
+use tailtrim_tail::analysis::{Analysis, Bursts, Packet, Sample, Second, WorstPacket};
+use tailtrim_tail::summary::Quantile;
 
 /// Columns of [`samples`].
 pub(crate) fn sample_schema() -> Arc<Schema> {
@@ -34,8 +34,8 @@ pub(crate) fn histogram(name: &str, entries: &[(i64, u64)]) -> Result<RecordBatc
 }
 
 /// `worst`: one row a packet, worst first.
-pub(crate) fn worst(packets: &[Worst]) -> Result<RecordBatch, ArrowError> {
-    let column = |value: fn(&Worst) -> i64| integers(packets.iter().map(value));
+pub(crate) fn worst(packets: &[WorstPacket]) -> Result<RecordBatch, ArrowError> {
+    let column = |value: fn(&WorstPacket) -> i64| integers(packets.iter().map(value));
     RecordBatch::try_from_iter([
         ("latency_ns", column(|w| w.sample.latency_ns())),
         ("ingress_ns", column(|w| w.sample.ingress_ns)),

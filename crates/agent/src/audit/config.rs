@@ -3,7 +3,7 @@
 use super::Failure;
 use serde::Deserialize;
 use std::path::Path;
-use tailtrim_model::audit::{Waiver, Wish, find};
+use tailtrim_host::audit::{Waiver, Wish, find};
 
 const DEFAULT: &str = "tailtrim.toml";
 
@@ -56,7 +56,7 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
         Failure::usage(format!("{}: host.{key}: {error}", path.display()))
     };
     let cpus = |key: &str, text: Option<String>| {
-        let parsed = text.map(|text| text.parse::<tailtrim_model::host::Cpus>());
+        let parsed = text.map(|text| text.parse::<tailtrim_host::Cpus>());
         parsed.transpose().map_err(|error| wrong(key, error.to_string()))
     };
     let said = Wish {

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use tailtrim_model::audit::{Asked, Report, Verdict};
+use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
 
 fn xml(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -22,7 +22,7 @@ fn xml(text: &str) -> String {
 }
 
 /// JUnit: a case for each check; what warns passes and says so, what is unknown or does not arise is skipped.
-pub(super) fn junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn junit(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     let skipped = counts.unknown + counts.not_applicable + counts.waived;
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
@@ -38,7 +38,7 @@ pub(super) fn junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</testsuite></testsuites>")
 }
 
-fn case(report: &Report, one: &Asked) -> String {
+fn case(report: &AuditReport, one: &Asked) -> String {
     let (check, finding) = (one.check, &one.finding);
     let mut text = format!(
         "  <testcase classname=\"audit.{}\" name=\"{} {}\">",
@@ -55,7 +55,7 @@ fn case(report: &Report, one: &Asked) -> String {
             xml(&waiver.until),
             xml(&waiver.reason)
         ),
-        (Verdict::Fail, None) => {
+        (CheckStatus::Fail, None) => {
             let evidence: String = finding
                 .evidence
                 .iter()
@@ -71,16 +71,16 @@ fn case(report: &Report, one: &Asked) -> String {
                 xml(&report.intent.fill(&help))
             )
         }
-        (Verdict::Warn, None) => write!(text, "<system-out>warning: {said}</system-out>"),
-        (Verdict::Unknown, None) => write!(text, "<skipped message=\"unknown: {said}\"/>"),
-        (Verdict::NotApplicable, None) => write!(text, "<skipped message=\"n/a: {said}\"/>"),
-        (Verdict::Ok, None) => write!(text, "<system-out>{said}</system-out>"),
+        (CheckStatus::Warn, None) => write!(text, "<system-out>warning: {said}</system-out>"),
+        (CheckStatus::Unknown, None) => write!(text, "<skipped message=\"unknown: {said}\"/>"),
+        (CheckStatus::NotApplicable, None) => write!(text, "<skipped message=\"n/a: {said}\"/>"),
+        (CheckStatus::Ok, None) => write!(text, "<system-out>{said}</system-out>"),
     };
     text + "</testcase>"
 }
 
 /// Prometheus: how many answered what, and the answer of each check.
-pub(super) fn prometheus(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn prometheus(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     writeln!(
         out,
@@ -104,11 +104,11 @@ pub(super) fn prometheus(report: &Report, out: &mut dyn Write) -> io::Result<()>
     asked.sort_by_key(|one| one.check.id);
     for one in asked {
         let value = match one.finding.verdict {
-            Verdict::Ok => 0,
-            Verdict::Warn => 1,
-            Verdict::Fail => 2,
-            Verdict::Unknown => -1,
-            Verdict::NotApplicable => -2,
+            CheckStatus::Ok => 0,
+            CheckStatus::Warn => 1,
+            CheckStatus::Fail => 2,
+            CheckStatus::Unknown => -1,
+            CheckStatus::NotApplicable => -2,
         };
         let check = one.check;
         writeln!(
@@ -124,7 +124,7 @@ pub(super) fn prometheus(report: &Report, out: &mut dyn Write) -> io::Result<()>
 }
 
 /// Nagios: a status line with what failed first, and performance data.
-pub(super) fn nagios(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn nagios(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     let word = match nagios_exit(report) {
         Exit::Usage => "CRITICAL",
@@ -132,7 +132,7 @@ pub(super) fn nagios(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         Exit::Impossible => "UNKNOWN",
         _ => "OK",
     };
-    let first: Vec<&str> = report.of(Verdict::Fail).take(3).map(|one| one.check.id).collect();
+    let first: Vec<&str> = report.of(CheckStatus::Fail).take(3).map(|one| one.check.id).collect();
     let named = if first.is_empty() {
         String::new()
     } else {
@@ -154,7 +154,7 @@ pub(super) fn nagios(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Nagios has its own exit codes: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
-pub(super) fn nagios_exit(report: &Report) -> Exit {
+pub(super) fn nagios_exit(report: &AuditReport) -> Exit {
     let counts = report.counts();
     match (counts.fail, counts.warn, counts.ok) {
         (1.., ..) => Exit::Usage,

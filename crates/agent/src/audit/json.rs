@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tailtrim_model::audit::{Asked, Counts, Evidence, Intent, Report, Verdict, Waiver};
+use tailtrim_host::audit::{Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Waiver};
 
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -29,7 +29,7 @@ struct Row<'a> {
     id: &'a str,
     title: &'a str,
     importance: &'a str,
-    verdict: Verdict,
+    verdict: CheckStatus,
     level: Option<&'a str>,
     said: &'a str,
     evidence: &'a [Evidence],
@@ -40,7 +40,7 @@ struct Row<'a> {
 }
 
 /// Prints everything.
-pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let row = |one: &'_ Asked| {
         let fill = |text: &str| report.intent.fill(text);
         (fill(one.check.wanted), fill(one.check.set_now), fill(one.check.set_boot))
@@ -80,7 +80,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints SARIF 2.1.0: a rule for each check, a result for each answer that is no plain ok.
-pub(super) fn sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn sarif(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let rules: Vec<Value> = report
         .asked
         .iter()
@@ -119,11 +119,11 @@ pub(super) fn sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 fn result(index: usize, one: &Asked) -> Value {
     let finding = &one.finding;
     let (kind, level) = match finding.verdict {
-        Verdict::Fail => ("fail", "error"),
-        Verdict::Warn => ("fail", "warning"),
-        Verdict::Unknown => ("open", "none"),
-        Verdict::Ok => ("pass", "none"),
-        Verdict::NotApplicable => ("notApplicable", "none"),
+        CheckStatus::Fail => ("fail", "error"),
+        CheckStatus::Warn => ("fail", "warning"),
+        CheckStatus::Unknown => ("open", "none"),
+        CheckStatus::Ok => ("pass", "none"),
+        CheckStatus::NotApplicable => ("notApplicable", "none"),
     };
     let path = finding.evidence.first().map_or("/", |evidence| evidence.path.as_str());
     let uri = path.trim_start_matches('/');

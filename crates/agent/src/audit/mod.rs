@@ -14,10 +14,10 @@ use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
+use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Workload};
+use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::inspect::{self, Host};
 use tailtrim_linux::today;
-use tailtrim_model::audit::{self, Check, Intent, Report, Selection, Wish, Workload};
-use tailtrim_model::host::{Cpus, Tree};
 
 /// Ask whether this host is fit for a promise in microseconds: what is set, what was seen, what to change.
 #[derive(Debug, clap::Args)]
@@ -258,7 +258,7 @@ fn judge(
 
 fn print(
     request: &Audit,
-    report: &Report,
+    report: &AuditReport,
     from: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {

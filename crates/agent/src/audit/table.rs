@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tailtrim_model::audit::{Asked, Report, Verdict};
+use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
 
 /// How the table looks.
 #[derive(Debug, Clone, Copy)]
@@ -41,13 +41,13 @@ impl Style {
         if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
-    fn verdict(self, verdict: Verdict, text: &str) -> String {
+    fn verdict(self, verdict: CheckStatus, text: &str) -> String {
         let code = match verdict {
-            Verdict::Fail => "1;31",
-            Verdict::Warn => "1;33",
-            Verdict::Unknown => "1;36",
-            Verdict::Ok => "1;32",
-            Verdict::NotApplicable => "2",
+            CheckStatus::Fail => "1;31",
+            CheckStatus::Warn => "1;33",
+            CheckStatus::Unknown => "1;36",
+            CheckStatus::Ok => "1;32",
+            CheckStatus::NotApplicable => "2",
         };
         self.paint(text, code)
     }
@@ -66,13 +66,13 @@ impl Style {
 
 /// Prints the answers.
 pub(super) fn write(
-    report: &Report,
+    report: &AuditReport,
     from: Option<&str>,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     head(report, from, style, out)?;
-    for verdict in [Verdict::Fail, Verdict::Warn] {
+    for verdict in [CheckStatus::Fail, CheckStatus::Warn] {
         let all: Vec<&Asked> = report.of(verdict).collect();
         if all.is_empty() {
             continue;
@@ -86,14 +86,19 @@ pub(super) fn write(
     unknown(report, style, out)?;
     waived(report, style, out)?;
     if style.all {
-        for verdict in [Verdict::Ok, Verdict::NotApplicable] {
+        for verdict in [CheckStatus::Ok, CheckStatus::NotApplicable] {
             brief(report, verdict, style, out)?;
         }
     }
     foot(report, style, out)
 }
 
-fn head(report: &Report, from: Option<&str>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn head(
+    report: &AuditReport,
+    from: Option<&str>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let or = |text: &str, otherwise: &str| {
         if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
     };
@@ -139,7 +144,7 @@ fn labelled(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::R
     Ok(())
 }
 
-fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let check = one.check;
     let finding = &one.finding;
     let level = finding.level.map_or("", |level| level.word());
@@ -170,7 +175,7 @@ fn answer(report: &Report, one: &Asked, style: Style, out: &mut dyn Write) -> io
     if !check.set_boot.is_empty() {
         style.row("at boot ", &report.intent.fill(check.set_boot), out)?;
     }
-    if !check.cost.is_empty() && finding.verdict == Verdict::Fail {
+    if !check.cost.is_empty() && finding.verdict == CheckStatus::Fail {
         style.row("cost    ", check.cost, out)?;
     }
     Ok(())
@@ -184,16 +189,16 @@ fn clip(text: &str, most: usize) -> String {
 }
 
 /// What could not be found out, by reason: mostly few reasons stand behind many checks.
-fn unknown(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn unknown(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for one in report.of(Verdict::Unknown) {
+    for one in report.of(CheckStatus::Unknown) {
         reasons.entry(&one.finding.said).or_default().push(one.check.id);
     }
     if reasons.is_empty() {
         return Ok(());
     }
-    let count = report.of(Verdict::Unknown).count();
-    writeln!(out, "\n{}", style.verdict(Verdict::Unknown, &format!("UNKNOWN  {count}")))?;
+    let count = report.of(CheckStatus::Unknown).count();
+    writeln!(out, "\n{}", style.verdict(CheckStatus::Unknown, &format!("UNKNOWN  {count}")))?;
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
     for (reason, ids) in reasons {
@@ -213,7 +218,7 @@ fn unknown(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-fn waived(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn waived(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let waived: Vec<_> =
         report.asked.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
     if !waived.is_empty() {
@@ -235,7 +240,12 @@ fn waived(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn brief(report: &Report, verdict: Verdict, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn brief(
+    report: &AuditReport,
+    verdict: CheckStatus,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let all: Vec<&Asked> = report.of(verdict).collect();
     let title = format!("{}  {}", verdict.word().to_uppercase(), all.len());
     writeln!(out, "\n{}", style.verdict(verdict, &title))?;
@@ -254,22 +264,22 @@ fn brief(report: &Report, verdict: Verdict, style: Style, out: &mut dyn Write) -
     Ok(())
 }
 
-fn foot(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn foot(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let counts = report.counts();
     let mut parts = vec![
         format!("{} checks", counts.total()),
-        style.verdict(Verdict::Fail, &format!("{} fail", counts.fail)),
-        style.verdict(Verdict::Warn, &format!("{} warn", counts.warn)),
-        style.verdict(Verdict::Unknown, &format!("{} unknown", counts.unknown)),
-        style.verdict(Verdict::Ok, &format!("{} ok", counts.ok)),
-        style.verdict(Verdict::NotApplicable, &format!("{} n/a", counts.not_applicable)),
+        style.verdict(CheckStatus::Fail, &format!("{} fail", counts.fail)),
+        style.verdict(CheckStatus::Warn, &format!("{} warn", counts.warn)),
+        style.verdict(CheckStatus::Unknown, &format!("{} unknown", counts.unknown)),
+        style.verdict(CheckStatus::Ok, &format!("{} ok", counts.ok)),
+        style.verdict(CheckStatus::NotApplicable, &format!("{} n/a", counts.not_applicable)),
     ];
     if counts.waived > 0 {
         parts.push(format!("{} waived", counts.waived));
     }
     writeln!(out, "\n{}", parts.join(" · "))?;
     let mut hints = Vec::new();
-    if let Some(one) = report.of(Verdict::Fail).next() {
+    if let Some(one) = report.of(CheckStatus::Fail).next() {
         hints.push(format!("--explain {} tells why and how to undo it", one.check.id));
     }
     if !style.all {

@@ -8,15 +8,15 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use tailtrim_model::noise::{self, Column, Distribution, Findings};
-use tailtrim_model::stats::Histogram;
+use tailtrim_stats::Histogram;
+use tailtrim_trace::noise::{self, Column, Distribution, Findings};
 
 /// Larger than any of these files.
 const MOST_BYTES: u64 = 1 << 26;
 
 /// The result, as far as another tool's can be the same.
 #[derive(Serialize)]
-struct Report<'a> {
+struct HistogramReport<'a> {
     mode: &'static str,
     seconds: Option<f64>,
     /// Of a polling loop.
@@ -77,7 +77,7 @@ pub(super) fn show(request: &Noise) -> Exit {
                 return failed(&message, Exit::Disturbed);
             }
         }
-        let report = Report::new(path, findings, threshold_ns);
+        let report = HistogramReport::new(path, findings, threshold_ns);
         let exit = if request.json {
             events::result("tailtrim.noise/1", &report)
         } else {
@@ -100,7 +100,7 @@ fn findings(path: &Path) -> Result<Findings, String> {
     noise::read(&text).map_err(|error| error.to_string())
 }
 
-impl<'a> Report<'a> {
+impl<'a> HistogramReport<'a> {
     fn new(path: &'a Path, findings: &'a Findings, threshold_ns: i64) -> Self {
         let polls = findings.tool.polls();
         let of_cpu = |column: &Column| OfCpu {
@@ -125,7 +125,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn text(report: &Report<'_>) -> String {
+fn text(report: &HistogramReport<'_>) -> String {
     let mut text = String::new();
     let tool = report.read.tool;
     if report.cpus.is_empty() {

@@ -4,14 +4,14 @@ use super::{Mode, Noise, Seen};
 use serde::Serialize;
 use tailtrim_linux::noise::{Delta, Measured, THREAD};
 use tailtrim_linux::trace::Counts;
-use tailtrim_model::noise::Distribution;
-use tailtrim_model::stats::Histogram;
-use tailtrim_model::trace::blame::{Cause, Gap, Own, blame};
-use tailtrim_model::trace::lines::Source;
+use tailtrim_stats::Histogram;
+use tailtrim_trace::blame::{Gap, GapCause, Own, blame};
+use tailtrim_trace::lines::Source;
+use tailtrim_trace::noise::Distribution;
 
 /// The result.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct NoiseReport {
     pub(super) mode: &'static str,
     pub(super) seconds: f64,
     /// Of the polling loop.
@@ -62,7 +62,7 @@ pub(super) struct OfCpu {
     /// Those that were only counted; the longest is among the numbers all the same.
     pub(super) gaps_not_kept: u64,
     pub(super) total_ns: i64,
-    pub(super) causes: Vec<Cause>,
+    pub(super) causes: Vec<GapCause>,
     pub(super) counters: Delta,
     pub(super) context_switches_voluntary: u64,
     pub(super) context_switches_involuntary: u64,
@@ -72,7 +72,7 @@ pub(super) struct OfCpu {
     pub(super) refused: Vec<String>,
 }
 
-impl Report {
+impl NoiseReport {
     pub(super) fn new(request: &Noise, seen: &Seen) -> Self {
         let poll = request.mode == Mode::Poll;
         let mut histograms = Vec::new();

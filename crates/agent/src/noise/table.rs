@@ -1,21 +1,21 @@
 //! What `noise` found, for people.
 #![allow(clippy::print_stdout, reason = "the agent is where output happens")]
 
-use super::report::{OfCpu, Report};
+use super::report::{NoiseReport, OfCpu};
 use crate::events::failed;
 use crate::exit::Exit;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use tailtrim_model::noise::Distribution;
-use tailtrim_model::summary::grouped;
-use tailtrim_model::trace::blame::Cause;
-use tailtrim_model::trace::lines::Source;
+use tailtrim_tail::summary::grouped;
+use tailtrim_trace::blame::GapCause;
+use tailtrim_trace::lines::Source;
+use tailtrim_trace::noise::Distribution;
 
 /// Causes that are shown; the others are summed up.
 const SHOWN: usize = 16;
 
 /// Prints the table.
-pub(super) fn print(report: &Report) -> Exit {
+pub(super) fn print(report: &NoiseReport) -> Exit {
     write(&text(report))
 }
 
@@ -28,7 +28,7 @@ pub(super) fn write(text: &str) -> Exit {
     }
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &NoiseReport) -> String {
     let mut text = String::new();
     for cpu in &report.cpus {
         of_cpu(&mut text, report, cpu);
@@ -73,7 +73,7 @@ fn text(report: &Report) -> String {
     text
 }
 
-fn of_cpu(text: &mut String, report: &Report, cpu: &OfCpu) {
+fn of_cpu(text: &mut String, report: &NoiseReport, cpu: &OfCpu) {
     let what = if report.mode == "poll" {
         let threshold = micros(report.threshold_ns.unwrap_or(0));
         format!("gaps from {threshold} µs")
@@ -185,7 +185,7 @@ fn causes(text: &mut String, cpu: &OfCpu) {
         row(cause.gaps, cause.longest_ns, cause.total_ns, cause.covered_ns, &named(cause));
     }
     if !rest.is_empty() {
-        let sum = |of: &dyn Fn(&Cause) -> i64| rest.iter().map(of).sum::<i64>();
+        let sum = |of: &dyn Fn(&GapCause) -> i64| rest.iter().map(of).sum::<i64>();
         row(
             rest.iter().map(|cause| cause.gaps).sum(),
             rest.iter().map(|cause| cause.longest_ns).max().unwrap_or(0),
@@ -196,8 +196,8 @@ fn causes(text: &mut String, cpu: &OfCpu) {
     }
 }
 
-fn named(cause: &Cause) -> String {
-    use tailtrim_model::trace::Kind;
+fn named(cause: &GapCause) -> String {
+    use tailtrim_trace::Kind;
     let kind = match cause.kind {
         Kind::Nmi => "NMI ",
         Kind::Irq => "interrupt ",

@@ -22,7 +22,7 @@ use tailtrim_linux::socket::{NicStamps, SocketError};
 const SCHEMA: &str = "tailtrim.ping/1";
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct PingReport<'a> {
     schedule: String,
     rate: String,
     seed: u64,
@@ -36,7 +36,7 @@ struct Report<'a> {
 struct Document<'a> {
     schema: &'static str,
     #[serde(flatten)]
-    report: &'a Report<'a>,
+    report: &'a PingReport<'a>,
 }
 
 /// Runs the verb and prints its result.
@@ -80,7 +80,7 @@ pub(crate) fn run(request: &Ping) -> Exit {
 }
 
 fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&Path>) -> Exit {
-    let report = Report {
+    let report = PingReport {
         schedule: request.schedule.to_string(),
         rate: request.rate.to_string(),
         seed: request.seed,

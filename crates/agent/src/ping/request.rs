@@ -7,11 +7,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use tailtrim_linux::generate::Stop;
 use tailtrim_linux::ping::{Plan, StreamPlan};
-use tailtrim_model::analysis::Options;
-use tailtrim_model::matching::Window;
-use tailtrim_model::roundtrip::{Key, Level, Protocol};
-use tailtrim_model::stats::Probability;
-use tailtrim_model::traffic::{Fraction, Pattern, Rate, Schedule};
+use tailtrim_roundtrip::{Protocol, StampLevel};
+use tailtrim_stats::Probability;
+use tailtrim_tail::analysis::Options;
+use tailtrim_tail::matching::Window;
+use tailtrim_wire::Key;
+use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
 /// Measure round trips to reflectors, and which part of them each layer adds.
 #[derive(Debug, clap::Args)]
@@ -173,10 +174,10 @@ impl Ping {
             payload_bytes,
             timeout_ns: self.timeout,
             level: match self.level {
-                Measured::Application => Level::Application,
-                Measured::Arrival => Level::Arrival,
-                Measured::Software => Level::Software,
-                Measured::Hardware => Level::Hardware,
+                Measured::Application => StampLevel::Application,
+                Measured::Arrival => StampLevel::Arrival,
+                Measured::Software => StampLevel::Software,
+                Measured::Hardware => StampLevel::Hardware,
             },
             spin: self.spin,
             device: self.device.clone(),

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::ping::{Live, Pinged, StreamResult};
-use tailtrim_model::roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
-use tailtrim_model::summary::{Quantile, grouped};
+use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
+use tailtrim_tail::summary::{Quantile, grouped};
 
 /// The line that is written again each second.
 pub(super) fn live(mut live: Live) -> String {

@@ -2,8 +2,8 @@
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
+use tailtrim_host::Cpus;
+use tailtrim_host::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workload};
 
 /// What is wanted of the host.
 #[derive(Debug, clap::Args)]

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
 use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
-use tailtrim_model::tune::{Journal, Place, Plan, export::ExportedFile};
 
 #[derive(Serialize)]
 struct Document<'a, T> {

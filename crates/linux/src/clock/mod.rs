@@ -7,7 +7,7 @@ pub use phc::Phc;
 use crate::sys::{clock, tsc};
 use std::fs;
 use std::time::Duration;
-use tailtrim_model::trace::axis::{Axis, AxisError, Reading};
+use tailtrim_trace::axis::{Axis, AxisError, Reading};
 
 /// A clock of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

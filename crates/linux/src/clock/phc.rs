@@ -3,7 +3,7 @@
 use crate::sys::ptp;
 use std::fs::{self, File};
 use std::io;
-use tailtrim_model::trace::phc::{Chain, Method, Offset, Triple, narrowest};
+use tailtrim_trace::phc::{Chain, Method, Offset, Triple, narrowest};
 
 /// Clocks count in whole ns at best.
 const RESOLUTION_NS: i64 = 1;

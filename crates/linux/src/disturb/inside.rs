@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::traffic::{Disturbance, Disturbing};
+use tailtrim_host::Cpus;
+use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
 /// The name of the thread.
 const THREAD: &str = "tt-disturb";

@@ -13,7 +13,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use tailtrim_model::traffic::Disturbance;
+use tailtrim_wire::traffic::Disturbance;
 
 /// From when to when something was disturbed, `CLOCK_REALTIME`.
 pub type Span = (i64, i64);

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
-use tailtrim_model::traffic::{Disturbance, Disturbing};
+use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
 /// Time between two timers, and how long after its time one may be at work.
 const TIMERS_APART_NS: u64 = 60_000;

@@ -4,10 +4,10 @@ use super::live::Host;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use tailtrim_model::audit::paths::{
+use tailtrim_host::audit::paths::{
     self, AFTER, BEFORE, COUNTERS, FILES, KTHREADS, LINKS, NAMES, OBSERVED_MS,
 };
-use tailtrim_model::host::{Memory, Tree, Unread};
+use tailtrim_host::{Memory, Tree, Unread};
 use thiserror::Error;
 
 /// In a capture: what could not be read, a line each.

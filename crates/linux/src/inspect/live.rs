@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tailtrim_model::audit::paths;
-use tailtrim_model::host::{Tree, Unread};
+use tailtrim_host::audit::paths;
+use tailtrim_host::{Tree, Unread};
 
 /// No file that an audit reads is longer; one that is is not what it seems.
 const LONGEST: u64 = 16 << 20;

@@ -3,8 +3,8 @@
 use crate::sys::clock;
 use std::thread;
 use std::time::Duration;
-use tailtrim_model::audit::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
-use tailtrim_model::host::{Memory, Tree, Unread};
+use tailtrim_host::audit::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
+use tailtrim_host::{Memory, Tree, Unread};
 
 /// A tree with the counters of an observation laid over it.
 pub struct Observed<'a> {

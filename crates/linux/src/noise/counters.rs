@@ -4,8 +4,8 @@ use super::smi::Smi;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::counters::Counters;
+use tailtrim_host::Cpus;
+use tailtrim_trace::counters::Counters;
 
 /// Counters of how often a CPU was slowed down for its temperature, below its folder in sysfs.
 const THROTTLES: [&str; 2] =

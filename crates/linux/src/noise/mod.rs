@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use tailtrim_model::host::Cpus;
+use tailtrim_host::Cpus;
 
 /// What the measuring threads are called: traces know them by it.
 pub const THREAD: &str = "tailtrim-noise";

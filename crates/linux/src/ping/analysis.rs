@@ -9,10 +9,10 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use tailtrim_model::analysis::{Analysis, AnalysisError, Options, analyze};
-use tailtrim_model::capture::{Capture, StampSource, Streamed, write};
-use tailtrim_model::signature::Selection;
-use tailtrim_model::summary::Summary;
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, analyze};
+use tailtrim_tail::capture::{Capture, StampSource, Streamed, write};
+use tailtrim_tail::signature::Selection;
+use tailtrim_tail::summary::Summary;
 
 /// Bytes of the number.
 const FRAME_LEN: u32 = 8;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use tailtrim_model::roundtrip::RoundTrip;
+use tailtrim_roundtrip::RoundTrip;
 
 /// The fields of a record, little-endian `i64` each, in this order; [`i64::MIN`] stands for what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,10 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 use stream::Stream;
-use tailtrim_model::analysis::{AnalysisError, Options};
-use tailtrim_model::roundtrip::Level;
-use tailtrim_model::stats::Histogram;
-use tailtrim_model::traffic::Schedule;
+use tailtrim_roundtrip::StampLevel;
+use tailtrim_stats::Histogram;
+use tailtrim_tail::analysis::{AnalysisError, Options};
+use tailtrim_wire::traffic::Schedule;
 
 /// From the start of the clock to the first departure: the kernel begins to stamp what comes in some
 /// milliseconds after the first socket has asked for it.
@@ -50,7 +50,7 @@ pub struct Plan {
     /// A reply that comes later is late.
     pub timeout_ns: i64,
     /// Where a round trip begins and ends.
-    pub level: Level,
+    pub level: StampLevel,
     /// Never sleep between departures.
     pub spin: bool,
     /// Use this interface only.

@@ -3,14 +3,14 @@
 use crate::generate::Lateness;
 use serde::Serialize;
 use std::net::SocketAddr;
-use tailtrim_model::roundtrip::{Counts, Level, OneWay, Parts};
-use tailtrim_model::summary::{Summary, Warning};
+use tailtrim_roundtrip::{Counts, OneWay, Parts, StampLevel};
+use tailtrim_tail::summary::{Summary, Warning};
 
 /// Round trips of all streams.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pinged {
     /// Where a round trip begins and ends.
-    pub level: Level,
+    pub level: StampLevel,
     /// A reply that comes later is late.
     pub timeout_ns: i64,
     /// Departure lateness of the probes of the first stream.

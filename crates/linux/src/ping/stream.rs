@@ -5,15 +5,17 @@ use super::log::Log;
 use super::result::StreamResult;
 use super::{Live, PingError, Plan, log_path};
 use crate::socket::{
-    self, Cause, Inbox, Notice, Outgoing, Point, Received, Settings, Socket, Stamping, Transport,
+    self, ErrorOrigin, Inbox, Notice, Outgoing, Point, Received, Settings, Socket, Stamping,
+    Transport,
 };
 use crate::sys::clock;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use tailtrim_model::roundtrip::{
-    Ending, Level, NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip,
-    Session, Split, icmp,
+use tailtrim_roundtrip::{
+    Ending, NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip, Session,
+    Split, StampLevel,
 };
+use tailtrim_wire::icmp;
 
 /// Bytes for replies that wait to be fetched: those of the largest bursts.
 const RECEIVE_BUFFER: usize = 4 << 20;
@@ -45,7 +47,7 @@ pub struct StreamPlan {
 #[derive(Debug)]
 pub(super) struct Stream {
     plan: StreamPlan,
-    level: Level,
+    level: StampLevel,
     socket: Socket,
     session: Session,
     prober: Prober,
@@ -96,7 +98,7 @@ impl Stream {
                 timeout_ns: plan.timeout_ns,
                 stamps_ns: STAMPS_NS,
                 software: plan.level.stamps_sent(),
-                hardware: plan.level == Level::Hardware,
+                hardware: plan.level == StampLevel::Hardware,
                 follow_up: matches!(stream.protocol, Protocol::Stamp { follow_up: true, .. }),
             }),
             split: Split::new(),
@@ -312,9 +314,9 @@ fn note(session: &mut Session, prober: &Prober, shift: u32, notice: Notice<'_>) 
         }
         Notice::Undelivered { cause, bytes, .. } => {
             let obstacle = match cause {
-                Cause::Icmp { kind, code } => Obstacle::Icmp(kind, code),
-                Cause::Icmp6 { kind, code } => Obstacle::Icmp6(kind, code),
-                Cause::Local { errno } => Obstacle::Local(errno),
+                ErrorOrigin::Icmp { kind, code } => Obstacle::Icmp(kind, code),
+                ErrorOrigin::Icmp6 { kind, code } => Obstacle::Icmp6(kind, code),
+                ErrorOrigin::Local { errno } => Obstacle::Local(errno),
             };
             match prober.read_quoted(bytes) {
                 Some((low, bits)) => {
@@ -351,11 +353,11 @@ fn open_socket(
                     .then_some(255)),
         busy_poll_us: plan.busy_poll_us,
         receive_buffer: Some(RECEIVE_BUFFER),
-        bare: plan.level == Level::Application,
+        bare: plan.level == StampLevel::Application,
         stamping: Stamping {
             receive: plan.level.stamps_received(),
             send: plan.level.stamps_sent(),
-            hardware: plan.level == Level::Hardware,
+            hardware: plan.level == StampLevel::Hardware,
         },
         ..Settings::new(transport, local)
     })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use tailtrim_model::traffic::Delay;
+use tailtrim_wire::traffic::Delay;
 
 /// A frame that is to be overtaken goes on after this time if no other follows: it must not sit here.
 const OVERTAKEN_NS: i64 = 1_000_000;

@@ -26,6 +26,7 @@ use serde::Serialize;
 use std::ops::AddAssign;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
+use tailtrim_wire::frame::Link;
 
 /// Where a stamp was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,8 +82,7 @@ impl Capabilities {
     #[must_use]
     pub fn carries(&self, frame: &[u8]) -> bool {
         const TAG_BYTES: usize = 4;
-        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
-        frame.len() <= self.most_bytes - if tagged { 0 } else { TAG_BYTES }
+        frame.len() <= self.most_bytes - if Link::is_tagged(frame) { 0 } else { TAG_BYTES }
     }
 }
 

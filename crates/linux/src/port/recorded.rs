@@ -5,7 +5,7 @@ use crate::sys::clock;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use tailtrim_model::capture::write::{header, record_header};
+use tailtrim_tail::capture::write::{header, record_header};
 
 /// Bytes of a frame that a record may have: more than any frame has.
 const SNAP: u32 = 262_144;

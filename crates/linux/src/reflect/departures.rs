@@ -1,6 +1,6 @@
 //! Replies that left, until the kernel tells when.
 
-use tailtrim_model::roundtrip::reflect::Reply;
+use tailtrim_roundtrip::reflect::Reply;
 
 /// Replies that may wait at once; the kernel tells within the time of a few packets or never.
 const WAITING: usize = 1_024;

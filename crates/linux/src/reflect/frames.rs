@@ -7,9 +7,9 @@ use crate::sys::clock;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_model::roundtrip::frame::{Came, FrameReply, finish, reflect};
-use tailtrim_model::roundtrip::reflect::{Policy, Reflector, Service};
-use tailtrim_model::roundtrip::tlv::StampedBy;
+use tailtrim_roundtrip::frame::{Came, FrameReply, finish, reflect};
+use tailtrim_roundtrip::reflect::{Policy, Reflector, Service};
+use tailtrim_wire::tlv::StampedBy;
 
 /// Frames in one go; T3 is written before all of them are sent.
 const BATCH: usize = 16;

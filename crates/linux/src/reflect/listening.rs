@@ -5,7 +5,7 @@ use crate::socket::{Settings, Socket, SocketError, Stamping, Transport};
 use crate::sys::process;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use tailtrim_model::roundtrip::reflect::Service;
+use tailtrim_roundtrip::reflect::Service;
 
 /// Room for requests that wait for this process.
 const WAITING_BYTES: usize = 4 << 20;

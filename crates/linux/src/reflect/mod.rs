@@ -1,6 +1,6 @@
 //! Reflectors: requests of round trips come in, replies go out.
 //!
-//! What a reply looks like and who gets one is `tailtrim_model::roundtrip::reflect`; here are the ways on
+//! What a reply looks like and who gets one is `tailtrim_roundtrip::reflect`; here are the ways on
 //! which requests come: [`SocketReflector`], and in front of it [`XdpReflector`], which answers most of them
 //! within the kernel; [`FrameReflector`] on an AF_XDP port; and [`NatReflector`], with which only the kernel's own rules do.
 
@@ -25,8 +25,8 @@ use crate::socket::SocketError;
 use crate::sys::clock;
 use serde::Serialize;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use tailtrim_model::roundtrip::reflect::{Clock, Counters};
-use tailtrim_model::roundtrip::tlv::StampedBy;
+use tailtrim_roundtrip::reflect::{Clock, Counters};
+use tailtrim_wire::tlv::StampedBy;
 
 /// What came of a reflector's work.
 #[derive(Debug, Clone, Default, Serialize)]

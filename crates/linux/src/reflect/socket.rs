@@ -10,8 +10,8 @@ use crate::sys::clock;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_model::roundtrip::reflect::{Arrival, Policy, Reflector, Reply, Service};
-use tailtrim_model::roundtrip::tlv::StampedBy;
+use tailtrim_roundtrip::reflect::{Arrival, Policy, Reflector, Reply, Service};
+use tailtrim_wire::tlv::StampedBy;
 
 /// Requests in one go: T3 is written before the call that sends all of them, so few.
 const BATCH: usize = 16;

@@ -3,7 +3,7 @@
 //! A control message is a length, a level and a type, then its data, all in the order of this machine; the
 //! next one starts at a multiple of the word size (cmsg(3)).
 
-use super::{Cause, Point};
+use super::{ErrorOrigin, Point};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `SCM_TS_OPT_ID` of `<asm-generic/socket.h>`, Linux 6.13; not in libc.
@@ -122,11 +122,11 @@ impl Extended {
     }
 
     /// Why a datagram did not arrive.
-    pub(super) fn cause(&self) -> Cause {
+    pub(super) fn cause(&self) -> ErrorOrigin {
         match self.origin {
-            ORIGIN_ICMP => Cause::Icmp { kind: self.kind, code: self.code },
-            ORIGIN_ICMP6 => Cause::Icmp6 { kind: self.kind, code: self.code },
-            _ => Cause::Local { errno: self.errno },
+            ORIGIN_ICMP => ErrorOrigin::Icmp { kind: self.kind, code: self.code },
+            ORIGIN_ICMP6 => ErrorOrigin::Icmp6 { kind: self.kind, code: self.code },
+            _ => ErrorOrigin::Local { errno: self.errno },
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum Notice<'a> {
     /// Somebody says that it will not arrive.
     Undelivered {
         /// Why.
-        cause: Cause,
+        cause: ErrorOrigin,
         /// Who says so; `None`: this host.
         by: Option<IpAddr>,
         /// To whom it was sent.
@@ -77,7 +77,7 @@ pub enum Point {
 
 /// Why a datagram does not arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum ErrorOrigin {
     /// An ICMP message says so.
     Icmp {
         /// Its type.

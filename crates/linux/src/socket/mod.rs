@@ -14,7 +14,7 @@ mod opening;
 mod sending;
 mod settings;
 
-pub use inbox::{Cause, Inbox, Notice, Point, Received};
+pub use inbox::{ErrorOrigin, Inbox, Notice, Point, Received};
 pub use nic::NicStamps;
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 

@@ -12,7 +12,7 @@ const SOFTWARE: u32 = 1;
 const DUMMY: u64 = 9;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
-/// `PERF_SAMPLE_TIME | PERF_SAMPLE_RAW`: what [`tailtrim_model::trace::perf`] reads.
+/// `PERF_SAMPLE_TIME | PERF_SAMPLE_RAW`: what [`tailtrim_trace::perf`] reads.
 const SAMPLE: u64 = 1 << 2 | 1 << 10;
 /// `PERF_FORMAT_LOST`, since kernel 6.0.
 const LOST: u64 = 1 << 4;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use tailtrim_model::trace::phc::{Triple, alternating};
+use tailtrim_trace::phc::{Triple, alternating};
 
 /// Readings of one call; the kernel takes up to 25.
 const SAMPLES: u32 = 25;

@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use tailtrim_model::trace::Event;
-use tailtrim_model::trace::lines::{self, Header, LineError};
+use tailtrim_trace::Event;
+use tailtrim_trace::lines::{self, Header, LineError};
 
 /// Writes a trace.
 ///

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use tailtrim_model::host::Cpus;
+use tailtrim_host::Cpus;
 
 /// Names of instances begin so, then comes the process id.
 const PREFIX: &str = "tailtrim-";

@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::Event;
-use tailtrim_model::trace::axis::{Axis, AxisError, Reading};
-use tailtrim_model::trace::lines::{Header, Source};
+use tailtrim_host::Cpus;
+use tailtrim_trace::Event;
+use tailtrim_trace::axis::{Axis, AxisError, Reading};
+use tailtrim_trace::lines::{Header, Source};
 
 /// Memory of a CPU that only sends: its records are few and filtered.
 const SENDER_KILOBYTES: u32 = 4_096;
@@ -276,7 +276,7 @@ impl Recorder {
             }
         }
         let header = Header {
-            schema: tailtrim_model::trace::lines::SCHEMA.to_owned(),
+            schema: tailtrim_trace::lines::SCHEMA.to_owned(),
             error_ns: axis.error_ns,
             holes: self.counts.events.get("hole").copied().unwrap_or(0),
             cpus: self.cpus.to_string(),

@@ -12,10 +12,10 @@ use crate::sys::perf::{self, Event};
 use std::fs;
 use std::io;
 use std::path::Path;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::page::Missed;
-use tailtrim_model::trace::perf::{Item, items};
-use tailtrim_model::trace::record::Decoder;
+use tailtrim_host::Cpus;
+use tailtrim_trace::page::Missed;
+use tailtrim_trace::perf::{Item, items};
+use tailtrim_trace::record::Decoder;
 
 /// perf wakes its readers by such interrupts, so the kernel does not let it record their end
 /// (`arch/x86/include/asm/trace/irq_vectors.h`); a beginning without an end says nothing.

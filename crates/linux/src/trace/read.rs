@@ -3,14 +3,14 @@
 use super::Counts;
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use tailtrim_model::trace::axis::Axis;
-use tailtrim_model::trace::lines::Source;
-use tailtrim_model::trace::page::Missed;
-use tailtrim_model::trace::pairing::{Context, Paired, Pairing};
-use tailtrim_model::trace::record::{Decoder, Record, What};
-use tailtrim_model::trace::senders::Senders;
-use tailtrim_model::trace::symbols::Symbols;
-use tailtrim_model::trace::{Event, Kind};
+use tailtrim_trace::axis::Axis;
+use tailtrim_trace::lines::Source;
+use tailtrim_trace::page::Missed;
+use tailtrim_trace::pairing::{Context, Paired, Pairing};
+use tailtrim_trace::record::{Decoder, Record, What};
+use tailtrim_trace::senders::Senders;
+use tailtrim_trace::symbols::Symbols;
+use tailtrim_trace::{Event, Kind};
 
 /// What a CPU's buffer says, in order.
 pub(super) enum Step {

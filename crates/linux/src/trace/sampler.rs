@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tailtrim_model::trace::axis::Reading;
-use tailtrim_model::trace::counters::{Counters, Table};
-use tailtrim_model::trace::lines::Throttled;
+use tailtrim_trace::axis::Reading;
+use tailtrim_trace::counters::{Counters, Table};
+use tailtrim_trace::lines::Throttled;
 
 /// As often as the published measurements.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -7,10 +7,10 @@ use super::{Counts, TraceError};
 use crate::clock::Counter;
 use std::fs;
 use std::path::Path;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::format::Format;
-use tailtrim_model::trace::lines::Source;
-use tailtrim_model::trace::record::Decoder;
+use tailtrim_host::Cpus;
+use tailtrim_trace::format::Format;
+use tailtrim_trace::lines::Source;
+use tailtrim_trace::record::Decoder;
 
 /// What is to be recorded.
 #[derive(Clone, Copy)]

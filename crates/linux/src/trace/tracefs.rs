@@ -9,9 +9,9 @@ use crate::sys::tsc;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use tailtrim_model::host::Cpus;
-use tailtrim_model::trace::page::{Layout, Page};
-use tailtrim_model::trace::record::Decoder;
+use tailtrim_host::Cpus;
+use tailtrim_trace::page::{Layout, Page};
+use tailtrim_trace::record::Decoder;
 
 /// Both instances.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::store::{Store, StoreError};
 use serde::Serialize;
-use tailtrim_model::tune::{
+use tailtrim_host::tune::{
     Begin, Change, Journal, JournalError, Outcome, Place, Plan, Record, Recorded, Step,
 };
 use thiserror::Error;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use tailtrim_model::tune::{NicGroup, Value};
+use tailtrim_host::tune::{NicGroup, Value};
 
 /// How a part is shown and set, and the names under which settings are shown.
 struct Part {

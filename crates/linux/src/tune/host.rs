@@ -1,6 +1,6 @@
 //! What carrying out a plan needs of a host.
 
-use tailtrim_model::tune::{Place, Places};
+use tailtrim_host::tune::{Place, Places};
 use thiserror::Error;
 
 /// A host whose places can be set.

@@ -1,7 +1,7 @@
 //! What became of values that were set.
 
 use serde::Serialize;
-use tailtrim_model::tune::{Journal, Outcome, Place, Places, Recorded, Value};
+use tailtrim_host::tune::{Journal, Outcome, Place, Places, Recorded, Value};
 
 /// How a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -69,7 +69,7 @@ fn look(host: &impl Places, journal: &Journal, step: &Recorded, restarted: bool)
 fn standing(
     journal: &Journal,
     step: &Recorded,
-    now: &Result<Option<Value>, tailtrim_model::host::Unread>,
+    now: &Result<Option<Value>, tailtrim_host::Unread>,
     restarted: bool,
 ) -> (Standing, Option<String>) {
     if restarted && !step.place.survives_restart() {

@@ -6,8 +6,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tailtrim_model::host::{Tree, Unread};
-use tailtrim_model::tune::{Place, Places, Value};
+use tailtrim_host::tune::{Place, Places, Value};
+use tailtrim_host::{Tree, Unread};
 
 /// Files under a root; with `/` for root also services, threads, interfaces and the latency that is held.
 #[derive(Debug, Clone)]

@@ -22,7 +22,7 @@ pub use live::Live;
 pub use revert::{RevertError, Reverted, revert};
 pub use store::{Folder, Locked, Store, StoreError};
 
-use tailtrim_model::tune::{Begin, FORMAT};
+use tailtrim_host::tune::{Begin, FORMAT};
 
 /// The first record of a journal that begins now.
 #[must_use]

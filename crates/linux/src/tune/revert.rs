@@ -5,7 +5,7 @@ use super::host::Host;
 use super::store::{Store, StoreError};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tailtrim_model::tune::{Journal, JournalError, Outcome, Place, Record, Recorded, Value};
+use tailtrim_host::tune::{Journal, JournalError, Outcome, Place, Record, Recorded, Value};
 use thiserror::Error;
 
 /// Restoring one value may change another that was restored before (a watchdog that is two in one): the

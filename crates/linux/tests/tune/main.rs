@@ -9,12 +9,12 @@ use proptest::option;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::rc::Rc;
-use tailtrim_linux::tune::{ApplyError, Standing, apply, begin, inspect, revert};
-use tailtrim_model::host::Cpus;
-use tailtrim_model::tune::{
+use tailtrim_host::Cpus;
+use tailtrim_host::tune::{
     Begin, Change, Division, Form, Journal, Outcome, Place, Places, Plan, Profile, Request, State,
     Step, Value, When,
 };
+use tailtrim_linux::tune::{ApplyError, Standing, apply, begin, inspect, revert};
 
 fn started() -> Begin {
     begin("boot".into(), "latency-poll", vec!["apply".into()])

@@ -16,7 +16,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tailtrim_model::roundtrip::reflect::{Counters, Policy, Refusal, Service};
+use tailtrim_roundtrip::reflect::{Counters, Policy, Refusal, Service};
 
 /// How soon the end is noticed.
 const WAIT: Duration = Duration::from_millis(50);

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
-use tailtrim_model::roundtrip::reflect::{Limit, Policy};
+use tailtrim_roundtrip::reflect::{Limit, Policy};
 
 /// What is counted, by the names of the counters.
 pub(super) const RECEIVED: &str = "received";

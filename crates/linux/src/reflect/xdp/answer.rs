@@ -6,7 +6,7 @@ use super::program::{
     CSUM_DIFF, DATA, Ends, Family, KEPT, OLD_AT, STACK, T2_AT, TAI_NS, TEST_LEN, Task, needs,
     network, write_error, write_time,
 };
-use tailtrim_model::roundtrip::reflect::{Class, Service};
+use tailtrim_roundtrip::reflect::{Class, Service};
 
 const ETHERNET: i16 = 14;
 const IPV4_LEN: i32 = 20;

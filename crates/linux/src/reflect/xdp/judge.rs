@@ -6,7 +6,7 @@ use super::program::{
     network,
 };
 use std::net::IpAddr;
-use tailtrim_model::roundtrip::reflect::{Allowed, Limit};
+use tailtrim_roundtrip::reflect::{Allowed, Limit};
 
 /// Below it are services, which might answer the reply.
 const FIRST_CLIENT_PORT: i32 = 1_024;

@@ -16,7 +16,7 @@ use shared::Shared;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
-use tailtrim_model::roundtrip::reflect::{Counters, Policy};
+use tailtrim_roundtrip::reflect::{Counters, Policy};
 
 /// Clients whose limit is kept.
 const CLIENTS: u32 = 1 << 16;

@@ -8,7 +8,7 @@ use super::assembly::{Assembly, Label, Op, Size, When};
 use super::shared::{CLOCK_AT, Count, ERROR_AT};
 use crate::sys::bpf::Instruction;
 use std::net::IpAddr;
-use tailtrim_model::roundtrip::reflect::{Allowed, Class, Limit, Service};
+use tailtrim_roundtrip::reflect::{Allowed, Class, Limit, Service};
 
 /// Registers that calls leave alone: the context, the frame's start, its end.
 pub(super) const CONTEXT: u8 = 6;

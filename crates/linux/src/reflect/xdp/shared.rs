@@ -3,8 +3,8 @@
 use crate::sys::bpf::SharedNumbers;
 use crate::sys::clock;
 use std::io;
-use tailtrim_model::roundtrip::reflect::{Counters, Refusal};
-use tailtrim_model::roundtrip::{ErrorEstimate, TimeFormat};
+use tailtrim_roundtrip::reflect::{Counters, Refusal};
+use tailtrim_wire::{ErrorEstimate, TimeFormat};
 
 /// Bytes from the start: `CLOCK_TAI` minus `CLOCK_REALTIME`, and the error estimate as a packet has it.
 pub(super) const CLOCK_AT: i32 = 0;

@@ -1,0 +1,34 @@
+//! What made packets late.
+//!
+//! From a capture alone: [`periodic`] finds causes that recur, [`sampling`] says how well a schedule saw
+//! them and [`simulate`] what it would see.
+//!
+//! With a trace of the host:
+//!
+//! 1. [`timeline`] says who had the CPU, moment by moment,
+//! 2. [`queue`] infers the device's service process from its stamps,
+//! 3. [`replay`] lets the packets pass once more without some of the stalls,
+//! 4. [`explanation`] names the causes of each late packet with their shares, and of each cause what the tail
+//!    would be without it,
+//! 5. [`known`] tells what a cause is and which checks of the audit concern it.
+//!
+//! Overlap alone misleads: a packet behind a stalled one has no event in its own window, and on a busy
+//! host any window has one by chance. Hence the replay, and in the explanation the same computation with the
+//! trace shifted in time. Between stamps and results all is integers.
+
+mod absence;
+mod backlog;
+mod batch;
+pub mod explanation;
+mod groups;
+mod hidden;
+pub mod known;
+pub mod periodic;
+pub mod queue;
+pub mod replay;
+pub mod sampling;
+mod serving;
+pub mod simulate;
+mod split;
+pub mod timeline;
+mod usual;

@@ -1,0 +1,124 @@
+//! Whether every second, third, … occurrence of a cause takes longer than the others.
+
+use super::folding::Comb;
+use super::late::Stall;
+
+/// Occurrences of a comb that take equally long.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct DelayLevel {
+    /// The longest wait for one of them.
+    pub(super) delay_ns: i64,
+    /// Stalls seen.
+    pub(super) events: u64,
+    /// Every how many-th occurrence belongs to this level, where `residues` is 1.
+    pub(super) every: u64,
+    /// So many of each `every` occurrences belong to it.
+    pub(super) residues: f64,
+    /// Number of the first one, from the start.
+    pub(super) first: i64,
+}
+
+/// Longest pattern of occurrences that is tried.
+const LONGEST: usize = 12;
+
+/// Occurrences of each kind that must have been seen.
+const FEWEST: usize = 5;
+
+/// Ends that differ by less than this part of the height are one level.
+const SAME: f64 = 0.1;
+
+/// An occurrence: the stall, and the phase of its end less that of the comb.
+type Occurrence = (Stall, f64);
+
+/// The levels of a comb, shortest first. One where all occurrences take equally long.
+///
+/// What takes longer ends later. Ends tell it better than waits: which wait a packet meets depends on
+/// when packets arrive, and under a constant rate that repeats with a pattern of its own.
+pub(super) fn levels(comb: &Comb) -> Vec<DelayLevel> {
+    let whole = by_residue(comb, 1);
+    let mut best = (0.0, group(&whole));
+    for every in 2..=LONGEST {
+        let parts = by_residue(comb, every);
+        if parts.iter().any(|part| part.len() < FEWEST) {
+            continue;
+        }
+        let gain = gain(&whole[0], &parts);
+        // A multiple of the pattern gains as much, and a little more by chance.
+        if gain > 1.1 * best.0 {
+            let levels = group(&parts);
+            if levels.len() > 1 {
+                best = (gain, levels);
+            }
+        }
+    }
+    best.1
+}
+
+/// Occurrences by their number modulo `every`.
+fn by_residue(comb: &Comb, every: usize) -> Vec<Vec<Occurrence>> {
+    let mut parts = vec![Vec::new(); every];
+    for (number, stall) in &comb.stalls {
+        let end_ns = stall.end_ns as f64 - *number as f64 * comb.period_ns - comb.phase_ns;
+        parts[number.rem_euclid(every as i64) as usize].push((*stall, end_ns));
+    }
+    parts
+}
+
+/// By how much the logarithm of the likelihood grows when each residue has an end of its own, less what
+/// as many more parameters gain by chance. Deviations count by their amount, not its square, so that a
+/// few ends that something else delayed do not decide (Laplace's distribution).
+fn gain(whole: &[Occurrence], parts: &[Vec<Occurrence>]) -> f64 {
+    let count = whole.len() as f64;
+    let deviations = |part: &Vec<Occurrence>| {
+        let middle_ns = median(part);
+        part.iter().map(|(_, end_ns)| (end_ns - middle_ns).abs()).sum::<f64>()
+    };
+    let fitted = parts.iter().map(deviations).sum::<f64>() / count + 1.0;
+    let alike = deviations(&whole.to_vec()) / count + 1.0;
+    let more = (parts.len() - 1) as f64;
+    count * (libm::log(alike) - libm::log(fitted)) - more * (libm::log(count) + 2.0)
+}
+
+fn median(part: &[Occurrence]) -> f64 {
+    let mut ends: Vec<f64> = part.iter().map(|(_, end_ns)| *end_ns).collect();
+    ends.sort_by(f64::total_cmp);
+    ends.get(ends.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// The longest wait, without stragglers that something else delayed in addition: under uniform waits
+/// the longest are a part in n from each other, eight parts come once in three thousand times.
+fn height_ns(part: &[Occurrence]) -> i64 {
+    let mut waits: Vec<i64> = part.iter().map(|(stall, _)| stall.delay_ns()).collect();
+    waits.sort_unstable();
+    let count = waits.len() as i64;
+    while let [.., second, largest] = waits[..]
+        && waits.len() > FEWEST
+        && (largest - second) * count > 8 * largest
+    {
+        waits.pop();
+    }
+    waits.last().copied().unwrap_or(1).max(1)
+}
+
+/// Residues that end at the same phase as one level.
+fn group(parts: &[Vec<Occurrence>]) -> Vec<DelayLevel> {
+    let mut sorted: Vec<(f64, usize)> =
+        parts.iter().enumerate().map(|(residue, part)| (median(part), residue)).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let all: Vec<Occurrence> = parts.concat();
+    let same_ns = SAME * height_ns(&all) as f64;
+    sorted
+        .chunk_by(|a, b| b.0 - a.0 <= same_ns)
+        .map(|members| {
+            let together: Vec<Occurrence> =
+                members.iter().flat_map(|(_, residue)| parts[*residue].iter().copied()).collect();
+            DelayLevel {
+                delay_ns: height_ns(&together),
+                events: together.len() as u64,
+                every: parts.len() as u64,
+                residues: members.len() as f64,
+                first: members.iter().map(|(_, residue)| *residue as i64).min().unwrap_or(0),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,148 @@
+//! How long to measure for a quantile of a given precision.
+
+use serde::Serialize;
+use tailtrim_stats::{Probability, Ranked, ranks, samples_needed};
+
+/// Nobody measures more packets: at 100 million a second, four months.
+const MOST: u64 = 1_000_000_000_000_000;
+/// So many late packets of the pilot make its curve worth reading.
+const KNOWN: u64 = 10;
+
+/// A run that was measured already: what it tells about the next one.
+#[derive(Debug, Clone, Copy)]
+pub struct Pilot<'a> {
+    /// Its latencies.
+    pub latencies: &'a Ranked,
+}
+
+/// How many samples it takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Length {
+    /// The quantile.
+    pub p: Probability,
+    /// Its interval lies within so much of it on either side, relatively.
+    pub precision: f64,
+    /// Whether that is a precision of the latency (a pilot tells how steep the tail is) or, without
+    /// one, of the share of packets beyond it.
+    pub of_latency: bool,
+    /// Samples for an interval with an upper bound.
+    pub bounded_from: u64,
+    /// Samples for the precision.
+    pub samples: u64,
+    /// How many samples are worth one independent one.
+    pub design_effect: f64,
+}
+
+/// Why no length can be told.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum LengthError {
+    /// The precision makes no sense.
+    #[error("precision {0} is out of range, expected more than 0 and less than 1 (100 %)")]
+    Precision(f64),
+    /// The maximum has no interval.
+    #[error("quantile 1 is the maximum, which no number of samples bounds")]
+    Maximum,
+    /// The pilot ends before the quantile.
+    #[error(
+        "the run has {samples} samples, of which too few lie beyond p{percent} to tell how steep its \
+         tail is there: expected {needed} samples or more"
+    )]
+    Pilot {
+        /// Samples of the run.
+        samples: u64,
+        /// Samples that reach far enough.
+        needed: u64,
+        /// The quantile.
+        percent: String,
+    },
+    /// No number of samples that can be measured is enough.
+    #[error("no run of 10^15 packets or fewer gives p{percent} within {precision}")]
+    Unreachable {
+        /// The quantile.
+        percent: String,
+        /// The precision asked for.
+        precision: f64,
+    },
+}
+
+/// The smallest number of samples whose interval for `p` lies within `precision` of it on either
+/// side, where `design_effect` samples are worth one independent one.
+///
+/// # Errors
+/// The precision is out of range or out of reach, or the pilot does not know the tail.
+pub fn length(
+    p: Probability,
+    precision: f64,
+    confidence: Probability,
+    design_effect: f64,
+    pilot: Option<Pilot<'_>>,
+) -> Result<Length, LengthError> {
+    if !(precision > 0.0 && precision < 1.0) {
+        return Err(LengthError::Precision(precision));
+    }
+    if p == Probability::ONE {
+        return Err(LengthError::Maximum);
+    }
+    let effect = design_effect.max(1.0);
+    let rarer = p.as_f64().min(p.complement_f64());
+    if let Some(pilot) = pilot {
+        let samples = pilot.latencies.count();
+        let needed = (KNOWN as f64 / rarer).ceil() as u64;
+        if samples < needed {
+            return Err(LengthError::Pilot { samples, needed, percent: p.percent_text() });
+        }
+    }
+    let bounded_from = (samples_needed(p, confidence) as f64 * effect).ceil() as u64;
+    let precise = |samples: u64| {
+        let interval = ranks(p, samples, confidence, effect);
+        interval.low.zip(interval.high).is_some_and(|(low, high)| {
+            let shares = [low, high].map(|rank| rank as f64 / samples as f64);
+            match pilot {
+                Some(pilot) => latency_within(pilot.latencies, p, shares, precision),
+                None => shares.iter().all(|share| {
+                    ((if p.as_f64() < 0.5 { *share } else { 1.0 - share }) / rarer - 1.0).abs()
+                        <= precision
+                }),
+            }
+        })
+    };
+    let samples = smallest(bounded_from.max(2), precise)
+        .ok_or_else(|| LengthError::Unreachable { percent: p.percent_text(), precision })?;
+    let of_latency = pilot.is_some();
+    Ok(Length { p, precision, of_latency, bounded_from, samples, design_effect: effect })
+}
+
+/// Whether the latencies at both shares are near the quantile, as the pilot knows them.
+fn latency_within(pilot: &Ranked, p: Probability, shares: [f64; 2], precision: f64) -> bool {
+    let count = pilot.count();
+    let at = |share: f64| {
+        let rank = libm::ceil(share * count as f64) as u64;
+        // The pilot's largest latency stands for all that it has not seen.
+        if rank >= count { None } else { pilot.at_rank(rank.max(1)) }
+    };
+    let [Some(low), Some(high)] = shares.map(at) else { return false };
+    let Some(value) = pilot.quantile(p) else { return false };
+    let apart = (high - value).max(value - low) as f64;
+    apart <= precision * value.unsigned_abs() as f64
+}
+
+/// The smallest number, to a thousandth, for which `test` holds from there on.
+fn smallest(from: u64, test: impl Fn(u64) -> bool) -> Option<u64> {
+    if test(from) {
+        return Some(from);
+    }
+    let (mut below, mut above) = (from, from);
+    while !test(above) {
+        below = above;
+        above = above.checked_mul(2).filter(|above| *above <= MOST)?;
+    }
+    while above - below > above / 1_000 + 1 {
+        let middle = below.midpoint(above);
+        if test(middle) {
+            above = middle;
+        } else {
+            below = middle;
+        }
+    }
+    Some(above)
+}

@@ -1,0 +1,69 @@
+//! One run of a side, as counts per block.
+
+use tailtrim_stats::Ranked;
+
+/// Blocks of a repetition. So many that the variance between them is known to an eighth, so few
+/// that clusters and slow changes up to some hundredth of the run lie within one.
+pub(super) const BLOCKS: usize = 64;
+
+/// The latency that stands for a lost packet: later than any other. Ranks know what to do with it,
+/// ratios with it are none.
+pub const LOST_NS: i64 = i64::MAX;
+
+/// The latencies of one run, counted per block of consecutive samples: a sparse histogram each, so
+/// that memory is that of the distinct latencies of a block, not of the samples.
+#[derive(Debug, Clone)]
+pub struct Repetition {
+    /// Always [`BLOCKS`]; some are empty where there are fewer samples.
+    blocks: Vec<Ranked>,
+}
+
+impl Repetition {
+    /// Counts latencies in nanoseconds, in the order of arrival and in pieces of any size.
+    /// `samples` is how many there are in all of them: what exceeds it is put into the last block.
+    #[must_use]
+    pub fn new<'a>(samples: u64, pieces: impl IntoIterator<Item = &'a [i64]>) -> Self {
+        let mut blocks = Vec::with_capacity(BLOCKS);
+        let mut block: Vec<i64> = Vec::new();
+        let ends_at = |index: usize| {
+            let share = u128::from(samples) * (index as u128 + 1) / BLOCKS as u128;
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let mut seen = 0;
+        for piece in pieces {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                if blocks.len() + 1 < BLOCKS && seen >= ends_at(blocks.len()) {
+                    blocks.push(Ranked::from_values(&mut block));
+                    block.clear();
+                    continue;
+                }
+                let last = blocks.len() + 1 == BLOCKS;
+                let room = if last { u64::MAX } else { ends_at(blocks.len()) - seen };
+                let now = usize::try_from(room).map_or(rest.len(), |room| room.min(rest.len()));
+                block.extend_from_slice(&rest[..now]);
+                seen += now as u64;
+                rest = &rest[now..];
+            }
+        }
+        blocks.push(Ranked::from_values(&mut block));
+        blocks.resize(BLOCKS, Ranked::default());
+        Self { blocks }
+    }
+
+    /// Counts latencies in nanoseconds in the order of arrival.
+    #[must_use]
+    pub fn of(latencies_ns: &[i64]) -> Self {
+        Self::new(latencies_ns.len() as u64, [latencies_ns])
+    }
+
+    /// How many samples there are.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.blocks.iter().map(Ranked::count).sum()
+    }
+
+    pub(super) fn blocks(&self) -> &[Ranked] {
+        &self.blocks
+    }
+}

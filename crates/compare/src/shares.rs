@@ -1,0 +1,79 @@
+//! Whether one side loses more.
+
+use super::result::Conclusion;
+use super::side::effect;
+use serde::Serialize;
+use tailtrim_stats::{Probability, binomial_tail};
+
+/// Packets lost among those whose end is known, in a second or a repetition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counted {
+    /// Packets that were not delivered.
+    pub lost: u64,
+    /// Packets whose end is known.
+    pub known: u64,
+}
+
+/// Losses of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Losses {
+    /// Those of A.
+    pub a: Counted,
+    /// Those of B.
+    pub b: Counted,
+    /// How likely so large a difference is without any.
+    pub p_value: f64,
+    /// By how much losses come together: the variance of their number over the binomial one.
+    pub effect: f64,
+    /// What is shown.
+    pub verdict: Conclusion,
+}
+
+/// Compares losses. `a` and `b` have a list for each repetition, of counts per second.
+///
+/// Given how many are lost in all, B's part of them is binomial where losses are independent. They
+/// are not: the numbers are divided by the effect seen between seconds, or between repetitions
+/// where that is larger. The test is exact and therefore errs less often than asked.
+#[must_use]
+pub fn losses(a: &[Vec<Counted>], b: &[Vec<Counted>], confidence: Probability) -> Losses {
+    let (all_a, all_b) = (total(a.iter().flatten()), total(b.iter().flatten()));
+    let effect = inflation(a).max(inflation(b)).max(1.0);
+    let lost = (all_a.lost + all_b.lost) as f64 / effect;
+    let known = (all_a.known + all_b.known) as f64;
+    let p_value = if all_a.lost + all_b.lost == 0 || all_a.known == 0 || all_b.known == 0 {
+        1.0
+    } else {
+        let (x, y) = (all_b.known as f64 / known, all_a.known as f64 / known);
+        let hits = all_b.lost as f64 / effect;
+        let more = binomial_tail(hits, lost, x, y);
+        let fewer = binomial_tail(lost - hits, lost, y, x);
+        (2.0 * more.min(fewer)).min(1.0)
+    };
+    let share = |one: Counted| one.lost as f64 / one.known.max(1) as f64;
+    let verdict = if p_value > confidence.complement_f64() {
+        Conclusion::NoDifferenceShown
+    } else if share(all_b) > share(all_a) {
+        Conclusion::Worse
+    } else {
+        Conclusion::Better
+    };
+    Losses { a: all_a, b: all_b, p_value, effect, verdict }
+}
+
+fn total<'a>(counts: impl Iterator<Item = &'a Counted>) -> Counted {
+    counts.fold(Counted::default(), |sum, one| Counted {
+        lost: sum.lost + one.lost,
+        known: sum.known + one.known,
+    })
+}
+
+/// The larger effect between seconds or between repetitions.
+fn inflation(repetitions: &[Vec<Counted>]) -> f64 {
+    let all = total(repetitions.iter().flatten());
+    let share = all.lost as f64 / all.known.max(1) as f64;
+    let deviation = |one: &Counted| one.lost as f64 - share * one.known as f64;
+    let seconds: Vec<f64> = repetitions.iter().flatten().map(deviation).collect();
+    let runs: Vec<f64> = repetitions.iter().map(|run| deviation(&total(run.iter()))).collect();
+    let between = |units: &[f64]| effect(units, share, all.known as f64);
+    between(&seconds).max(between(&runs))
+}

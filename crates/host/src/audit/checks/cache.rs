@@ -1,0 +1,182 @@
+//! CAT: the last-level cache and memory bandwidth, and who shares them.
+
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::ask::{few, or_none};
+use super::super::check::{Check, Importance, Need};
+use super::super::facts::Facts;
+use crate::{Cpus, Unread};
+
+const ROOT: &str = "/sys/fs/resctrl";
+const METAL: &[Need] = &[Need::Metal, Need::Isolated];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "CAT-001",
+        title: "The last-level cache can be divided, and is",
+        importance: Importance::Medium,
+        why: "Neighbours that stream through memory throw the packets' data out of the shared cache: no event shows it, everything takes longer.",
+        read_from: &["/proc/cpuinfo", "/proc/filesystems", "/proc/mounts"],
+        wanted: "resctrl is mounted where the CPU has cat_l3",
+        set_now: "mount -t resctrl resctrl /sys/fs/resctrl",
+        undo: "umount /sys/fs/resctrl",
+        source: "ducked-tails, section III; Documentation/filesystems/resctrl.rst",
+        needs: METAL,
+        evaluate: mounted,
+        ..Check::BLANK
+    },
+    Check {
+        id: "CAT-002",
+        title: "Isolated CPUs have ways of the cache for themselves",
+        importance: Importance::Medium,
+        why: "A group of its own with ways that no other group has keeps the packets' data in the cache.",
+        read_from: &["/sys/fs/resctrl/*/cpus_list", "/sys/fs/resctrl/*/mode"],
+        wanted: "all of {iso} in groups of the mode exclusive",
+        cost: "less cache for everything else",
+        set_now: "mkdir /sys/fs/resctrl/packets; echo {iso} > packets/cpus_list; echo L3:0=f > packets/schemata; echo exclusive > packets/mode",
+        undo: "rmdir /sys/fs/resctrl/packets",
+        source: "ducked-tails, section III; resctrl.rst",
+        needs: METAL,
+        evaluate: exclusive,
+        ..Check::BLANK
+    },
+    Check {
+        id: "CAT-003",
+        title: "One program divides the cache",
+        importance: Importance::Low,
+        why: "pqos writes registers behind the back of resctrl: what the files say is then not what the CPU does.",
+        read_from: &["/proc/#/task/#/stat", "/proc/mounts"],
+        wanted: "no pqos or rdtset runs while resctrl is mounted",
+        set_now: "pqos -I uses resctrl instead of registers",
+        undo: "",
+        source: "intel-cmt-cat, issues 282, 288, 290",
+        needs: METAL,
+        evaluate: one_owner,
+        ..Check::BLANK
+    },
+    Check {
+        id: "CAT-004",
+        title: "Memory bandwidth of isolated CPUs is not limited",
+        importance: Importance::Low,
+        why: "A limit inserts pauses between memory accesses of each core in the group.",
+        read_from: &["/sys/fs/resctrl/schemata", "/sys/fs/resctrl/*/schemata"],
+        wanted: "MB: 100 for the group of {iso}",
+        set_now: "echo MB:0=100 > /sys/fs/resctrl/GROUP/schemata",
+        undo: "write the old value",
+        source: "resctrl.rst",
+        needs: METAL,
+        evaluate: bandwidth,
+        ..Check::BLANK
+    },
+    Check {
+        id: "CAT-005",
+        title: "How much cache neighbours use",
+        importance: Importance::Low,
+        why: "Tells whether dividing the cache is worth it.",
+        read_from: &[],
+        wanted: "recorded during a run",
+        set_now: "cat /sys/fs/resctrl/mon_data/*/llc_occupancy before and after a run, from a housekeeping CPU of the same socket",
+        undo: "",
+        source: "resctrl.rst",
+        needs: METAL,
+        evaluate: |_| {
+            unknown(
+                "reading it can interrupt a CPU of the other socket: do it before and after a run",
+            )
+        },
+        ..Check::BLANK
+    },
+];
+
+fn is_mounted(f: &Facts<'_>) -> Result<bool, Unread> {
+    Ok(f.text("/proc/mounts")?
+        .lines()
+        .any(|line| line.split_whitespace().nth(2) == Some("resctrl")))
+}
+
+fn mounted(f: &Facts<'_>) -> Answer {
+    if !f.has_flag("cat_l3")? {
+        return not_applicable("the CPU cannot divide its last-level cache (cat_l3)");
+    }
+    let known = f.text("/proc/filesystems")?.lines().any(|line| line.trim().ends_with("resctrl"));
+    if !known {
+        return judge(
+            EvidenceLevel::Set,
+            false,
+            CheckStatus::Warn,
+            "this kernel is built without CONFIG_X86_CPU_RESCTRL",
+        );
+    }
+    let there = is_mounted(f)?;
+    judge(
+        EvidenceLevel::Set,
+        there,
+        CheckStatus::Warn,
+        if there { "resctrl is mounted" } else { "resctrl is not mounted" },
+    )
+}
+
+/// Groups with the CPUs that are in them.
+fn groups(f: &Facts<'_>) -> Result<Vec<(String, Cpus)>, Unread> {
+    let mut groups = Vec::new();
+    for (path, _) in f.glob(&format!("{ROOT}/*/cpus_list"))? {
+        let folder = path.trim_end_matches("/cpus_list").to_owned();
+        groups.push((folder, f.cpus(&path)?));
+    }
+    Ok(groups)
+}
+
+fn exclusive(f: &Facts<'_>) -> Answer {
+    if !is_mounted(f)? {
+        return not_applicable("resctrl is not mounted (CAT-001)");
+    }
+    let mut own = Cpus::none();
+    for (folder, cpus) in groups(f)? {
+        if f.text(&format!("{folder}/mode"))? == "exclusive" {
+            own = own.union(&cpus);
+        }
+    }
+    let left = f.iso().minus(&own);
+    let said = match left.is_empty() {
+        true => format!("CPUs {own} have ways of their own"),
+        false => format!("CPUs {left} share the cache (in exclusive groups: {})", or_none(&own)),
+    };
+    judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)
+}
+
+fn one_owner(f: &Facts<'_>) -> Answer {
+    if !is_mounted(f)? {
+        return not_applicable("resctrl is not mounted (CAT-001)");
+    }
+    let mut running = Vec::new();
+    for name in ["pqos", "rdtset", "intel_rdt", "membw"] {
+        if f.runs(name)? {
+            running.push(name);
+        }
+    }
+    let said = if running.is_empty() { "nobody else".to_owned() } else { few(&running) };
+    judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
+}
+
+fn bandwidth(f: &Facts<'_>) -> Answer {
+    if !is_mounted(f)? {
+        return not_applicable("resctrl is not mounted (CAT-001)");
+    }
+    let mut ours = groups(f)?;
+    ours.push((ROOT.to_owned(), f.cpus(&format!("{ROOT}/cpus_list"))?));
+    let mut limited = Vec::new();
+    for (folder, cpus) in ours.iter().filter(|(_, cpus)| !cpus.intersection(f.iso()).is_empty()) {
+        let text = f.text(&format!("{folder}/schemata"))?;
+        let Some(line) = text.lines().find_map(|line| line.trim().strip_prefix("MB:")) else {
+            continue;
+        };
+        if line.split(';').any(|part| {
+            part.split_once('=').is_some_and(|(_, share)| {
+                share.trim().parse::<u32>().is_ok_and(|share| share < 100)
+            })
+        }) {
+            limited.push(format!("CPUs {cpus}: MB {line}"));
+        }
+    }
+    let said = if limited.is_empty() { "not limited".to_owned() } else { few(&limited) };
+    judge(EvidenceLevel::Set, limited.is_empty(), CheckStatus::Warn, said)
+}

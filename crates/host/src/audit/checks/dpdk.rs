@@ -1,0 +1,225 @@
+//! DPK: programs built with DPDK.
+
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable};
+use super::super::ask::{few, or_none, per_nic};
+use super::super::check::{Check, Importance, Need};
+use super::super::facts::Facts;
+use super::super::paths::LOG;
+use super::super::tasks::Task;
+use crate::{Cpus, Unread, Workload};
+
+const POLL: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Guest])];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "DPK-001",
+        title: "The interface belongs to the program",
+        importance: Importance::Medium,
+        why: "With vfio-pci the program has the device for itself; through AF_PACKET or AF_XDP the kernel's driver is still in the way.",
+        read_from: &["/sys/class/net/*/device/driver", "/sys/bus/pci/drivers/vfio-pci/*"],
+        wanted: "vfio-pci",
+        cost: "the kernel no longer sees the interface",
+        set_now: "driverctl set-override DEVICE vfio-pci",
+        undo: "driverctl unset-override DEVICE",
+        source: "DPDK's Linux guide; ducked-tails",
+        needs: &[Need::Work(&[Workload::Poll]), Need::Nic],
+        evaluate: |f| per_nic(f, driver),
+        ..Check::BLANK
+    },
+    Check {
+        id: "DPK-002",
+        title: "Workers run on isolated CPUs near the interface",
+        importance: Importance::High,
+        why: "A worker on a housekeeping CPU shares it with everything; on another node each packet crosses the sockets' link.",
+        read_from: &["/proc/#/task/#/status"],
+        wanted: "each worker alone on a CPU of {iso}",
+        set_now: "-l and --lcores of the program",
+        undo: "",
+        source: "DPDK's Linux guide",
+        needs: POLL,
+        evaluate: workers,
+        ..Check::BLANK
+    },
+    Check {
+        id: "DPK-003",
+        title: "Other threads of the program are elsewhere",
+        importance: Importance::Medium,
+        why: "The threads for interrupts, control and telemetry of a DPDK program start with the affinity of the first one.",
+        read_from: &["/proc/#/task/#/status"],
+        wanted: "dpdk-intr, dpdk-mp-msg and telemetry threads on {hk}",
+        set_now: "taskset -p -c {hk} TID; start the program under taskset -c {hk}",
+        undo: "",
+        source: "tuned cpu-partitioning; DPDK's programmer's guide",
+        needs: POLL,
+        evaluate: helpers,
+        ..Check::BLANK
+    },
+    Check {
+        id: "DPK-004",
+        title: "The device is behind an IOMMU",
+        importance: Importance::Low,
+        why: "igb_uio and VFIO without IOMMU have no interrupts for virtual functions and no protection: a wrong address writes anywhere.",
+        read_from: &["/proc/modules", "/tailtrim/dmesg", "/sys/bus/pci/drivers/igb_uio/*"],
+        wanted: "neither igb_uio nor noiommu",
+        set_boot: "intel_iommu=on iommu=pt, driver vfio-pci",
+        undo: "",
+        source: "DPDK's Linux guide",
+        needs: POLL,
+        evaluate: protected,
+        ..Check::BLANK
+    },
+    Check {
+        id: "DPK-005",
+        title: "Huge pages are left after the start",
+        importance: Importance::Low,
+        why: "A program that wants more while it runs gets small pages or ends.",
+        read_from: &["/sys/devices/system/node/node#/hugepages/*/free_hugepages"],
+        wanted: "at least one is free",
+        set_now: "reserve more (MEM-009)",
+        undo: "",
+        source: "DPDK's Linux guide",
+        needs: POLL,
+        evaluate: spare,
+        ..Check::BLANK
+    },
+    Check {
+        id: "DPK-006",
+        title: "Nobody asks the program while it works",
+        importance: Importance::Low,
+        why: "Telemetry and pdump read the counters that workers write, or copy packets.",
+        read_from: &["/proc/#/task/#/stat"],
+        wanted: "no dpdk-telemetry.py, dpdk-pdump or dpdk-dumpcap runs",
+        set_now: "end it; --no-telemetry",
+        undo: "",
+        source: "DPDK's how-to guides",
+        needs: POLL,
+        evaluate: asked,
+        ..Check::BLANK
+    },
+];
+
+fn driver(f: &Facts<'_>, nic: &str) -> Answer {
+    let name = f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?;
+    // A bound device is no interface any more: the wish names it by its address.
+    let bound = f.list_or_none("/sys/bus/pci/drivers/vfio-pci")?;
+    if bound.iter().any(|device| device.ends_with(nic)) {
+        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "driver vfio-pci");
+    }
+    match name {
+        None => not_applicable("there is no device behind it"),
+        Some(name) => judge(
+            EvidenceLevel::Set,
+            name == "vfio-pci",
+            CheckStatus::Warn,
+            format!("driver {name}"),
+        ),
+    }
+}
+
+fn is_worker(task: &Task) -> bool {
+    ["dpdk-worker", "lcore-worker", "lcore-slave", "rte-worker"]
+        .iter()
+        .any(|start| task.name.starts_with(start))
+}
+
+/// Threads of DPDK programs: workers, and all others of the same programs.
+fn threads<'f>(f: &'f Facts<'_>) -> Result<(Vec<&'f Task>, Vec<&'f Task>), Unread> {
+    let tasks = f.tasks()?;
+    let helper = |task: &&Task| {
+        ["dpdk-intr", "dpdk-mp-msg", "eal-intr-thread", "rte_mp_handle", "dpdk-telemet"]
+            .iter()
+            .any(|start| task.name.starts_with(start))
+    };
+    let workers: Vec<&Task> = tasks.iter().filter(|task| is_worker(task)).collect();
+    Ok((workers, tasks.iter().filter(helper).collect()))
+}
+
+fn workers(f: &Facts<'_>) -> Answer {
+    let (workers, helpers) = threads(f)?;
+    if workers.is_empty() && helpers.is_empty() {
+        return not_applicable("no DPDK program runs");
+    }
+    let mut local: Option<Cpus> = None;
+    for nic in &f.intent().nics {
+        let path = format!("/sys/class/net/{nic}/device/local_cpulist");
+        if f.optional(&path)?.is_some() {
+            local = Some(local.unwrap_or_default().union(&f.cpus(&path)?));
+        }
+    }
+    let mut wrong = Vec::new();
+    for task in &workers {
+        let alone = workers.iter().filter(|other| other.allowed == task.allowed).count() == 1;
+        let near = local.as_ref().is_none_or(|local| task.allowed.is_subset(local));
+        if !task.allowed.is_subset(f.iso()) || !alone || !near {
+            wrong.push(format!("{} on {}", task.name, task.allowed));
+        }
+    }
+    let said = match wrong.is_empty() {
+        true => format!("{} workers, each on an isolated CPU", workers.len()),
+        false => format!("{} (isolated: {})", few(&wrong), or_none(f.iso())),
+    };
+    judge(EvidenceLevel::Set, wrong.is_empty(), CheckStatus::Fail, said)
+}
+
+fn helpers(f: &Facts<'_>) -> Answer {
+    let (_, helpers) = threads(f)?;
+    if helpers.is_empty() {
+        return not_applicable("no DPDK program runs");
+    }
+    let there = helpers.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
+    let there: Vec<String> =
+        there.map(|task| format!("{} may use {}", task.name, task.allowed)).collect();
+    let said = if there.is_empty() {
+        format!("{} threads, elsewhere", helpers.len())
+    } else {
+        few(&there)
+    };
+    judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
+}
+
+fn protected(f: &Facts<'_>) -> Answer {
+    let bound = f.list_or_none("/sys/bus/pci/drivers/igb_uio")?;
+    let loaded = f
+        .optional("/proc/modules")?
+        .is_some_and(|text| text.lines().any(|line| line.starts_with("igb_uio ")));
+    if loaded || !bound.is_empty() {
+        return judge(EvidenceLevel::Set, false, CheckStatus::Warn, "igb_uio is in use");
+    }
+    let log = f.log()?;
+    let open = log.after("vfio-noiommu");
+    let finding = judge(
+        EvidenceLevel::Set,
+        open.is_none(),
+        CheckStatus::Warn,
+        if open.is_some() { "VFIO without IOMMU was used" } else { "neither is in use" },
+    )?;
+    Ok(open.map_or(finding.clone(), |text| finding.because(LOG, text)))
+}
+
+fn spare(f: &Facts<'_>) -> Answer {
+    let (workers, helpers) = threads(f)?;
+    if workers.is_empty() && helpers.is_empty() {
+        return not_applicable("no DPDK program runs");
+    }
+    let all = f.glob("/sys/devices/system/node/node#/hugepages/*/free_hugepages")?;
+    if all.is_empty() {
+        return not_applicable("this kernel shows no huge pages by node");
+    }
+    let free: u64 = all.iter().filter_map(|(_, text)| text.parse::<u64>().ok()).sum();
+    judge(EvidenceLevel::Set, free > 0, CheckStatus::Warn, format!("{free} huge pages are free"))
+}
+
+fn asked(f: &Facts<'_>) -> Answer {
+    let (workers, helpers) = threads(f)?;
+    if workers.is_empty() && helpers.is_empty() {
+        return not_applicable("no DPDK program runs");
+    }
+    let mut running = Vec::new();
+    for name in ["dpdk-telemetry.py", "dpdk-pdump", "dpdk-dumpcap", "dpdk-proc-info"] {
+        if f.runs(name)? {
+            running.push(name);
+        }
+    }
+    let said = if running.is_empty() { "nobody".to_owned() } else { few(&running) };
+    judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
+}

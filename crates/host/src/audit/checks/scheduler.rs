@@ -1,0 +1,331 @@
+//! SCH: how the scheduler treats the packets' threads.
+
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
+use super::super::ask::{chosen, few, sysctl, watched};
+use super::super::check::{Check, Importance, Need};
+use super::super::facts::Facts;
+use crate::Workload;
+
+const ISOLATED: &[Need] = &[Need::Isolated];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "SCH-001",
+        title: "Real-time threads are not throttled",
+        importance: Importance::High,
+        why: "By default real-time threads get 950 ms of each second: a busy loop under SCHED_FIFO stands still for 50 ms each second.",
+        read_from: &["/proc/sys/kernel/sched_rt_runtime_us", "/proc/#/task/#/stat"],
+        wanted: "-1 where a polling thread runs under SCHED_FIFO or SCHED_RR",
+        cost: "a runaway real-time thread hangs its CPU",
+        set_now: "sysctl -w kernel.sched_rt_runtime_us=-1",
+        undo: "sysctl -w kernel.sched_rt_runtime_us=950000",
+        source: "NFV host guide; tuned realtime; seen as gaps of 50 ms on Linux 6.18",
+        evaluate: throttling,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-002",
+        title: "The fair server does not take time from real-time threads",
+        importance: Importance::Medium,
+        why: "Since 6.12 ordinary threads get 50 ms of each second even beside a real-time thread, and the server's timer can bring the tick back.",
+        read_from: &["/sys/kernel/debug/sched/fair_server/cpu#/runtime"],
+        wanted: "0 on each of {iso} where a polling thread runs under SCHED_FIFO",
+        cost: "ordinary threads starve on those CPUs",
+        set_now: "echo 0 > /sys/kernel/debug/sched/fair_server/cpuN/runtime",
+        undo: "echo 50000000 > the same file",
+        source: "reports from NI's real-time Linux and NVIDIA's kernels",
+        since: Some((6, 12)),
+        needs: ISOLATED,
+        evaluate: fair_server,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-003",
+        title: "One pinned thread of the workload on each isolated CPU",
+        importance: Importance::High,
+        why: "Nothing balances threads on isolated CPUs: one that is not pinned stays where it was started, next to others.",
+        read_from: &["/proc/#/task/#/status"],
+        wanted: "one thread pinned to each CPU of {iso}",
+        set_now: "taskset -p -c CPU TID, or the program's own option",
+        undo: "taskset -p -c with the old list",
+        source: "no_hz.rst; reflector study, section 4",
+        needs: &[Need::Isolated, Need::Work(&[Workload::Poll])],
+        evaluate: pinned,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-004",
+        title: "At most one runnable thread on each isolated CPU",
+        importance: Importance::High,
+        why: "A second runnable thread takes time slices of milliseconds and brings the tick back.",
+        read_from: &["/sys/kernel/debug/sched/debug"],
+        wanted: "nr_running at most 1 on each of {iso}",
+        set_now: "move the second thread: taskset -p -c {hk} TID",
+        undo: "",
+        source: "no_hz.rst",
+        needs: ISOLATED,
+        evaluate: runnable,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-005",
+        title: "Timers stay where they are armed",
+        importance: Importance::Low,
+        why: "With migration on, an idle CPU's timers go to a busy one. With fixed roles that moves them between CPUs for nothing; where roles change it helps.",
+        read_from: &["/proc/sys/kernel/timer_migration"],
+        wanted: "0 with fixed roles of CPUs",
+        set_now: "sysctl -w kernel.timer_migration=0",
+        undo: "sysctl -w kernel.timer_migration=1",
+        source: "tuned network-latency sets 0; OpenShift's node tuning operator keeps 1",
+        needs: ISOLATED,
+        evaluate: |f| sysctl(f, "kernel.timer_migration", CheckStatus::Warn, |text| text == "0"),
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-006",
+        title: "No grouping of threads by session",
+        importance: Importance::Low,
+        why: "With autogroup a nice value counts only within the session: a service of high priority is one group among many.",
+        read_from: &["/proc/sys/kernel/sched_autogroup_enabled"],
+        wanted: "0",
+        set_now: "sysctl -w kernel.sched_autogroup_enabled=0",
+        set_boot: "noautogroup",
+        undo: "sysctl -w kernel.sched_autogroup_enabled=1",
+        source: "sched(7); AWS trading benchmark",
+        evaluate: |f| {
+            sysctl(f, "kernel.sched_autogroup_enabled", CheckStatus::Warn, |text| text == "0")
+        },
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-007",
+        title: "No accounting at each switch of threads",
+        importance: Importance::Low,
+        why: "Scheduler statistics, delay accounting and pressure information add work to each switch and each wake-up.",
+        read_from: &[
+            "/proc/sys/kernel/sched_schedstats",
+            "/proc/sys/kernel/task_delayacct",
+            "/proc/pressure/cpu",
+        ],
+        wanted: "all off",
+        cost: "iotop, pressure-based services and some monitoring lose their numbers",
+        set_now: "sysctl -w kernel.sched_schedstats=0 kernel.task_delayacct=0",
+        set_boot: "psi=0",
+        undo: "set the old values",
+        source: "kernel-parameters.txt",
+        evaluate: accounting,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-008",
+        title: "The scheduler's constants are the kernel's own",
+        importance: Importance::Low,
+        why: "Values from old guides (migration cost, granularity) moved and changed their meaning twice; on isolated CPUs they do nothing.",
+        read_from: &[
+            "/sys/kernel/debug/sched/migration_cost_ns",
+            "/sys/kernel/debug/sched/nr_migrate",
+        ],
+        wanted: "migration_cost_ns 500000, nr_migrate 32 (8 on real-time kernels)",
+        set_now: "write the default into the file below /sys/kernel/debug/sched/",
+        undo: "write the old value",
+        source: "tuned's scheduler plugin; kernel/sched/fair.c",
+        evaluate: constants,
+        ..Check::BLANK
+    },
+    Check {
+        id: "SCH-009",
+        title: "The preemption model fits the work",
+        importance: Importance::Medium,
+        why: "A polling thread alone on its CPU needs no preemption; many threads with deadlines gain by a real-time kernel.",
+        read_from: &[
+            "/sys/kernel/debug/sched/preempt",
+            "/sys/kernel/realtime",
+            "/proc/sys/kernel/version",
+        ],
+        wanted: "known; none or voluntary for polling, real-time for many threads",
+        set_boot: "preempt=none, or a real-time kernel",
+        undo: "reboot with the old word",
+        source: "ducked-tails; study of kernels for 5G packet processing",
+        evaluate: preemption,
+        ..Check::BLANK
+    },
+];
+
+/// Threads of programs that run before all others and may use an isolated CPU.
+fn real_time(f: &Facts<'_>) -> Result<Vec<String>, crate::Unread> {
+    let watched = watched(f)?;
+    let tasks = f.tasks()?.iter().filter(|task| !task.kernel && task.real_time());
+    let there = tasks.filter(|task| !task.allowed.intersection(&watched).is_empty());
+    Ok(there.map(|task| format!("{} ({})", task.name, task.tid)).collect())
+}
+
+fn throttling(f: &Facts<'_>) -> Answer {
+    let runtime = match f.optional("/proc/sys/kernel/sched_rt_runtime_us")? {
+        Some(_) => f.number("/proc/sys/kernel/sched_rt_runtime_us")?,
+        None => return not_applicable("this kernel does not throttle"),
+    };
+    if runtime == -1 {
+        return judge(EvidenceLevel::Set, true, CheckStatus::Fail, "nothing is throttled");
+    }
+    let threads = real_time(f)?;
+    match threads.is_empty() {
+        true if f.intent().workload == Workload::Poll => judge(
+            EvidenceLevel::Set,
+            false,
+            CheckStatus::Warn,
+            format!(
+                "{runtime} of 1000000 µs: no real-time thread runs now, one that polls would be throttled"
+            ),
+        ),
+        true => judge(
+            EvidenceLevel::Set,
+            true,
+            CheckStatus::Warn,
+            format!("{runtime} µs, and no real-time thread to throttle"),
+        ),
+        false => judge(
+            EvidenceLevel::Set,
+            false,
+            CheckStatus::Fail,
+            format!("{runtime} of 1000000 µs for {}", few(&threads)),
+        ),
+    }
+}
+
+fn fair_server(f: &Facts<'_>) -> Answer {
+    let mut on = Vec::new();
+    for cpu in f.iso().iter() {
+        if f.number(&format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"))? != 0 {
+            on.push(cpu.to_string());
+        }
+    }
+    if on.is_empty() {
+        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "off on the isolated CPUs");
+    }
+    let threads = real_time(f)?;
+    let said = format!("on for CPUs {}, real-time threads there: {}", on.join(","), threads.len());
+    judge(EvidenceLevel::Set, threads.is_empty(), CheckStatus::Fail, said)
+}
+
+fn pinned(f: &Facts<'_>) -> Answer {
+    let threads = f.tasks()?.iter().filter(|task| !task.kernel && task.allowed.len() == 1);
+    let on: Vec<u32> = threads.filter_map(|task| task.allowed.iter().next()).collect();
+    let count = |cpu: u32| on.iter().filter(|other| **other == cpu).count();
+    let shared: Vec<String> =
+        f.iso().iter().filter(|cpu| count(*cpu) > 1).map(|cpu| cpu.to_string()).collect();
+    let used = f.iso().iter().filter(|cpu| count(*cpu) > 0).count();
+    if used == 0 {
+        return not_applicable("nothing is pinned to an isolated CPU: the workload does not run");
+    }
+    let said = match shared.is_empty() {
+        true => format!("one thread on each of {used} isolated CPUs"),
+        false => format!("several threads are pinned to CPU {}", shared.join(", ")),
+    };
+    judge(EvidenceLevel::Set, shared.is_empty(), CheckStatus::Warn, said)
+}
+
+fn runnable(f: &Facts<'_>) -> Answer {
+    const PATH: &str = "/sys/kernel/debug/sched/debug";
+    let text = f.text(PATH)?;
+    let mut cpu = None;
+    let mut counts = std::collections::BTreeMap::new();
+    for line in text.lines() {
+        if let Some(rest) = line.trim().strip_prefix("cpu#") {
+            cpu = rest
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .and_then(|n| n.parse::<u32>().ok());
+        } else if let (Some(number), Some((".nr_running", count))) =
+            (cpu, line.split_once(':').map(|(name, count)| (name.trim(), count)))
+            && let Ok(count) = count.trim().parse::<u32>()
+        {
+            // The first line of a CPU is its own; those of groups follow.
+            counts.entry(number).or_insert(count);
+        }
+    }
+    let mut busy = Vec::new();
+    for cpu in f.iso().iter() {
+        let Some(count) = counts.get(&cpu) else {
+            return Err(super::super::facts::broken(
+                PATH,
+                &format!("without cpu#{cpu}"),
+                "a part for each CPU",
+            ));
+        };
+        if *count > 1 {
+            busy.push(format!("CPU {cpu}: {count}"));
+        }
+    }
+    let said = if busy.is_empty() {
+        "at most one each".to_owned()
+    } else {
+        format!("runnable threads, {}", few(&busy))
+    };
+    judge(EvidenceLevel::Seen, busy.is_empty(), CheckStatus::Fail, said)
+}
+
+fn accounting(f: &Facts<'_>) -> Answer {
+    let mut on = Vec::new();
+    for (key, path) in [
+        ("sched_schedstats", "/proc/sys/kernel/sched_schedstats"),
+        ("task_delayacct", "/proc/sys/kernel/task_delayacct"),
+    ] {
+        if f.optional(path)?.is_some_and(|text| text != "0") {
+            on.push(key);
+        }
+    }
+    if f.optional("/proc/pressure/cpu")?.is_some() {
+        on.push("psi");
+    }
+    // A boot line always exists: without it nothing here would rest on anything.
+    f.boot()?;
+    let said = if on.is_empty() { "all off".to_owned() } else { format!("on: {}", on.join(", ")) };
+    judge(EvidenceLevel::Set, on.is_empty(), CheckStatus::Warn, said)
+}
+
+fn constants(f: &Facts<'_>) -> Answer {
+    let mut answers = Vec::new();
+    for (name, good) in [("migration_cost_ns", &["500000"][..]), ("nr_migrate", &["32", "8"][..])] {
+        if let Some(text) = f.optional(&format!("/sys/kernel/debug/sched/{name}"))? {
+            let verdict =
+                if good.contains(&text.as_str()) { CheckStatus::Ok } else { CheckStatus::Warn };
+            answers.push(Finding::new(verdict, EvidenceLevel::Set, format!("{name} is {text}")));
+        }
+    }
+    if answers.is_empty() {
+        return not_applicable("debugfs does not show them (kernels before 5.13 had sysctls)");
+    }
+    Ok(super::super::ask::worst(answers))
+}
+
+fn preemption(f: &Facts<'_>) -> Answer {
+    if f.optional("/sys/kernel/realtime")?.as_deref() == Some("1") {
+        let polls = f.intent().workload == Workload::Poll;
+        let said = if polls {
+            "real-time kernel: a lone polling thread is faster without"
+        } else {
+            "real-time kernel"
+        };
+        return judge(EvidenceLevel::Set, !polls, CheckStatus::Warn, said);
+    }
+    let version = f.text("/proc/sys/kernel/version")?;
+    let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
+        .into_iter()
+        .find(|name| version.contains(name));
+    let model = match built {
+        Some("PREEMPT_DYNAMIC") => {
+            let text = f.text("/sys/kernel/debug/sched/preempt")?;
+            let chosen = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+            chosen.map_or_else(|| chosen_word(&text), |(word, _)| word.to_owned())
+        }
+        Some("PREEMPT") => "full".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "none or voluntary".to_owned(),
+    };
+    let bad = f.intent().workload == Workload::Poll && model == "full";
+    judge(EvidenceLevel::Set, !bad, CheckStatus::Warn, format!("preemption: {model}"))
+}
+
+fn chosen_word(text: &str) -> String {
+    chosen(text).to_owned()
+}

@@ -1,0 +1,193 @@
+//! MEM, second part: faults of the workload, and what makes other CPUs flush address translations.
+
+use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applicable, unknown};
+use super::super::ask::{few, or_none};
+use super::super::check::{Check, Importance, Need};
+use super::super::facts::Facts;
+use super::super::paths::CONFIG;
+
+const ISOLATED: &[Need] = &[Need::Isolated];
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        id: "MEM-008",
+        title: "The workload's memory is locked",
+        importance: Importance::Medium,
+        why: "The first touch of a page, and each after it was taken away, is a fault of microseconds to milliseconds.",
+        read_from: &["/proc/#/status"],
+        wanted: "VmLck about VmRSS for each program pinned to {iso}",
+        set_now: "mlockall(MCL_CURRENT|MCL_FUTURE) in the program, ulimit -l unlimited",
+        undo: "",
+        source: "cpu-isolation.rst; mlockall(2)",
+        needs: ISOLATED,
+        evaluate: locked,
+        ..Check::BLANK
+    },
+    Check {
+        id: "MEM-012",
+        title: "The workload writes no mapped files",
+        importance: Importance::Medium,
+        why: "Write-back takes the right to write away from mapped pages: a flush on every CPU of the program, a fault at the next write.",
+        read_from: &[],
+        wanted: "no writable mapping of a file on a disk",
+        set_now: "put the file on tmpfs or hugetlbfs, or write with write(2)",
+        undo: "",
+        source: "ducked-tails, section III; low-latency guides",
+        needs: ISOLATED,
+        evaluate: |_| {
+            unknown(
+                "the mappings of other programs are not read: they name its files; look at /proc/PID/maps of the workload for rw-s lines",
+            )
+        },
+        ..Check::BLANK
+    },
+    Check {
+        id: "MEM-013",
+        title: "No flushes of address translations",
+        importance: Importance::High,
+        why: "When one thread of a program unmaps memory, all CPUs that run the program are interrupted. Worst in the first minutes after its start.",
+        read_from: &["/proc/interrupts"],
+        wanted: "no TLB on {iso}",
+        set_now: "no munmap, madvise, mprotect in steady state; tracepoint tlb:tlb_flush tells the reason",
+        undo: "",
+        source: "ducked-tails, section III: more than 1 ms at worst",
+        needs: ISOLATED,
+        evaluate: flushes,
+        ..Check::BLANK
+    },
+    Check {
+        id: "MEM-014",
+        title: "Kernel code does not change while it matters",
+        importance: Importance::Medium,
+        why: "Loading modules, BPF programs or turning tracepoints on patches code and interrupts every CPU, 18 to 39 times each as seen here.",
+        read_from: &["/proc/interrupts"],
+        wanted: "no CAL (function calls) on {iso}",
+        set_now: "arm tracing before the run, disarm it after",
+        undo: "",
+        source: "measured on Linux 6.1; no_hz.rst",
+        needs: ISOLATED,
+        evaluate: function_calls,
+        ..Check::BLANK
+    },
+    Check {
+        id: "MEM-015",
+        title: "Memory is not wiped at each allocation",
+        importance: Importance::Low,
+        why: "init_on_alloc and init_on_free clear memory each time, slub_debug checks it.",
+        read_from: &["/proc/cmdline", "/tailtrim/kernel_config"],
+        wanted: "off where security allows",
+        cost: "old contents of memory can leak",
+        set_boot: "init_on_alloc=0",
+        undo: "remove the word and reboot",
+        source: "kernel-parameters.txt",
+        evaluate: wiping,
+        ..Check::BLANK
+    },
+    Check {
+        id: "MEM-016",
+        title: "Statistics of memory control groups stay away",
+        importance: Importance::Low,
+        why: "Counters of groups were gathered by work on each CPU; since about 6.4 isolated CPUs are left out.",
+        read_from: &["/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/isolated"],
+        wanted: "Linux 6.4 or newer",
+        set_boot: "a newer kernel",
+        undo: "",
+        source: "report from NI's real-time Linux; mm/memcontrol.c",
+        needs: ISOLATED,
+        evaluate: group_statistics,
+        ..Check::BLANK
+    },
+];
+
+fn locked(f: &Facts<'_>) -> Answer {
+    let online = f.cpus("/sys/devices/system/cpu/online")?;
+    let pinned = f
+        .tasks()?
+        .iter()
+        .filter(|task| !task.kernel && task.allowed != online && task.allowed.is_subset(f.iso()));
+    let pids: std::collections::BTreeMap<u32, &str> =
+        pinned.map(|task| (task.pid, task.name.as_str())).collect();
+    if pids.is_empty() {
+        return not_applicable("no program is pinned to isolated CPUs");
+    }
+    let mut loose = Vec::new();
+    for (pid, name) in &pids {
+        let Some(status) = f.optional(&format!("/proc/{pid}/status"))? else { continue };
+        let kb = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            line.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        if kb("VmLck") * 10 < kb("VmRSS") * 9 {
+            loose.push(format!("{name} ({pid}): {} of {} kB locked", kb("VmLck"), kb("VmRSS")));
+        }
+    }
+    let said = if loose.is_empty() { "locked".to_owned() } else { few(&loose) };
+    judge(EvidenceLevel::Set, loose.is_empty(), CheckStatus::Warn, said)
+}
+
+/// How often a row of `/proc/interrupts` counted on isolated CPUs.
+fn none_of(f: &Facts<'_>, name: &str) -> Answer {
+    let counters = f.counted("/proc/interrupts")?;
+    let ms = f.observed_ms()?;
+    let Some(row) = counters.row(name) else {
+        return not_applicable(format!("this architecture does not count {name}"));
+    };
+    let count = row.on(f.iso());
+    let said = format!("{count} on {} in {} s", or_none(f.iso()), ms as f64 / 1e3);
+    judge(EvidenceLevel::Seen, count == 0, CheckStatus::Fail, said)
+}
+
+fn flushes(f: &Facts<'_>) -> Answer {
+    none_of(f, "TLB")
+}
+
+fn function_calls(f: &Facts<'_>) -> Answer {
+    none_of(f, "CAL").map(|mut answer| {
+        // Others call functions as well: ipi:ipi_send_cpu tells who.
+        if answer.verdict == CheckStatus::Fail {
+            answer.verdict = CheckStatus::Warn;
+        }
+        answer
+    })
+}
+
+fn wiping(f: &Facts<'_>) -> Answer {
+    let line = f.boot()?;
+    let mut on = Vec::new();
+    for (word, option) in [
+        ("init_on_alloc", "CONFIG_INIT_ON_ALLOC_DEFAULT_ON"),
+        ("init_on_free", "CONFIG_INIT_ON_FREE_DEFAULT_ON"),
+    ] {
+        let set = match line.last(word) {
+            Some(value) => matches!(value, "1" | "on" | "y"),
+            None => f.text(CONFIG)?.lines().any(|line| line == format!("{option}=y")),
+        };
+        if set {
+            on.push(word);
+        }
+    }
+    if line.has("slub_debug") || line.has("slab_debug") {
+        on.push("slub_debug");
+    }
+    let said = if on.is_empty() { "off".to_owned() } else { format!("on: {}", on.join(", ")) };
+    judge(EvidenceLevel::Asked, on.is_empty(), CheckStatus::Warn, said)
+}
+
+fn group_statistics(f: &Facts<'_>) -> Answer {
+    let (major, minor) = f.kernel()?;
+    let isolated = super::isolation::isolated(f)?;
+    if !f.iso().is_subset(&isolated) {
+        return judge(
+            EvidenceLevel::Set,
+            false,
+            CheckStatus::Warn,
+            "the CPUs are not isolated (ISO-001)",
+        );
+    }
+    judge(
+        EvidenceLevel::Set,
+        (major, minor) >= (6, 4),
+        CheckStatus::Warn,
+        format!("Linux {major}.{minor}"),
+    )
+}

@@ -1,0 +1,47 @@
+//! What somebody accepts, with a reason and until when.
+
+use super::answer::CheckStatus;
+use serde::Serialize;
+
+/// A check whose answer somebody accepts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Waiver {
+    /// The check.
+    pub id: String,
+    /// Why it is accepted.
+    pub reason: String,
+    /// The last day on which it is, as `2026-11-21`: dates written so sort as they follow each other.
+    pub until: String,
+}
+
+/// A waiver that waives nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waived {
+    /// Its day is over: the check counts again.
+    Expired(Waiver),
+    /// The check does not fail.
+    NotNeeded(Waiver, CheckStatus),
+    /// The check was not asked.
+    NotAsked(Waiver),
+}
+
+impl std::fmt::Display for Waived {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Expired(waiver) => write!(
+                out,
+                "waiver of {} expired on {} ({}): renew it or solve what it was for",
+                waiver.id, waiver.until, waiver.reason
+            ),
+            Self::NotNeeded(waiver, verdict) => write!(
+                out,
+                "waiver of {} is not needed, it answers {}: take it out",
+                waiver.id,
+                verdict.word()
+            ),
+            Self::NotAsked(waiver) => {
+                write!(out, "waiver of {}: this check was not asked", waiver.id)
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The host as text: CPU lists, boot lines, and the files that tell how a kernel is set.
+//!
+//! Nothing here reads a file. Whoever does hands over a [`Tree`]: the running host, a captured one, or
+//! a few lines in a test, all looked at by the same code.
+
+pub mod advice;
+pub mod audit;
+pub mod boot;
+pub mod cpus;
+pub mod lint;
+pub mod topology;
+pub mod tree;
+pub mod tune;
+pub mod workload;
+
+pub use boot::{BootLine, Word};
+pub use cpus::Cpus;
+pub use topology::{Cpu, Topology};
+pub use tree::{LOG, Memory, Tree, Unread};
+pub use workload::Workload;

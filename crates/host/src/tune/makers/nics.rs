@@ -1,0 +1,119 @@
+//! Interfaces that were named.
+
+use super::{Site, Steps, some};
+use crate::Workload;
+use crate::tune::change::{State, Step};
+use crate::tune::form::Form;
+use crate::tune::place::{NicGroup, Place};
+
+/// Steps for each interface; without interfaces none is asked for.
+fn each(site: &Site<'_>, group: NicGroup, settings: &[(&str, &str)], otherwise: &str) -> Steps {
+    if site.request.nics.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut steps = Vec::new();
+    for interface in &site.request.nics {
+        for (key, value) in settings {
+            let place = Place::Nic { interface: interface.clone(), group, key: (*key).to_owned() };
+            steps.extend(site.look(place, Form::Text, *value).map(Step::optional));
+        }
+    }
+    some(steps, otherwise)
+}
+
+pub(crate) fn coalescing(site: &Site<'_>) -> Steps {
+    let settings =
+        [("adaptive-rx", "off"), ("adaptive-tx", "off"), ("rx-usecs", "0"), ("tx-usecs", "0")];
+    each(site, NicGroup::Coalesce, &settings, "the driver does not coalesce")
+}
+
+pub(crate) fn offloads(site: &Site<'_>) -> Steps {
+    let settings = [
+        ("lro", "off"),
+        ("rx-gro-hw", "off"),
+        ("rx-gro-list", "off"),
+        ("rx-udp-gro-forwarding", "off"),
+        ("gro", "off"),
+    ];
+    each(site, NicGroup::Feature, &settings, "the driver has none of these offloads")
+}
+
+pub(crate) fn rings(site: &Site<'_>) -> Steps {
+    let Some(size) = site.request.ring else { return Ok(Vec::new()) };
+    let size = size.to_string();
+    each(
+        site,
+        NicGroup::Ring,
+        &[("rx", &size), ("tx", &size)],
+        "the driver does not tell its rings",
+    )
+}
+
+pub(crate) fn queues(site: &Site<'_>) -> Steps {
+    let Some(queues) = site.request.queues else { return Ok(Vec::new()) };
+    let queues = queues.to_string();
+    each(site, NicGroup::Channels, &[("combined", &queues)], "the driver has no combined queues")
+}
+
+pub(crate) fn pause(site: &Site<'_>) -> Steps {
+    // Negotiated flow control comes back with the link: the negotiation goes first.
+    let settings = [("autoneg", "off"), ("rx", "off"), ("tx", "off")];
+    each(site, NicGroup::Pause, &settings, "the driver has no flow control")
+}
+
+pub(crate) fn energy_efficient(site: &Site<'_>) -> Steps {
+    each(site, NicGroup::Eee, &[("eee", "off")], "the driver has no energy efficient Ethernet")
+}
+
+pub(crate) fn runtime_power(site: &Site<'_>) -> Steps {
+    if site.request.nics.is_empty() {
+        return Ok(Vec::new());
+    }
+    let of = |nic: &String| {
+        site.file(format!("/sys/class/net/{nic}/device/power/control"), Form::Text, "on")
+    };
+    some(
+        site.request.nics.iter().filter_map(of).collect(),
+        "no device stands behind the interfaces",
+    )
+}
+
+pub(crate) fn receive_steering(site: &Site<'_>) -> Steps {
+    if site.request.nics.is_empty() {
+        return Ok(Vec::new());
+    }
+    let housekeeping = site.housekeeping()?;
+    let of = |path| site.within(path, Form::Mask, housekeeping);
+    let steps = queues_of(site, "rx-", "rps_cpus").into_iter().filter_map(of).collect();
+    some(steps, "this kernel has no RPS")
+}
+
+pub(crate) fn transmit_steering(site: &Site<'_>) -> Steps {
+    let cpus: Vec<u32> = site.division.application.iter().collect();
+    if site.request.nics.is_empty() || site.request.workload != Workload::Interrupt {
+        return Ok(Vec::new());
+    }
+    if cpus.is_empty() {
+        return Err("no CPU is isolated".to_owned());
+    }
+    let mut steps = Vec::new();
+    for (queue, path) in queues_of(site, "tx-", "xps_cpus").into_iter().enumerate() {
+        let cpu: crate::Cpus = [cpus[queue % cpus.len()]].into_iter().collect();
+        let step = site.file(path, Form::Mask, &cpu.to_mask());
+        // An interface with one queue has the file, and reading it fails.
+        steps.extend(
+            step.filter(|step| !matches!(step.state, State::Unknown(_))).map(Step::optional),
+        );
+    }
+    some(steps, "the interfaces have one queue each, or the driver has no XPS")
+}
+
+fn queues_of(site: &Site<'_>, start: &str, file: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for nic in &site.request.nics {
+        let folder = format!("/sys/class/net/{nic}/queues");
+        let names = site.names(&folder).into_iter().filter(|name| name.starts_with(start));
+        paths.extend(names.map(|name| format!("{folder}/{name}/{file}")));
+    }
+    paths
+}

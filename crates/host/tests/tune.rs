@@ -1,0 +1,213 @@
+//! Plans for hosts of many kinds, and what is written for other tools: golden files.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p tailtrim-host --test tune` writes them anew; look at the difference.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+#[path = "support/hosts.rs"]
+mod hosts;
+
+use hosts::{amd_server, guest, laptop, server};
+use std::path::Path;
+use tailtrim_host::tune::export::{self, ExportedFile};
+use tailtrim_host::tune::{
+    Boot, Plan, PlanError, Profile, Request, Smt, State, When, Workload, plan, text,
+};
+use tailtrim_host::{Cpus, Memory};
+
+fn golden(name: &str, content: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tune").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, content).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(content, known, "{} differs", path.display());
+}
+
+fn one(files: Vec<ExportedFile>) -> String {
+    assert_eq!(files.len(), 1);
+    files.into_iter().next().unwrap().content
+}
+
+fn on_server(change: impl FnOnce(&mut Request)) -> (Memory, Plan) {
+    let mut request = Request {
+        nics: vec!["eth1".into()],
+        huge_pages: Some("1G:4".parse().unwrap()),
+        ..Request::new(Profile::LatencyPoll)
+    };
+    change(&mut request);
+    let host = server();
+    let plan = plan(&host, &request).unwrap();
+    (host, plan)
+}
+
+#[test]
+fn what_an_operator_sees() {
+    golden("server-latency-poll.txt", &text(&on_server(|_| {}).1));
+    let kernel = Request { nics: vec!["eth1".into()], ..Request::new(Profile::LatencyKernel) };
+    golden("server-latency-kernel.txt", &text(&plan(&server(), &kernel).unwrap()));
+    golden(
+        "guest-nfv-guest.txt",
+        &text(&plan(&guest(), &Request::new(Profile::NfvGuest)).unwrap()),
+    );
+    golden(
+        "laptop-measure-only.txt",
+        &text(&plan(&laptop(), &Request::new(Profile::MeasureOnly)).unwrap()),
+    );
+    golden(
+        "amd-nfv-host.txt",
+        &text(&plan(&amd_server(), &Request::new(Profile::NfvHost)).unwrap()),
+    );
+}
+
+#[test]
+fn what_other_tools_read() {
+    let (_, poll) = on_server(|_| {});
+    golden("tuned.conf", &one(export::tuned(&poll)));
+    golden("99-tailtrim.conf", &one(export::sysctl(&poll)));
+    golden("99-tailtrim.cfg", &one(export::grub(&poll)));
+    golden("ansible.yml", &one(export::ansible(&poll)));
+    let (host, nfv) = on_server(|request| {
+        request.profile = Profile::NfvHost;
+        request.workload = Workload::Vm;
+    });
+    golden("domain.xml", &one(export::libvirt(&nfv, &host).unwrap()));
+    golden("performance-profile.yaml", &one(export::openshift(&nfv)));
+    let units = export::systemd(&nfv);
+    assert_eq!(units.len(), 2);
+    golden("tailtrim-tune.service", &units[0].content);
+}
+
+#[test]
+fn the_papers_words_by_their_true_names() {
+    let (_, poll) = on_server(|_| {});
+    let line = poll.boot_words().join(" ");
+    for wrong in ["rcu_nocbs_poll", "nosoftlookup", "isolcpu=", "pcie_asmp"] {
+        assert!(!line.contains(wrong), "{line}");
+    }
+    for right in [
+        "isolcpus=managed_irq,domain,",
+        "nohz_full=",
+        "rcu_nocbs=",
+        "rcu_nocb_poll",
+        "irqaffinity=",
+        "nosmt",
+        "idle=poll",
+        "intel_idle.max_cstate=0",
+        "intel_pstate=disable",
+        "tsc=reliable",
+        "mce=ignore_ce",
+        "audit=0",
+        "nmi_watchdog=0",
+        "skew_tick=1",
+        "nosoftlockup",
+    ] {
+        assert!(line.contains(right), "{right}: {line}");
+    }
+}
+
+#[test]
+fn words_that_a_host_does_not_know_are_left_out() {
+    let amd = plan(&amd_server(), &Request::new(Profile::NfvHost)).unwrap();
+    let line = amd.boot_words().join(" ");
+    assert!(!line.contains("intel") && line.contains("iommu=pt"), "{line}");
+    let small = plan(&laptop(), &Request::new(Profile::LatencyPoll)).unwrap();
+    let absent: Vec<&str> = small.absent.iter().map(|absent| absent.id.as_str()).collect();
+    assert!(absent.contains(&"boot.nohz_full") && absent.contains(&"boot.rcu_nocbs"), "{absent:?}");
+}
+
+#[test]
+fn idle_states_are_chosen_by_latency() {
+    let (_, poll) = on_server(|request| request.exit_latency_us = 20);
+    let idle = poll.changes.iter().find(|change| change.id == "cpu.idle-states").unwrap();
+    let places: Vec<String> = idle.steps.iter().map(|step| step.place.to_string()).collect();
+    assert!(places.iter().all(|place| place.contains("/state3/")), "{places:?}");
+    assert_eq!(places.len(), poll.division.isolated.len());
+}
+
+#[test]
+fn a_manager_that_runs_stands_against_it() {
+    let host = server().with("/proc/812/comm", "irqbalance\n");
+    let refused = plan(&host, &Request::new(Profile::LatencyPoll)).unwrap();
+    let against = refused.refused_by();
+    assert_eq!(against.len(), 1);
+    assert_eq!(against[0].1, ["irq.default", "irq.affinity"]);
+    let without = Request {
+        without: vec!["irq.default".into(), "IRQ-002".into()],
+        ..Request::new(Profile::LatencyPoll)
+    };
+    assert!(plan(&host, &without).unwrap().refused_by().is_empty());
+}
+
+#[test]
+fn a_file_that_sets_it_back_is_named() {
+    let host = server().with("/etc/sysctl.d/10-site.conf", "vm.stat_interval = 1\n");
+    let noted = plan(&host, &Request::new(Profile::LatencyPoll)).unwrap();
+    let change = noted.changes.iter().find(|change| change.id == "vm.stat_interval").unwrap();
+    assert!(change.notes[0].starts_with("/etc/sysctl.d/10-site.conf sets vm.stat_interval = 1"));
+}
+
+#[test]
+fn a_session_is_not_cut() {
+    let (_, poll) = on_server(|_| {});
+    let on = |cpus: &str| vec![(77, "sshd".to_owned(), cpus.parse::<Cpus>().unwrap())];
+    assert!(poll.cuts(&on("0-3")).is_none());
+    let isolated = poll.division.isolated.to_string();
+    let message = poll.cuts(&on(&isolated)).unwrap();
+    assert!(
+        message.contains("process 77 (sshd)") && message.contains("isolation.cpuset"),
+        "{message}"
+    );
+}
+
+#[test]
+fn grub_gets_what_is_missing() {
+    let (_, poll) = on_server(|request| request.boot = Boot::Grub);
+    let grub = poll.changes.iter().find(|change| change.id == "boot.grub").unwrap();
+    let step = grub.steps.last().unwrap();
+    assert_eq!(step.then.as_ref().unwrap().join(" "), "update-grub");
+    let content = step.new.as_ref().unwrap().shown();
+    // On the running line already.
+    assert!(!content.contains("audit=0") && content.contains("nohz_full="), "{content}");
+    let entries = server().with("/boot/loader/entries/a.conf", "options x\n");
+    let request = Request { boot: Boot::Grub, ..Request::new(Profile::LatencyPoll) };
+    assert!(matches!(plan(&entries, &request), Err(PlanError::NoGrub(_))));
+}
+
+#[test]
+fn without_drop_ins_nothing_is_written_to_a_disk() {
+    let (_, poll) = on_server(|_| {});
+    let next: Vec<_> = poll.changes.iter().filter(|change| change.when == When::NextBoot).collect();
+    assert!(next.iter().flat_map(|change| &change.steps).all(|step| step.state == State::Told));
+    assert!(poll.steps().all(|(_, step)| !step.place.survives_restart()));
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused() {
+    let named = |change: fn(&mut Request)| {
+        let mut request = Request::new(Profile::LatencyPoll);
+        change(&mut request);
+        plan(&server(), &request).unwrap_err().to_string()
+    };
+    let nic = named(|request| request.nics = vec!["eth9".into()]);
+    assert!(nic.contains("--nic eth9: no such interface (there are: eth0, eth1)"), "{nic}");
+    let without = named(|request| request.without = vec!["mm.tph".into()]);
+    assert!(without.contains("--without mm.tph"), "{without}");
+    let over = named(|request| request.take_over = vec!["tuned".into()]);
+    assert!(over.contains("--take-over tuned: it does not run here"), "{over}");
+    let torn = named(|request| {
+        request.isolate = Some("2".parse().unwrap());
+        request.smt = Smt::Keep;
+    });
+    assert!(torn.contains("--isolate 2,6"), "{torn}");
+}
+
+#[test]
+fn json_has_every_value() {
+    let (_, poll) = on_server(|_| {});
+    let json = serde_json::to_value(&poll).unwrap();
+    assert_eq!(json["division"]["housekeeping"], "0");
+    let changes = json["changes"].as_array().unwrap();
+    let thp = changes.iter().find(|change| change["id"] == "mm.thp").unwrap();
+    assert_eq!(thp["steps"][0]["old"], "always [madvise] never\n");
+    assert_eq!(thp["steps"][0]["new"], "never");
+}

@@ -1,0 +1,162 @@
+//! Requests and replies as whole frames: Ethernet, perhaps a VLAN tag, IPv4 or IPv6, UDP.
+//!
+//! For reflectors that see frames before the kernel's stack does. What the stack would check is checked here,
+//! but not the checksum of a request: between virtual interfaces it is left unfinished.
+
+use super::reflect::{Arrival, Reflector, Refusal, Reply, Service};
+use std::net::{IpAddr, SocketAddr};
+use tailtrim_wire::bytes::{field, put};
+use tailtrim_wire::checksum::{folded, of_udp, sum};
+use tailtrim_wire::frame::{Link, Transport, layers};
+use tailtrim_wire::tlv::StampedBy;
+
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+const IPV4: usize = 20;
+const IPV6: usize = 40;
+const UDP: usize = 8;
+const PROTOCOL_UDP: u8 = 17;
+/// TTL and hop limit of echoes; test packets say themselves.
+const HOPS: u8 = 64;
+
+/// How a frame came.
+#[derive(Debug, Clone, Copy)]
+pub struct Came {
+    /// T2, `CLOCK_REALTIME`.
+    pub received_ns: i64,
+    /// Who took it.
+    pub by: StampedBy,
+    /// A clock that never steps.
+    pub now_ns: i64,
+    /// Whether it was longer than what is here.
+    pub truncated: bool,
+}
+
+/// A reply as a frame, still without T3.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameReply {
+    reply: Reply,
+    at: Places,
+}
+
+/// Where things stand.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    network: usize,
+    transport: usize,
+    end: usize,
+    v6: bool,
+    /// Whether the request had a checksum; over IPv4 it need not.
+    checked: bool,
+}
+
+impl Places {
+    /// Bytes of an address and where the source's begin; the destination's follow.
+    fn addresses(&self) -> (usize, usize) {
+        if self.v6 { (16, self.network + 8) } else { (4, self.network + 12) }
+    }
+}
+
+/// Finds a UDP packet that is whole; `None` where it is none, or a fragment, or has two VLAN tags, IPv6 extensions
+/// or IPv4 options, which the kernel may know.
+fn places(frame: &[u8]) -> Option<Places> {
+    let (ethertype, network) = Link::Ethernet.payload(frame)?;
+    let packet = frame.get(network..)?;
+    let found = layers(ethertype, packet)?;
+    let headers = if found.v6 { IPV6 } else { IPV4 };
+    let plain = network <= ETHERNET + TAG
+        && found.payload == headers
+        && found.transport == Some(Transport::Udp)
+        && !found.fragment;
+    let datagram = packet.get(headers..).filter(|datagram| plain && datagram.len() >= UDP)?;
+    let word = |at: usize| usize::from(u16::from_be_bytes(field(datagram, at)));
+    // The datagram ends where the packet does; behind it may be padding of Ethernet.
+    let length = word(4);
+    let whole = length >= UDP && headers + length == found.end && found.end <= packet.len();
+    let (transport, end, checked) = (network + headers, network + found.end, word(6) != 0);
+    whole.then_some(Places { network, transport, end, v6: found.v6, checked })
+}
+
+fn address(frame: &[u8], at: usize, v6: bool) -> IpAddr {
+    if v6 { IpAddr::from(field::<16>(frame, at)) } else { IpAddr::from(field::<4>(frame, at)) }
+}
+
+/// Makes a frame with a request the one with its reply, for [`finish`] to complete. `None` where it is no
+/// request to one of the services; nothing is counted then.
+///
+/// # Errors
+/// Why it gets no reply, which is counted.
+pub fn reflect(
+    reflector: &mut Reflector,
+    services: &[(Service, u16)],
+    came: &Came,
+    frame: &mut [u8],
+) -> Option<Result<FrameReply, Refusal>> {
+    let at = places(frame)?;
+    let (address_len, source) = at.addresses();
+    let [from_port, port] =
+        [0, 2].map(|offset| u16::from_be_bytes(field(frame, at.transport + offset)));
+    let (service, _) = services.iter().find(|(_, service_port)| *service_port == port)?;
+    let (from, to) = (address(frame, source, at.v6), address(frame, source + address_len, at.v6));
+    let [class, hops] = if at.v6 {
+        [frame[at.network] << 4 | frame[at.network + 1] >> 4, frame[at.network + 7]]
+    } else {
+        [frame[at.network + 1], frame[at.network + 8]]
+    };
+    let arrival = Arrival {
+        from: SocketAddr::new(from, from_port),
+        to: Some(to),
+        port,
+        received_ns: came.received_ns,
+        by: came.by,
+        now_ns: came.now_ns,
+        hops: Some(hops),
+        traffic_class: Some(class),
+        mac: Some(field(frame, 6)),
+        truncated: came.truncated,
+    };
+    let reply = reflector.reflect(*service, &arrival, &mut frame[at.transport + UDP..at.end]);
+    Some(reply.map(|reply| {
+        turn_round(frame, &at);
+        header(frame, &at, &reply);
+        FrameReply { reply, at }
+    }))
+}
+
+fn turn_round(frame: &mut [u8], at: &Places) {
+    let (address_len, source) = at.addresses();
+    for (start, length) in [(0, 6), (source, address_len), (at.transport, 2)] {
+        let (one, other) = frame[start..start + 2 * length].split_at_mut(length);
+        one.swap_with_slice(other);
+    }
+}
+
+fn header(frame: &mut [u8], at: &Places, reply: &Reply) {
+    let hops = reply.hops.unwrap_or(HOPS);
+    let header = &mut frame[at.network..at.transport];
+    if at.v6 {
+        header[0] = 0x60 | reply.traffic_class >> 4;
+        header[1] = header[1] & 0x0f | reply.traffic_class << 4;
+        header[7] = hops;
+    } else {
+        (header[1], header[8]) = (reply.traffic_class, hops);
+        put(header, 10, &[0; 2]);
+        let checksum = folded(sum(header));
+        put(header, 10, &checksum.to_be_bytes());
+    }
+}
+
+/// Writes T3 and the checksum.
+pub fn finish(reflector: &Reflector, reply: &FrameReply, frame: &mut [u8], sent_ns: i64) {
+    let FrameReply { reply, at } = reply;
+    let Some(datagram) = frame.get_mut(at.transport..at.end) else { return };
+    reflector.stamp(reply, &mut datagram[UDP..], sent_ns);
+    put(datagram, 6, &[0; 2]);
+    if !at.checked && !at.v6 {
+        return;
+    }
+    let total = sum(datagram) + datagram.len() as u64 + u64::from(PROTOCOL_UDP);
+    let (address_len, source) = at.addresses();
+    let pseudo = sum(&frame[source..source + 2 * address_len]);
+    put(frame, at.transport + 6, &of_udp(total + pseudo).to_be_bytes());
+}

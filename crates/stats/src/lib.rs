@@ -1,0 +1,34 @@
+//! The statistics of the tail, in the order in which the data meets them.
+//!
+//! 1. Every matched packet's latency is counted in a [`Histogram`] (exact, order-free), in
+//!    [`BlockCounts`] (by arrival order, to see whether the tail comes in clusters) and offered to
+//!    [`Worst`] (the packets worth showing one by one).
+//! 2. The frozen histogram, [`Ranked`], answers quantiles by nearest rank for an exact
+//!    [`Probability`].
+//! 3. [`ranks`] says between which two ranks the true quantile lies, given the
+//!    [design effect](BlockCounts::design_effect) of the clusters, and [`samples_needed`] when a
+//!    bound exists at all.
+//!
+//! Nothing here reads a clock, a file or a random number: equal input gives equal output.
+
+mod binomial;
+#[cfg(test)]
+mod coverage;
+mod dependence;
+mod distribution;
+mod histogram;
+mod interval;
+mod probability;
+mod ranked;
+mod spread;
+mod tail;
+
+pub use binomial::binomial_tail;
+pub use dependence::{BlockCounts, runs};
+pub use distribution::distribution;
+pub use histogram::Histogram;
+pub use interval::{Interval, ranks, samples_needed};
+pub use probability::{Probability, ProbabilityError};
+pub use ranked::Ranked;
+pub use spread::Spread;
+pub use tail::Worst;

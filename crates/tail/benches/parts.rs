@@ -1,0 +1,122 @@
+//! What each part of the way from capture to histogram costs per packet.
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use tailtrim_stats::{BlockCounts, Histogram, Probability, ranks};
+use tailtrim_tail::analysis::{Options, analyze};
+use tailtrim_tail::capture::{Capture, Record, StampSource, Whole};
+use tailtrim_tail::matching::{Matcher, Window};
+use tailtrim_tail::signature::{Rewrites, Signer};
+
+const PACKETS: u64 = 100_000;
+const FRAME: usize = 60;
+const INTERVAL_NS: u64 = 72;
+const LATENCY_NS: u64 = 4_000;
+
+/// A capture of `PACKETS` UDP frames of 60 bytes, `delay_ns` after their departure.
+fn capture(delay_ns: u64) -> Vec<u8> {
+    let mut bytes = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    bytes.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+    let mut frame = [0; FRAME];
+    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+    frame[17] = FRAME as u8 - 14;
+    frame[22..24].copy_from_slice(&[64, 17]);
+    for sequence in 0..PACKETS {
+        let stamp_ns = 1_000_000_000 + sequence * INTERVAL_NS + delay_ns;
+        bytes.extend(((stamp_ns / 1_000_000_000) as u32).to_le_bytes());
+        bytes.extend(((stamp_ns % 1_000_000_000) as u32).to_le_bytes());
+        bytes.extend([(FRAME as u32).to_le_bytes(), (FRAME as u32).to_le_bytes()].concat());
+        frame[42..50].copy_from_slice(&sequence.to_le_bytes());
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+fn open(bytes: &[u8]) -> Capture {
+    let input = Box::new(Whole::new(bytes.to_vec()));
+    Capture::open("bench", input, StampSource::Header, false, false).expect("a sound capture")
+}
+
+fn records(bytes: &[u8]) -> Vec<Record> {
+    let signer = Signer::new(Rewrites::default());
+    let (mut capture, mut batch, mut all) = (open(bytes), Vec::new(), Vec::new());
+    while capture.read(&signer, &mut batch).expect("a sound capture") {
+        all.extend_from_slice(&batch);
+    }
+    all
+}
+
+fn parts(criterion: &mut Criterion) {
+    let (ingress, egress) = (capture(0), capture(LATENCY_NS));
+    let mut group = criterion.benchmark_group("per packet");
+    group.throughput(Throughput::Elements(PACKETS));
+    group.bench_function("decode and sign", |bencher| {
+        let signer = Signer::new(Rewrites::default());
+        bencher.iter_batched(
+            || (open(&ingress), Vec::new()),
+            |(mut capture, mut batch)| {
+                while capture.read(&signer, &mut batch).expect("a sound capture") {
+                    black_box(&batch);
+                }
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    let (entering, leaving) = (records(&ingress), records(&egress));
+    group.bench_function("match (a pair)", |bencher| {
+        bencher.iter_batched(
+            || (Matcher::new(Window::default()), Vec::with_capacity(128)),
+            |(mut matcher, mut pairs)| {
+                let packet = |record: &Record| (record.signature, record.stamp_ns);
+                for (entering, leaving) in entering.chunks(100).zip(leaving.chunks(100)) {
+                    let next_out_ns = leaving[0].stamp_ns;
+                    matcher.ingress_ahead(entering.iter().map(packet), next_out_ns, |_| 0);
+                    matcher.egress_all(leaving.iter().map(packet), &mut pairs);
+                    black_box(&pairs);
+                    pairs.clear();
+                }
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("histogram and clusters", |bencher| {
+        bencher.iter_batched(
+            || {
+                let values_ns: Vec<i64> = (0..PACKETS as i64).map(|value| value & 0xfff).collect();
+                (Histogram::new(), BlockCounts::new(), values_ns)
+            },
+            |(mut histogram, mut blocks, values_ns)| {
+                for batch_ns in values_ns.chunks(256) {
+                    histogram.record_all(batch_ns.iter().copied());
+                    blocks.record_all(batch_ns);
+                }
+                (histogram, blocks)
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.bench_function("analyze (a pair)", |bencher| {
+        let options = Options { trim_ns: 0, ..Options::default() };
+        bencher.iter_batched(
+            || (open(&ingress), open(&egress)),
+            |(mut ingress, mut egress)| {
+                let go = |_, _| ControlFlow::Continue(());
+                analyze(&mut ingress, &mut egress, &options, &mut (), go).expect("sound captures")
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+    criterion.bench_function("interval of p99.999 among a billion", |bencher| {
+        bencher
+            .iter(|| ranks(Probability::P99_999, 1_000_000_000, Probability::P95, black_box(1.5)));
+    });
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().without_plots();
+    targets = parts
+}
+criterion_main!(benches);

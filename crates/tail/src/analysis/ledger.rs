@@ -1,0 +1,343 @@
+//! An analysis whose packets were matched elsewhere: an engine hands over pairs in the order in which they
+//! were decided, and counts; the result is the same as that of the native matcher, to the byte.
+
+use super::burst::Bursts;
+use super::decoding::Facts;
+use super::findings::{self, Findings};
+use super::latencies::Latencies;
+use super::tap::second;
+use super::{Analysis, Options, Second, Sink, unwrap_shift};
+use crate::matching::{Alone, Fate, Pair, Seen};
+use crate::signature::Signature;
+use crate::summary;
+use std::collections::BTreeMap;
+use std::io;
+use std::iter::Peekable;
+use tailtrim_stats::Histogram;
+
+/// When something was decided: packets of both captures in the order in which they are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The running maximum of the stamps at the deciding packet.
+    pub order_ns: i64,
+    /// It left; of equal maxima, what entered comes first.
+    pub left: bool,
+    /// Its place in its capture.
+    pub index: i64,
+}
+
+/// A pair, and the packet that decided it: the later one of the two. As the signature it carries the
+/// ingress packet's place in its capture (`low`), see [`Ledger::finish`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecidedPair {
+    /// When it was decided.
+    pub place: Place,
+    /// The pair.
+    pub pair: Pair,
+}
+
+/// A packet whose signature repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TangledPacket {
+    /// What identifies it.
+    pub signature: Signature,
+    /// Where it stands among the packets of both captures.
+    pub place: Place,
+    /// When it passed its tap.
+    pub stamp_ns: i64,
+    /// Its place in its burst.
+    pub position: u16,
+    /// See [`Seen::forgotten_ns`].
+    pub forgotten_ns: i64,
+}
+
+/// Pairs or packets that came in the wrong order: the engine did not sort as it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the engine handed over its rows out of order, at row {row}")]
+pub struct LedgerError {
+    /// Rows that were in order.
+    pub row: u64,
+}
+
+/// How many packets whose signature does not repeat ended without a pair.
+#[derive(Debug, Clone, Default)]
+pub struct Outcomes {
+    /// In flight at the end and lost, by the second (since the origin) in which they entered: those that
+    /// count and those within the trim.
+    pub lost: BTreeMap<i64, (u64, u64)>,
+    /// The other ingress outcomes; `packets` and `unstamped` are not looked at.
+    pub ingress: summary::Ingress,
+    /// Ingress packets beyond the window and within the trim.
+    pub trimmed_beyond: u64,
+    /// The egress outcomes; `packets` and `unstamped` are not looked at.
+    pub egress: summary::Egress,
+}
+
+/// The books of an analysis. Call [`tangled`](Self::tangled), [`pairs`](Self::pairs) and
+/// [`settle`](Self::settle) in this order, then ask for the counts and [`finish`](Self::finish).
+pub struct Ledger {
+    options: Options,
+    facts: [Facts; 2],
+    signature_bytes: usize,
+    shift_ns: i64,
+    origin_ns: i64,
+    latencies: Latencies,
+    current: Option<(Signature, Place, Alone)>,
+    tangled: Vec<DecidedPair>,
+    fates: Vec<(Fate, i64)>,
+    /// Ingress packets in flight at the end.
+    open: Vec<i64>,
+    resolved: Peekable<std::vec::IntoIter<DecidedPair>>,
+    last: Option<Place>,
+    rows: u64,
+}
+
+impl Ledger {
+    /// Empty books for these captures, whose signatures are of at most so many bytes.
+    #[must_use]
+    pub fn new(ingress: Facts, egress: Facts, signature_bytes: usize, options: Options) -> Self {
+        let origin_ns = ingress.origin_ns.or(egress.origin_ns).unwrap_or(0);
+        let shift_ns = if ingress.wraps && egress.wraps {
+            unwrap_shift(origin_ns, egress.origin_ns.unwrap_or(origin_ns))
+        } else {
+            0
+        };
+        let bursts = ingress.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        Self {
+            latencies: Latencies::new(&options, origin_ns, bursts),
+            options,
+            facts: [ingress, egress],
+            signature_bytes,
+            shift_ns,
+            origin_ns,
+            current: None,
+            tangled: Vec::new(),
+            fates: Vec::new(),
+            open: Vec::new(),
+            resolved: Vec::new().into_iter().peekable(),
+            last: None,
+            rows: 0,
+        }
+    }
+
+    /// To be added to the egress stamps.
+    #[must_use]
+    pub fn shift_ns(&self) -> i64 {
+        self.shift_ns
+    }
+
+    /// Where the seconds begin to count.
+    #[must_use]
+    pub fn origin_ns(&self) -> i64 {
+        self.origin_ns
+    }
+
+    /// Samples that left until then are trimmed; `None` without any match, `i64::MIN` without a trim.
+    #[must_use]
+    pub fn trimmed_until_ns(&self) -> Option<i64> {
+        Some(self.latencies.trimmed_until_ns).filter(|until_ns| *until_ns != i64::MAX)
+    }
+
+    /// The largest latency of all pairs.
+    #[must_use]
+    pub fn longest_ns(&self) -> i64 {
+        self.latencies.longest_ns
+    }
+
+    /// Matches a packet whose signature repeats. They must come by signature, those of one signature
+    /// in order.
+    ///
+    /// # Errors
+    /// [`LedgerError`] when they do not.
+    pub fn tangled(&mut self, packet: &TangledPacket) -> Result<(), LedgerError> {
+        let key = Some((packet.signature, packet.place));
+        if self.current.as_ref().map(|(signature, place, _)| (*signature, *place)) >= key {
+            return Err(LedgerError { row: self.rows });
+        }
+        self.rows += 1;
+        if self.current.as_ref().is_none_or(|(signature, ..)| *signature != packet.signature) {
+            self.end_signature();
+        }
+        let window = self.options.window;
+        let (_, place, alone) = self
+            .current
+            .get_or_insert_with(|| (packet.signature, packet.place, Alone::new(window)));
+        *place = packet.place;
+        let pair = if packet.place.left {
+            alone.egress(packet.stamp_ns, packet.place.order_ns)
+        } else {
+            alone.ingress(Seen {
+                stamp_ns: packet.stamp_ns,
+                forgotten_ns: packet.forgotten_ns,
+                tag: packet.position,
+                signature: Signature { high: 0, low: packet.place.index },
+            })
+        };
+        self.tangled.extend(pair.map(|pair| DecidedPair { place: packet.place, pair }));
+        self.fates.append(&mut alone.fates);
+        Ok(())
+    }
+
+    fn end_signature(&mut self) {
+        if let Some((_, _, alone)) = self.current.take() {
+            let (fates, open) = alone.finish();
+            self.fates.extend(fates);
+            self.open.extend(open);
+        }
+    }
+
+    /// Counts pairs, which must come in the order in which they were decided.
+    ///
+    /// # Errors
+    /// What keeps the sink from taking them, and [`LedgerError`] when they are out of order.
+    pub fn pairs<S: Sink>(&mut self, pairs: &[DecidedPair], sink: &mut S) -> io::Result<()> {
+        self.begin_pairs();
+        let mut merged = Vec::with_capacity(pairs.len());
+        for next in pairs {
+            if self.last >= Some(next.place) {
+                return Err(io::Error::other(LedgerError { row: self.rows }));
+            }
+            self.last = Some(next.place);
+            self.rows += 1;
+            while let Some(resolved) = self.resolved.next_if(|other| other.place < next.place) {
+                merged.push(resolved.pair);
+            }
+            merged.push(next.pair);
+        }
+        self.latencies.record(&merged, sink)
+    }
+
+    /// From the signatures that repeat to the pairs.
+    fn begin_pairs(&mut self) {
+        if self.last.is_none() {
+            self.end_signature();
+            let mut resolved = std::mem::take(&mut self.tangled);
+            resolved.sort_unstable_by_key(|pair| pair.place);
+            self.resolved = resolved.into_iter().peekable();
+            self.rows = 0;
+        }
+    }
+
+    /// No pair follows.
+    ///
+    /// # Errors
+    /// What keeps the sink from taking those that are left.
+    pub fn settle<S: Sink>(&mut self, sink: &mut S) -> io::Result<()> {
+        self.begin_pairs();
+        let rest: Vec<Pair> = self.resolved.by_ref().map(|resolved| resolved.pair).collect();
+        self.latencies.record(&rest, sink)?;
+        self.latencies.flush_second();
+        Ok(())
+    }
+
+    /// The result. Counts are those of packets whose signature does not repeat; loads are packets and
+    /// bytes by second. The worst packets carry as their signature (`low`) the place of their ingress
+    /// packet in its capture: the caller puts the real one there.
+    #[must_use]
+    pub fn finish(
+        mut self,
+        mut outcomes: Outcomes,
+        gaps: [Histogram; 2],
+        loads: [BTreeMap<i64, (u64, u64)>; 2],
+    ) -> Analysis {
+        let mut trimmed_lost = outcomes.trimmed_beyond;
+        self.judge(&mut outcomes, &mut trimmed_lost);
+        let lost = std::mem::take(&mut outcomes.lost);
+        for (count, trimmed) in lost.values() {
+            outcomes.ingress.lost += count;
+            outcomes.ingress.trimmed += trimmed;
+            trimmed_lost += trimmed;
+        }
+        outcomes.ingress.trimmed += outcomes.trimmed_beyond;
+        let Outcomes { mut ingress, mut egress, .. } = outcomes;
+        let shift_ns = self.shift_ns;
+        let [entered, mut left] = self.facts;
+        (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
+        (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        left.tap.first_ns = left.tap.first_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
+        left.tap.last_ns = left.tap.last_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
+        let seconds = seconds(loads, &lost, &self.latencies.maxima);
+        let [ingress_gaps, egress_gaps] = gaps;
+        let selection = self.options.selection.as_ref();
+        Findings {
+            signature: findings::signature(selection, self.options.rewrites, self.signature_bytes),
+            taps: summary::Taps { ingress: entered.tap, egress: left.tap },
+            ingress,
+            egress,
+            trimmed_lost,
+            latencies: self.latencies,
+            ingress_gaps,
+            egress_gaps,
+            seconds,
+        }
+        .analysis(&self.options)
+    }
+
+    /// Counts the packets whose signature repeats, by the same rules as the others.
+    fn judge(&mut self, outcomes: &mut Outcomes, trimmed_lost: &mut u64) {
+        let until_ns = self.trimmed_until_ns().unwrap_or(i64::MIN);
+        let longest_ns = self.latencies.longest_ns;
+        let last_ns = self.facts[1]
+            .tap
+            .last_ns
+            .map_or(i64::MIN, |stamp_ns| stamp_ns.saturating_add(self.shift_ns));
+        let first_ns = self.facts[0].tap.first_ns.unwrap_or(i64::MAX);
+        let open = self.open.drain(..).map(|stamp_ns| (Fate::Lost, stamp_ns));
+        for (fate, stamp_ns) in self.fates.drain(..).chain(open) {
+            let trimmed = stamp_ns <= until_ns;
+            match fate {
+                Fate::Lost => {
+                    let left_ns = last_ns.saturating_sub(stamp_ns);
+                    if left_ns >= self.options.window.window_ns || left_ns > longest_ns {
+                        let second = second(stamp_ns, self.origin_ns);
+                        let counts = outcomes.lost.entry(second).or_default();
+                        *(if trimmed { &mut counts.1 } else { &mut counts.0 }) += 1;
+                    } else if trimmed {
+                        outcomes.ingress.trimmed += 1;
+                    } else {
+                        outcomes.ingress.cut += 1;
+                    }
+                }
+                Fate::BeyondWindow if trimmed => {
+                    *trimmed_lost += 1;
+                    outcomes.ingress.trimmed += 1;
+                }
+                Fate::Duplicate if trimmed => outcomes.ingress.trimmed += 1,
+                Fate::BeyondWindow => outcomes.ingress.beyond_window += 1,
+                Fate::Duplicate => outcomes.ingress.duplicate += 1,
+                Fate::Copy | Fate::Unmatched if trimmed => outcomes.egress.trimmed += 1,
+                Fate::Copy => outcomes.egress.copy += 1,
+                Fate::Unmatched if stamp_ns.saturating_sub(first_ns) <= longest_ns => {
+                    outcomes.egress.cut += 1;
+                }
+                Fate::Unmatched => outcomes.egress.unmatched += 1,
+            }
+        }
+    }
+}
+
+/// What happened when, by second since the origin.
+fn seconds(
+    loads: [BTreeMap<i64, (u64, u64)>; 2],
+    lost: &BTreeMap<i64, (u64, u64)>,
+    maxima: &BTreeMap<i64, (u64, i64)>,
+) -> Vec<Second> {
+    let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
+    let [entered, left] = loads;
+    for (second, (packets, bytes)) in entered {
+        let row = seconds.entry(second).or_default();
+        (row.ingress_packets, row.ingress_bytes) = (packets, bytes);
+    }
+    for (second, (packets, bytes)) in left {
+        let row = seconds.entry(second).or_default();
+        (row.egress_packets, row.egress_bytes) = (packets, bytes);
+    }
+    for (&second, (count, trimmed)) in lost {
+        seconds.entry(second).or_default().lost = count + trimmed;
+    }
+    for (&second, &(samples, max_latency_ns)) in maxima {
+        let row = seconds.entry(second).or_default();
+        (row.samples, row.max_latency_ns) = (samples, Some(max_latency_ns));
+    }
+    seconds.into_iter().map(|(second, row)| Second { second, ..row }).collect()
+}

@@ -1,0 +1,231 @@
+//! From what an analysis found to its summary.
+
+use super::findings::Findings;
+use super::{Options, WorstPacket};
+use crate::summary::{self, Quantile, Summary, Warning, grouped};
+use tailtrim_stats::Spread;
+use tailtrim_stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
+
+/// Quantiles up to this many nines are always given, with more where the samples support them.
+const FEWEST_NINES: u32 = 6;
+
+/// The summary, and the quantiles along the whole curve.
+pub(super) fn summarize(
+    run: &Findings,
+    options: &Options,
+    latencies: &Ranked,
+    worst: &[WorstPacket],
+) -> (Summary, Vec<Quantile>) {
+    let probabilities = probabilities(latencies.count(), options);
+    let quantile = Quantiles { run, options, latencies, worst };
+    let curve = curve(latencies.count()).map(|p| quantile.of(p, 0)).collect();
+    let undelivered = run.ingress.lost + run.ingress.beyond_window;
+    let summary = Summary {
+        schema: summary::SCHEMA,
+        ingress: run.ingress,
+        egress: run.egress,
+        samples: latencies.count(),
+        trim_ns: options.trim_ns,
+        window_ns: options.window.window_ns,
+        signature: run.signature.clone(),
+        taps: run.taps.clone(),
+        latency_ns: summary::Latency {
+            min: latencies.at_rank(1),
+            max: latencies.at_rank(latencies.count()),
+            iqr: latencies.iqr(),
+            confidence: options.confidence,
+            quantiles: probabilities.iter().map(|&p| quantile.of(p, 0)).collect(),
+        },
+        delivery_adjusted_ns: probabilities.iter().map(|&p| quantile.of(p, undelivered)).collect(),
+        gap_ns: summary::Gaps {
+            ingress: Spread::of(&Ranked::new(&run.ingress_gaps)),
+            egress: Spread::of(&Ranked::new(&run.egress_gaps)),
+        },
+        delay_variation_ns: Spread::of(&Ranked::new(&run.latencies.delay_variation)),
+        worst: summary::WorstPackets {
+            count: worst.len() as u64,
+            clusters: clusters(worst),
+            from_ns: worst.last().map(|packet| packet.sample.latency_ns()),
+        },
+        bursts: run.latencies.bursts.as_ref().map(|bursts| summary::Bursts {
+            gap_ns: bursts.gap_ns,
+            positions: bursts.positions.iter().enumerate().map(position).collect(),
+        }),
+        warnings: warnings(run),
+    };
+    (summary, curve)
+}
+
+/// 0.5, 0.9, 0.99 … as far as the samples support them and at least to [`FEWEST_NINES`], and what the
+/// user asked for.
+fn probabilities(samples: u64, options: &Options) -> Vec<Probability> {
+    let supported = |p: &Probability| samples >= samples_needed(*p, options.confidence);
+    let mut probabilities = vec![Probability::P50];
+    probabilities.extend((1..=FEWEST_NINES).filter_map(Probability::nines));
+    probabilities.extend((FEWEST_NINES + 1..).map_while(Probability::nines).take_while(supported));
+    probabilities.extend(&options.quantiles);
+    probabilities.sort_unstable();
+    probabilities.dedup();
+    probabilities
+}
+
+/// Nine probabilities to a decade of 1 − p (0.1 … 0.9, 0.91 … 0.99 …), as long as a sample lies above.
+fn curve(samples: u64) -> impl Iterator<Item = Probability> {
+    (0..18)
+        .flat_map(|nines: usize| {
+            (1..=9).map(move |digit| format!("0.{}{digit}", "9".repeat(nines)))
+        })
+        .filter_map(|text| text.parse().ok())
+        .take_while(move |p: &Probability| p.rank(samples) < samples)
+}
+
+/// Takes quantiles with their intervals.
+struct Quantiles<'a> {
+    run: &'a Findings,
+    options: &'a Options,
+    latencies: &'a Ranked,
+    worst: &'a [WorstPacket],
+}
+
+impl Quantiles<'_> {
+    /// The quantile when `undelivered` packets lie above all samples.
+    fn of(&self, p: Probability, undelivered: u64) -> Quantile {
+        let count = self.latencies.count() + undelivered;
+        let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
+        // Quantiles among the lost packets have no threshold to look at; the highest one is the nearest.
+        let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
+        let effect = threshold_ns.map_or(1.0, |ns| self.run.latencies.blocks.design_effect(ns));
+        let interval = ranks(p, count, self.options.confidence, effect);
+        let at = |rank: u64| self.latencies.at_rank(rank);
+        Quantile {
+            p,
+            value,
+            low: interval.low.and_then(at),
+            high: interval.high.and_then(at),
+            supported: interval.high.is_some(),
+            samples_needed: samples_needed(p, self.options.confidence),
+            effective_samples: (count as f64 / effect) as u64,
+            clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
+        }
+    }
+
+    fn clusters_above(&self, value_ns: i64) -> Option<u64> {
+        let above = usize::try_from(self.latencies.count_above(value_ns)).ok()?;
+        self.worst.get(..above).map(clusters)
+    }
+}
+
+fn clusters(worst: &[WorstPacket]) -> u64 {
+    let mut indices: Vec<u64> = worst.iter().map(|packet| packet.index).collect();
+    indices.sort_unstable();
+    runs(&indices)
+}
+
+fn position((index, latencies): (usize, &Histogram)) -> summary::Position {
+    summary::Position {
+        position: index as u64 + 1,
+        samples: latencies.count(),
+        latency_ns: Spread::of(&Ranked::new(latencies)),
+    }
+}
+
+fn warnings(run: &Findings) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, count: u64, text: String| {
+        if count > 0 {
+            warnings.push(Warning { code, count, text });
+        }
+    };
+    let sides = [
+        ("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped),
+        ("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped),
+    ];
+    for (side, tap, packets, unstamped) in sides {
+        if let Some(damage) = &tap.damage {
+            warn(
+                "damaged",
+                1,
+                format!("{damage}; {} packets before it were used", grouped(packets)),
+            );
+        }
+        let drops = tap.tap_drops.unwrap_or(0);
+        warn(
+            "tap_drops",
+            drops,
+            format!(
+                "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+                grouped(drops),
+            ),
+        );
+        warn(
+            "unstamped",
+            unstamped,
+            format!("{} {side} packets have no stamp and take no part", grouped(unstamped)),
+        );
+        warn(
+            "out_of_order",
+            tap.out_of_order,
+            format!(
+                "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+                grouped(tap.out_of_order),
+            ),
+        );
+        warn(
+            "misplaced",
+            tap.misplaced,
+            format!(
+                "{} {side} packets are too far out of order for their gaps to be counted",
+                grouped(tap.misplaced),
+            ),
+        );
+        warn(
+            "short_signature",
+            tap.short_signatures,
+            format!(
+                "{} {side} frames were cut so short that they may not match; record with a longer snap length",
+                grouped(tap.short_signatures),
+            ),
+        );
+    }
+    let (outcomes, samples) = (&run.ingress, run.latencies.histogram.count());
+    warn(
+        "duplicate",
+        outcomes.duplicate,
+        format!(
+            "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
+         or shorten --window",
+            grouped(outcomes.duplicate),
+        ),
+    );
+    warn(
+        "trimmed_lost",
+        run.trimmed_lost,
+        format!(
+            "{} packets were lost within the trim and do not count; see them with --trim 0",
+            grouped(run.trimmed_lost),
+        ),
+    );
+    warn(
+        "not_positive",
+        run.latencies.not_positive,
+        format!(
+            "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+            grouped(run.latencies.not_positive),
+            grouped(samples),
+        ),
+    );
+    let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
+    // Where nothing is stamped, there is no first and no last one.
+    let overlap = ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
+        && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
+    if run.ingress.packets > 0 && run.egress.packets > 0 && samples == 0 {
+        let text = if overlap {
+            "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \
+             MAC addresses, VLAN tags, TTL and checksums (--mask), or is the signature wrong (--signature)?"
+        } else {
+            "the captures do not overlap in time, so nothing can match: are their clocks synchronised?"
+        };
+        warn("no_samples", run.ingress.packets, text.to_owned());
+    }
+    warnings
+}

@@ -1,0 +1,32 @@
+//! What is kept of a stamped frame beside its record.
+
+use tailtrim_wire::frame::Link;
+use tailtrim_wire::label::Label;
+
+/// Is shown each stamped frame in turn.
+pub(super) trait Keep {
+    /// A frame as the capture has it.
+    fn frame(&mut self, link: Link, frame: &[u8]);
+
+    /// A packet of which the capture has an identifier only.
+    fn identifier(&mut self, identifier: u32);
+}
+
+/// Nothing: the compiler leaves no trace of it in the path of matching.
+impl Keep for () {
+    #[inline]
+    fn frame(&mut self, _: Link, _: &[u8]) {}
+
+    #[inline]
+    fn identifier(&mut self, _: u32) {}
+}
+
+impl Keep for Vec<Label> {
+    fn frame(&mut self, link: Link, frame: &[u8]) {
+        self.push(Label::of_frame(link, frame));
+    }
+
+    fn identifier(&mut self, identifier: u32) {
+        self.push(Label::new(None, Some(identifier.into())));
+    }
+}

@@ -1,0 +1,279 @@
+//! pcapng (draft-ietf-opsawg-pcapng): blocks are parsed by pcap-parser; interfaces, resolutions and
+//! places of damage are ours.
+
+use super::error::Damage;
+use super::keep::Keep;
+use super::{BATCH, Progress, Record, StampSource};
+use crate::signature::Signer;
+use pcap_parser::nom;
+use pcap_parser::pcapng::{
+    Block, EnhancedPacketBlock, InterfaceDescriptionBlock, InterfaceStatisticsBlock, OptionCode,
+    SimplePacketBlock, parse_block_be, parse_block_le,
+};
+use tailtrim_wire::frame::Link;
+
+const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// Type of the obsolete Packet Block, whose packets would otherwise be passed over in silence.
+const OBSOLETE_PACKET_BLOCK: u32 = 2;
+
+/// A longer block is damage: no writer makes them, and the buffer must not grow with a garbage length.
+const LONGEST_BLOCK: usize = 16 << 20;
+
+const NS_PER_S: i128 = 1_000_000_000;
+
+pub(super) fn is_pcapng(window: &[u8]) -> bool {
+    window.starts_with(&SECTION_HEADER)
+}
+
+#[derive(Debug, Clone)]
+struct Interface {
+    link: Option<Link>,
+    link_type: i32,
+    /// Units of a stamp per second.
+    resolution: u64,
+    offset_s: i64,
+    /// Frames that the capturing host says it dropped so far.
+    drops: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Decoder {
+    stamps: StampSource,
+    big_endian: bool,
+    interfaces: Vec<Interface>,
+    /// Frames dropped in the sections before.
+    drops: u64,
+}
+
+impl Decoder {
+    pub(super) fn new(stamps: StampSource) -> Self {
+        Self { stamps, big_endian: false, interfaces: Vec::new(), drops: 0 }
+    }
+
+    /// Frames that the capturing host says it dropped (interface statistics blocks).
+    pub(super) fn drops(&self) -> u64 {
+        self.interfaces
+            .iter()
+            .map(|interface| interface.drops)
+            .fold(self.drops, u64::saturating_add)
+    }
+
+    pub(super) fn decode(
+        &mut self,
+        window: &[u8],
+        signer: &Signer,
+        records: &mut Vec<Record>,
+        keep: &mut impl Keep,
+    ) -> Progress {
+        let mut rest = window;
+        let mut damage = None;
+        let end = records.len() + BATCH;
+        while records.len() < end {
+            let at = window.len() - rest.len();
+            match self.block(rest, signer, keep) {
+                Ok(Some((length, record))) => {
+                    rest = &rest[length..];
+                    records.extend(record);
+                }
+                Ok(None) => break,
+                Err((found, expected)) => {
+                    damage = Some(Damage { at, found, expected });
+                    break;
+                }
+            }
+        }
+        Progress { consumed: window.len() - rest.len(), damage }
+    }
+
+    /// Reads the block at the start of `bytes`: its length and the packet in it. `None` when `bytes`
+    /// hold only a part of it.
+    #[allow(
+        clippy::type_complexity,
+        reason = "length and packet, or found and expected: one caller"
+    )]
+    fn block(
+        &mut self,
+        bytes: &[u8],
+        signer: &Signer,
+        keep: &mut impl Keep,
+    ) -> Result<Option<(usize, Option<Record>)>, (String, String)> {
+        let Some(head) = bytes.first_chunk::<12>() else { return Ok(None) };
+        if head[..4] == SECTION_HEADER {
+            self.big_endian = match head[8..] {
+                [0x1a, 0x2b, 0x3c, 0x4d] => true,
+                [0x4d, 0x3c, 0x2b, 0x1a] => false,
+                _ => return Err(("a section of unknown byte order".into(), "1a2b3c4d".into())),
+            };
+            // Interfaces are numbered anew in each section.
+            self.drops = self.drops();
+            self.interfaces.clear();
+        }
+        let word = |at: usize| {
+            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+            if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        let (kind, length) = (word(0), word(4) as usize);
+        if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
+            return Err((
+                format!("a block of {length} bytes"),
+                format!("a multiple of 4 from 12 to {LONGEST_BLOCK}"),
+            ));
+        }
+        if bytes.len() < length {
+            return Ok(None);
+        }
+        let bytes = &bytes[..length];
+        if bytes[4..8] != bytes[length - 4..] {
+            return Err((
+                format!("a block whose two lengths differ ({length} first)"),
+                "the same length at both ends".into(),
+            ));
+        }
+        if kind == OBSOLETE_PACKET_BLOCK {
+            return Err(("an obsolete packet block".into(), "enhanced packet blocks".into()));
+        }
+        let parsed = if self.big_endian { parse_block_be(bytes) } else { parse_block_le(bytes) };
+        let block = match parsed {
+            Ok((_, block)) => block,
+            Err(nom::Err::Incomplete(_) | nom::Err::Error(_) | nom::Err::Failure(_)) => {
+                return Err((
+                    format!("a block of type {kind:#x} that does not parse"),
+                    "a well-formed block".into(),
+                ));
+            }
+        };
+        let record = match block {
+            Block::InterfaceDescription(description) => {
+                self.interfaces.push(Interface::new(&description, self.big_endian)?);
+                None
+            }
+            Block::EnhancedPacket(packet) => Some(self.enhanced(&packet, signer, keep)?),
+            Block::SimplePacket(packet) => Some(self.simple(&packet, signer)?),
+            Block::InterfaceStatistics(statistics) => {
+                // The counters run from the start of the capture: the last statement holds.
+                if let Some(interface) = self.interfaces.get_mut(statistics.if_id as usize) {
+                    interface.drops = dropped(&statistics, self.big_endian);
+                }
+                None
+            }
+            _ => None,
+        };
+        Ok(Some((length, record)))
+    }
+
+    fn interface(&self, index: u32) -> Result<(&Interface, Link), (String, String)> {
+        let interface = self.interfaces.get(index as usize).ok_or_else(|| {
+            (
+                format!("a packet of interface {index}"),
+                format!("one of the {} interfaces described before", self.interfaces.len()),
+            )
+        })?;
+        let link = interface.link.ok_or_else(|| {
+            (format!("a packet of link type {}", interface.link_type), Link::EXPECTED.to_owned())
+        })?;
+        Ok((interface, link))
+    }
+
+    fn enhanced(
+        &self,
+        packet: &EnhancedPacketBlock<'_>,
+        signer: &Signer,
+        keep: &mut impl Keep,
+    ) -> Result<Record, (String, String)> {
+        let (interface, link) = self.interface(packet.if_id)?;
+        let frame = packet.data.get(..packet.caplen as usize).ok_or_else(|| {
+            (
+                format!("a packet of {} bytes in a block of {}", packet.caplen, packet.data.len()),
+                "a packet that fits its block".to_owned(),
+            )
+        })?;
+        let ticks = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+        let stamp_ns = interface.stamp_ns(ticks).ok_or_else(|| {
+            (format!("a stamp of {ticks} units"), "a time within 146 years of 1970".to_owned())
+        })?;
+        let cut = packet.caplen < packet.origlen;
+        let (stamp_ns, whole) = match self.stamps {
+            StampSource::Header => (Some(stamp_ns), frame),
+            StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
+        };
+        let (signature, signable) = signer.sign(link, whole);
+        if stamp_ns.is_some() {
+            keep.frame(link, whole);
+        }
+        Ok(Record {
+            stamp_ns: stamp_ns.unwrap_or_default(),
+            signature,
+            length: packet.origlen.saturating_sub((frame.len() - whole.len()) as u32),
+            signable,
+            cut,
+            stamped: stamp_ns.is_some(),
+        })
+    }
+
+    /// A simple packet block has no stamp; the packet is counted as such.
+    fn simple(
+        &self,
+        packet: &SimplePacketBlock<'_>,
+        signer: &Signer,
+    ) -> Result<Record, (String, String)> {
+        let (_, link) = self.interface(0)?;
+        let frame = &packet.data[..packet.data.len().min(packet.origlen as usize)];
+        let (signature, signable) = signer.sign(link, frame);
+        Ok(Record {
+            stamp_ns: 0,
+            signature,
+            length: packet.origlen,
+            signable,
+            cut: frame.len() < packet.origlen as usize,
+            stamped: false,
+        })
+    }
+}
+
+impl Interface {
+    fn new(
+        description: &InterfaceDescriptionBlock<'_>,
+        big_endian: bool,
+    ) -> Result<Self, (String, String)> {
+        // pcap-parser 0.17 refuses powers of 2 and reads each offset as little endian.
+        let exponent = u32::from(description.if_tsresol & 0x7f);
+        let resolution = match description.if_tsresol >> 7 {
+            0 => 10_u64.checked_pow(exponent),
+            _ => 1_u64.checked_shl(exponent),
+        };
+        let resolution = resolution.ok_or_else(|| {
+            (
+                format!("a stamp resolution of {:#04x}", description.if_tsresol),
+                "a power of 10 or 2 that fits 64 bits".to_owned(),
+            )
+        })?;
+        let link_type = description.linktype.0;
+        let link = u32::try_from(link_type).ok().and_then(Link::from_link_type);
+        let offset = description.options.iter().rfind(|o| o.code == OptionCode::IfTsoffset);
+        let offset = offset.and_then(|option| option.value.first_chunk::<8>().copied());
+        let offset_s = offset.map_or(0, |bytes| {
+            if big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
+        });
+        Ok(Self { link, link_type, resolution, offset_s, drops: 0 })
+    }
+
+    fn stamp_ns(&self, ticks: u64) -> Option<i64> {
+        let ns = i128::from(ticks) * NS_PER_S / i128::from(self.resolution)
+            + i128::from(self.offset_s) * NS_PER_S;
+        // Half of what an i64 spans, so that no difference of two stamps overflows.
+        i64::try_from(ns).ok().filter(|ns| ns.unsigned_abs() < 1 << 62)
+    }
+}
+
+/// Frames dropped by the interface and by the capturing host, as the capturing program counted them.
+fn dropped(statistics: &InterfaceStatisticsBlock<'_>, big_endian: bool) -> u64 {
+    let counted = [OptionCode::IsbIfDrop, OptionCode::IsbOsDrop];
+    statistics
+        .options
+        .iter()
+        .filter(|option| counted.contains(&option.code))
+        .filter_map(|option| option.as_bytes().ok()?.first_chunk::<8>().copied())
+        .map(|bytes| if big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
+        .fold(0, u64::saturating_add)
+}

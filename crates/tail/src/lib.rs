@@ -1,0 +1,15 @@
+//! Two captures in, the latency of every packet and the statistics of their tail out, in the order of the data:
+//!
+//! 1. [`capture`] reads the records of an ingress and an egress capture,
+//! 2. [`signature`] takes the bytes that identify a frame,
+//! 3. [`matching`] pairs ingress with egress and counts what became of every packet,
+//! 4. [`analysis`] drives these over two captures, and [`summary`] is its result.
+//!
+//! Nothing in here makes a system call, reads a clock, starts a thread or uses `unsafe`: bytes and times
+//! are passed in, so that everything can be tested anywhere.
+
+pub mod analysis;
+pub mod capture;
+pub mod matching;
+pub mod signature;
+pub mod summary;

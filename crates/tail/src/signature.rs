@@ -1,0 +1,372 @@
+//! The signature: the bytes that identify a frame on both sides of the device under test.
+//!
+//! By default these are the first [`SIGNED_BYTES`] bytes after the L2 header and its VLAN tags, without
+//! those that a forwarder may change: TTL or hop limit, IPv4 header checksum, TCP and UDP checksum. Bytes
+//! behind the end of the IP packet (padding to 60 bytes, NIC trailers, FCS) never take part, since one
+//! side may have them and the other not. The masked bytes, padded with zeros to 64, are hashed with
+//! XXH3-128 (seed 0), so any other program can compute the same signature.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use tailtrim_wire::frame::{Layers, Link, Transport, inner, layers};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Most bytes after the L2 header that take part by default.
+pub const SIGNED_BYTES: usize = 64;
+
+/// What identifies a frame: two 64-bit hashes. Signed, because Spark has no unsigned 64-bit integers and
+/// PostgreSQL neither; two, because one alone collides with a chance of 2.7 % at 10⁹ × 10⁹ packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Signature {
+    /// The upper half of the hash.
+    pub high: i64,
+    /// The lower half of the hash.
+    pub low: i64,
+}
+
+impl Signature {
+    /// The signature of a packet whose identifier is known, as in `.mscap` files.
+    #[must_use]
+    pub fn of_identifier(identifier: u64) -> Self {
+        // Spread over all bits, as a hash is; odd, so that no two become equal.
+        Self { high: 0, low: identifier.wrapping_mul(0x9e37_79b9_7f4a_7c15).cast_signed() }
+    }
+
+    #[inline]
+    fn of_bytes(bytes: &[u8]) -> Self {
+        let hash = xxh3_128(bytes);
+        Self { high: ((hash >> 64) as u64).cast_signed(), low: (hash as u64).cast_signed() }
+    }
+}
+
+/// Fields that the device under test rewrites beyond those masked by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rewrites {
+    /// IP addresses and TCP or UDP ports (network address translation).
+    pub nat: bool,
+    /// DSCP and ECN.
+    pub tos: bool,
+    /// A VXLAN or GRE tunnel is added or removed: the signature is taken from the innermost packet.
+    pub tunnel: bool,
+}
+
+/// Bytes chosen by the user, as `OFFSET:LENGTH,…` from the first byte of the frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(Vec<Range<usize>>);
+
+/// A selection that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "signature {text:?}: {problem}, expected OFFSET:LENGTH[,OFFSET:LENGTH…] in bytes from the start of the frame, \
+         for example 42:4"
+)]
+pub struct SelectionError {
+    text: String,
+    problem: String,
+}
+
+/// A selection reaches at most this far: captures that keep more of each frame are rare, and the limit
+/// bounds the work per frame.
+const SELECTION_END: usize = 2048;
+
+impl FromStr for Selection {
+    type Err = SelectionError;
+
+    fn from_str(text: &str) -> Result<Self, SelectionError> {
+        let error = |problem: String| SelectionError { text: text.to_owned(), problem };
+        let mut ranges = Vec::new();
+        for part in text.split(',') {
+            let (offset, length) =
+                part.split_once(':').ok_or_else(|| error(format!("{part:?} has no colon")))?;
+            let number = |digits: &str| {
+                digits
+                    .trim()
+                    .parse::<usize>()
+                    .map_err(|_| error(format!("{digits:?} is no number")))
+            };
+            let (offset, length) = (number(offset)?, number(length)?);
+            let end = offset.saturating_add(length);
+            if length == 0 || end > SELECTION_END {
+                return Err(error(format!(
+                    "{part:?} must name 1 or more bytes before offset {SELECTION_END}"
+                )));
+            }
+            ranges.push(offset..end);
+        }
+        Ok(Self(ranges))
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, range) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{}", range.start, range.len())?;
+        }
+        Ok(())
+    }
+}
+
+type Block = [u8; SIGNED_BYTES];
+
+/// Bytes of an Ethernet header without tags.
+const ETHERNET: usize = 14;
+
+/// Bytes of [`Head`].
+pub(crate) const HEAD: usize = ETHERNET + SIGNED_BYTES;
+
+/// The start of a frame: what takes part in a default signature and the L2 header before it.
+pub(crate) type Head = [u8; HEAD];
+
+/// What frames that differ only in addresses and payload have in common: most frames of a capture are of
+/// the shape of the one before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'a> {
+    key: (u64, u64),
+    mask: &'a Block,
+    /// Bytes that may take part.
+    signed: usize,
+    /// Bytes that could have been signed, see [`Signer::sign`].
+    pub(crate) signable: u16,
+}
+
+/// A packet in a frame of the least size, 60 bytes without FCS, has fewer bytes.
+const SHORT: usize = 48;
+
+impl Default for Shape<'_> {
+    /// The shape of no frame: the key of each has bits that are 0.
+    fn default() -> Self {
+        Self { key: (u64::MAX, u64::MAX), mask: &[0; SIGNED_BYTES], signed: 0, signable: 0 }
+    }
+}
+
+impl Shape<'_> {
+    /// Whether a frame is of this shape, of which the first bytes are `head`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "a call per frame costs a tenth of decoding one")]
+    pub(crate) fn is_that_of(&self, head: &Head, captured: usize) -> bool {
+        self.key == Self::key(head, captured)
+    }
+
+    /// The signature of a frame of this shape, of which the first bytes are `head`.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see is_that_of")]
+    pub(crate) fn sign(&self, head: &Head) -> Signature {
+        // The hash of a short packet is half constant: the compiler makes two versions of it.
+        if self.signed <= SHORT {
+            Signature::of_bytes(&self.masked::<SHORT>(head))
+        } else {
+            Signature::of_bytes(&self.masked::<SIGNED_BYTES>(head))
+        }
+    }
+
+    /// The first `BYTES` signed bytes without what does not take part, the rest 0.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "see is_that_of")]
+    fn masked<const BYTES: usize>(&self, head: &Head) -> Block {
+        // By words: the hash wants them in general registers, and would have to take bytes out of vector
+        // registers again.
+        let mut block = [0; SIGNED_BYTES];
+        let words = block.as_chunks_mut::<8>().0.iter_mut().take(BYTES / 8);
+        let (frame, _) = head[ETHERNET..].as_chunks::<8>();
+        for ((word, frame), mask) in words.zip(frame).zip(self.mask.as_chunks::<8>().0) {
+            *word = (u64::from_ne_bytes(*frame) & u64::from_ne_bytes(*mask)).to_ne_bytes();
+        }
+        block
+    }
+
+    /// What decides the shape: ethertype, IP version and header length, total length, fragment offset,
+    /// protocol and captured length.
+    #[inline]
+    fn key(head: &Head, captured: usize) -> (u64, u64) {
+        const FIRST: u64 = u64::from_ne_bytes([0xff, 0xff, 0xff, 0, 0xff, 0xff, 0, 0]);
+        const SECOND: u32 = u32::from_ne_bytes([0x1f, 0xff, 0, 0xff]);
+        let mut first = [0; 8];
+        first.copy_from_slice(&head[12..20]);
+        let mut second = [0; 4];
+        second.copy_from_slice(&head[20..24]);
+        let first = u64::from_ne_bytes(first) & FIRST;
+        let second = u32::from_ne_bytes(second) & SECOND;
+        (first, u64::from(second) << 32 | captured as u64 & 0xffff_ffff)
+    }
+}
+
+/// Takes signatures.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    rewrites: Rewrites,
+    selection: Option<Selection>,
+    limit: usize,
+    /// Frames of the most common shape may be signed without looking for their layers.
+    plain: bool,
+    /// What takes part of an IPv4 packet without options, by what it carries ([`UDP`], [`TCP`],
+    /// [`OTHER`]) and how many of its bytes there are.
+    masks: Box<[[Block; SIGNED_BYTES + 1]; 3]>,
+}
+
+const OTHER: usize = 0;
+const UDP: usize = 1;
+const TCP: usize = 2;
+
+impl Signer {
+    /// The default signature, with more fields masked where the device under test rewrites them.
+    #[must_use]
+    pub fn new(rewrites: Rewrites) -> Self {
+        let mut masks = Box::new([[[0; SIGNED_BYTES]; SIGNED_BYTES + 1]; 3]);
+        for (kind, masks) in masks.iter_mut().enumerate() {
+            let transport = match kind {
+                UDP => Some(Transport::Udp),
+                TCP => Some(Transport::Tcp),
+                _ => None,
+            };
+            let layers = Layers {
+                v6: false,
+                end: usize::MAX,
+                protocol: 0,
+                payload: 20,
+                fragment: false,
+                later_fragment: false,
+                transport,
+            };
+            for (length, block) in masks.iter_mut().enumerate() {
+                block[..length].fill(0xff);
+                clear(block, &layers, rewrites);
+            }
+        }
+        let plain = !rewrites.tunnel;
+        Self { rewrites, selection: None, limit: SIGNED_BYTES, plain, masks }
+    }
+
+    /// A signature of exactly the bytes of `selection`, nothing masked.
+    #[must_use]
+    pub fn of_selection(selection: Selection) -> Self {
+        Self { selection: Some(selection), plain: false, ..Self::new(Rewrites::default()) }
+    }
+
+    /// Lets at most `bytes` after the L2 header take part, so that both captures sign the same bytes
+    /// although the snap length cut their frames differently. Without effect on a selection.
+    #[must_use]
+    pub fn limited_to(self, bytes: usize) -> Self {
+        Self { limit: bytes.min(SIGNED_BYTES), ..self }
+    }
+
+    /// Most bytes after the L2 header that take part.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// The shape of a frame of which the first bytes are `head`, `captured` bytes long, when it is
+    /// Ethernet with IPv4 without options, as nearly all are; all others need [`sign`](Self::sign).
+    pub(crate) fn shape(&self, link: Link, head: &Head, captured: usize) -> Option<Shape<'_>> {
+        if !self.plain
+            || link != Link::Ethernet
+            || [head[12], head[13], head[14]] != [0x08, 0x00, 0x45]
+            || captured < ETHERNET + 20
+        {
+            return None;
+        }
+        let total = usize::from(u16::from_be_bytes([head[16], head[17]]));
+        let end = if total < 20 { usize::MAX } else { total };
+        let there = captured - ETHERNET;
+        let later_fragment = u16::from_be_bytes([head[20], head[21]]) & 0x1fff != 0;
+        let kind = match head[23] {
+            17 if !later_fragment => UDP,
+            6 if !later_fragment => TCP,
+            _ => OTHER,
+        };
+        let signed = there.min(end).min(self.limit);
+        Some(Shape {
+            key: Shape::key(head, captured),
+            mask: &self.masks[kind][signed],
+            signed,
+            signable: there.min(usize::from(u16::MAX)) as u16,
+        })
+    }
+
+    /// Whether the user chose the bytes.
+    #[inline]
+    #[must_use]
+    pub(crate) fn has_selection(&self) -> bool {
+        self.selection.is_some()
+    }
+
+    /// Whether a frame of `signable` bytes, `cut` by the snap length, was signed over fewer bytes than
+    /// its whole twin on the other side may have been.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_short(&self, cut: bool, signable: u16) -> bool {
+        match &self.selection {
+            None => cut && usize::from(signable) < self.limit,
+            Some(Selection(ranges)) => ranges.iter().any(|range| range.end > usize::from(signable)),
+        }
+    }
+
+    /// The signature of a frame of any shape together with the number of its bytes that could have been
+    /// signed, counted from the end of the L2 header (from the start of the frame for a selection).
+    #[inline(never)]
+    #[must_use]
+    pub(crate) fn sign(&self, link: Link, frame: &[u8]) -> (Signature, u16) {
+        let size = |bytes: usize| bytes.min(usize::from(u16::MAX)) as u16;
+        if let Some(Selection(ranges)) = &self.selection {
+            let mut chosen = Vec::with_capacity(SIGNED_BYTES);
+            for range in ranges {
+                let end = range.end.min(frame.len());
+                chosen.extend_from_slice(&frame[range.start.min(end)..end]);
+            }
+            return (Signature::of_bytes(&chosen), size(frame.len()));
+        }
+        // A frame too short for an L2 header is signed whole.
+        let (mut ethertype, mut start) = link.payload(frame).unwrap_or((0, 0));
+        start = start.min(frame.len());
+        if self.rewrites.tunnel {
+            // Tunnels nest; each step moves on, so this ends.
+            while let Some((within, offset)) = inner(ethertype, &frame[start..])
+                .filter(|(_, offset)| *offset <= frame.len() - start)
+            {
+                (ethertype, start) = (within, start + offset);
+            }
+        }
+        let packet = &frame[start..];
+        let layers = layers(ethertype, packet);
+        let end = layers.map_or(usize::MAX, |layers| layers.end);
+        let signed = packet.len().min(end).min(self.limit);
+        let mut block = [0; SIGNED_BYTES];
+        block[..signed].copy_from_slice(&packet[..signed]);
+        if let Some(layers) = layers {
+            clear(&mut block, &layers, self.rewrites);
+        }
+        (Signature::of_bytes(&block), size(packet.len()))
+    }
+}
+
+/// Clears the fields of a packet that do not take part.
+fn clear(block: &mut Block, layers: &Layers, rewrites: Rewrites) {
+    let mut zero = |range: Range<usize>| {
+        let end = range.end.min(SIGNED_BYTES);
+        block[range.start.min(end)..end].fill(0);
+    };
+    let at = layers.payload;
+    if layers.v6 {
+        zero(7..8);
+    } else {
+        zero(8..9);
+        zero(10..12);
+    }
+    match layers.transport {
+        Some(Transport::Udp) => zero(at + 6..at + 8),
+        Some(Transport::Tcp) => zero(at + 16..at + 18),
+        None => {}
+    }
+    if rewrites.nat {
+        zero(if layers.v6 { 8..40 } else { 12..20 });
+        if layers.transport.is_some() {
+            zero(at..at + 4);
+        }
+    }
+    if rewrites.tos {
+        // IPv6 splits the traffic class over the first two bytes; the version bits go with it.
+        zero(if layers.v6 { 0..2 } else { 1..2 });
+    }
+}

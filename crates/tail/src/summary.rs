@@ -1,0 +1,231 @@
+//! The result of an analysis in numbers: what `--json` prints, what a run directory keeps and what the
+//! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
+
+use serde::{Deserialize, Serialize};
+use tailtrim_stats::{Probability, Spread};
+
+/// Name and version of the form below.
+pub const SCHEMA: &str = "tailtrim.summary/1";
+
+/// A summary.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// What became of every ingress packet.
+    pub ingress: Ingress,
+    /// What became of every egress packet.
+    pub egress: Egress,
+    /// Packets whose latency counts below.
+    pub samples: u64,
+    /// Samples that left within this of the first matched egress stamp do not count.
+    pub trim_ns: i64,
+    /// A packet that leaves later than this after it entered is not matched.
+    pub window_ns: i64,
+    /// What identified the packets.
+    pub signature: SignatureSettings,
+    /// What the captures say apart from any matching.
+    pub taps: Taps,
+    /// Latency of the delivered packets.
+    pub latency_ns: Latency,
+    /// The same quantiles when a lost packet counts as infinitely late: a value of `null` lies among the
+    /// lost packets, and so does an upper bound of `null` where `supported` is true.
+    pub delivery_adjusted_ns: Vec<Quantile>,
+    /// Gaps between successive packets.
+    pub gap_ns: Gaps,
+    /// RFC 3393 delay variation: latency of a packet minus that of the one that left before it.
+    pub delay_variation_ns: Spread,
+    /// The worst packets.
+    pub worst: WorstPackets,
+    /// Latency by position in the burst, where the traffic came in bursts.
+    pub bursts: Option<Bursts>,
+    /// What a reader must know before trusting the numbers.
+    pub warnings: Vec<Warning>,
+}
+
+/// Outcomes of the ingress packets. All but `packets` add up to `packets`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Ingress {
+    /// Packets in the capture.
+    pub packets: u64,
+    /// Left within the window.
+    pub matched: u64,
+    /// Never left.
+    pub lost: u64,
+    /// Not to be told from another packet in flight.
+    pub duplicate: u64,
+    /// Left, but later than the window.
+    pub beyond_window: u64,
+    /// In flight when the egress capture ended.
+    pub cut: u64,
+    /// Within the trim, whatever else became of them.
+    pub trimmed: u64,
+    /// Without a stamp.
+    pub unstamped: u64,
+}
+
+/// Outcomes of the egress packets. All but `packets` add up to `packets`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Egress {
+    /// Packets in the capture.
+    pub packets: u64,
+    /// The packet of an ingress packet.
+    pub matched: u64,
+    /// Explained by no ingress packet.
+    pub unmatched: u64,
+    /// A further packet of a matched ingress packet.
+    pub copy: u64,
+    /// May have entered before the ingress capture began.
+    pub cut: u64,
+    /// Within the trim, whatever else became of them.
+    pub trimmed: u64,
+    /// Without a stamp.
+    pub unstamped: u64,
+}
+
+/// What identified the packets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SignatureSettings {
+    /// `OFFSET:LENGTH,…` as chosen by the user; `null` for the default.
+    pub selection: Option<String>,
+    /// Most bytes after the L2 header that took part by default.
+    pub bytes: usize,
+    /// Fields masked beyond the default: `nat`, `tos`, `tunnel`.
+    pub masks: Vec<&'static str>,
+}
+
+/// Both taps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Taps {
+    /// Before the device under test.
+    pub ingress: Tap,
+    /// Behind it.
+    pub egress: Tap,
+}
+
+/// What a capture says apart from any matching.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tap {
+    /// The capture as the user named it.
+    pub capture: String,
+    /// First stamp, ns of the capture's clock.
+    pub first_ns: Option<i64>,
+    /// Last stamp, ns of the capture's clock.
+    pub last_ns: Option<i64>,
+    /// Bytes on the wire, without FCS.
+    pub bytes: u64,
+    /// Frames cut by the snap length.
+    pub cut_frames: u64,
+    /// Frames of which too little was kept to take the whole signature.
+    pub short_signatures: u64,
+    /// Stamps before an earlier one.
+    pub out_of_order: u64,
+    /// Frames so far out of order that their gaps are missing.
+    pub misplaced: u64,
+    /// Frames that the capturing program says it missed; `null` where the format cannot tell.
+    pub tap_drops: Option<u64>,
+    /// The damage at which a salvaged capture ends.
+    pub damage: Option<String>,
+}
+
+/// A latency distribution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// Smallest latency.
+    pub min: Option<i64>,
+    /// Largest latency.
+    pub max: Option<i64>,
+    /// p75 − p25.
+    pub iqr: Option<i64>,
+    /// Confidence of the intervals.
+    pub confidence: Probability,
+    /// Quantiles by nearest rank, ascending.
+    pub quantiles: Vec<Quantile>,
+}
+
+/// A quantile and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Quantile {
+    /// Which.
+    pub p: Probability,
+    /// The sample at rank ⌈p·N⌉.
+    pub value: Option<i64>,
+    /// The true quantile is at least this.
+    pub low: Option<i64>,
+    /// The true quantile is at most this.
+    pub high: Option<i64>,
+    /// Whether the samples bound the quantile from above.
+    pub supported: bool,
+    /// Independent samples needed for that.
+    pub samples_needed: u64,
+    /// Independent samples that those here are worth at this quantile: fewer than there are where late
+    /// packets come in clusters.
+    pub effective_samples: u64,
+    /// Runs of successive packets above the value; `null` where more packets are above it than the worst
+    /// that are kept.
+    pub clusters: Option<u64>,
+}
+
+/// Gaps at both taps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Gaps {
+    /// Before the device under test.
+    pub ingress: Spread,
+    /// Behind it.
+    pub egress: Spread,
+}
+
+/// The worst packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WorstPackets {
+    /// How many are kept.
+    pub count: u64,
+    /// Runs of successive packets that they form: one stall delays many.
+    pub clusters: u64,
+    /// The smallest latency among them.
+    pub from_ns: Option<i64>,
+}
+
+/// Latency by position in the burst.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bursts {
+    /// The largest gap within a burst.
+    pub gap_ns: i64,
+    /// One row a position, the last one for it and all later ones.
+    pub positions: Vec<Position>,
+}
+
+/// Latency at a position in the burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Position {
+    /// From 1.
+    pub position: u64,
+    /// Samples at it.
+    pub samples: u64,
+    /// Their latency.
+    pub latency_ns: Spread,
+}
+
+/// What a reader must know before trusting the numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// A stable name.
+    pub code: &'static str,
+    /// How many packets it is about.
+    pub count: u64,
+    /// The sentence for people.
+    pub text: String,
+}
+
+/// A count as people read it: 1,234,567.
+#[must_use]
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}

@@ -1,0 +1,402 @@
+//! Captures by chance, of which everything is known, and what an analysis of them should say.
+
+use crate::support::{How, SECOND_NS};
+use crate::{Arrival, LONG, MS, START_NS, US, options, pcap, pcap_of_length, run, try_run};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tailtrim_stats::{Histogram, Probability, Spread};
+use tailtrim_tail::analysis::{Options, Sample, Second};
+use tailtrim_tail::summary;
+
+/// What a made packet does.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// Leaves after so many ns.
+    Delivered(i64),
+    /// Leaves, and then again so many ns later.
+    Copied(i64, i64),
+    Lost,
+    /// Enters twice before anything leaves.
+    Twice,
+    /// Leaves after between one and two windows.
+    Beyond(i64),
+    /// Leaves after more than two windows.
+    Never(i64),
+    /// Leaves without having entered.
+    Alien,
+}
+
+/// What two taps see, and what became of it.
+#[derive(Debug, Clone, Default)]
+struct World {
+    ingress: Vec<(i64, u32)>,
+    egress: Vec<(i64, u32)>,
+    kinds: Vec<Kind>,
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    let latency = || prop_oneof![6 => 10 * US..60 * US, 2 => 1..40 * MS, 1 => Just(20 * US)];
+    prop_oneof![
+        30 => latency().prop_map(Kind::Delivered),
+        2 => (latency(), 1..5 * MS).prop_map(|(latency, later)| Kind::Copied(latency, later)),
+        2 => Just(Kind::Lost),
+        1 => Just(Kind::Twice),
+        1 => (50 * MS..100 * MS).prop_map(Kind::Beyond),
+        1 => (100 * MS..300 * MS).prop_map(Kind::Never),
+        1 => Just(Kind::Alien),
+    ]
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let gap = prop_oneof![5 => 1..300 * US, 1 => 0..30 * MS, 1 => Just(100 * US)];
+    let steps = prop::collection::vec((gap, kinds()), 1..500);
+    let ends = (0..40_u32, 0..40_u32);
+    (steps, ends).prop_map(|(steps, (first, last))| {
+        let mut world = World::default();
+        let mut now_ns = START_NS;
+        for ((gap_ns, kind), id) in steps.into_iter().zip(0..) {
+            now_ns += gap_ns;
+            if !matches!(kind, Kind::Alien) {
+                world.ingress.push((now_ns, id));
+            }
+            let mut leave = |after_ns| world.egress.push((now_ns + after_ns, id));
+            match kind {
+                Kind::Delivered(latency) | Kind::Beyond(latency) | Kind::Never(latency) => {
+                    leave(latency);
+                }
+                Kind::Copied(latency, later) => {
+                    leave(latency);
+                    leave(latency + later);
+                }
+                Kind::Lost => {}
+                Kind::Twice => {
+                    leave(200 * US);
+                    leave(300 * US);
+                    world.ingress.push((now_ns + 50 * US, id));
+                }
+                Kind::Alien => leave(0),
+            }
+            world.kinds.push(kind);
+        }
+        world.ingress.sort_by_key(|packet| packet.0);
+        world.egress.sort_by_key(|packet| packet.0);
+        // One capture starts late, the other ends early: the numbers are of packets.
+        let first = (first.saturating_sub(20) as usize).min(world.ingress.len());
+        world.ingress.drain(..first);
+        let last = (last.saturating_sub(20) as usize).min(world.egress.len());
+        world.egress.truncate(world.egress.len() - last);
+        world
+    })
+}
+
+/// What an analysis should say, by definition.
+#[derive(Debug, Default)]
+struct Naive {
+    ingress: summary::Ingress,
+    egress: summary::Egress,
+    samples: Vec<(i64, i64)>,
+    ingress_gaps: Histogram,
+    egress_gaps: Histogram,
+    seconds: Vec<Second>,
+    trimmed_lost: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Never,
+    Matched,
+    Twice,
+    Beyond,
+}
+
+fn naive(world: &World, options: &Options) -> Naive {
+    let mut naive = Naive::default();
+    let window_ns = options.window.window_ns;
+    // What became of each packet, in the order of the captures.
+    let mut pairs = Vec::new();
+    let mut unmatched = Vec::new();
+    let mut copies = Vec::new();
+    let mut left: BTreeMap<u32, Left> = BTreeMap::new();
+    for &(egress_ns, id) in &world.egress {
+        let entered: Vec<i64> = world.ingress.iter().filter(|p| p.1 == id).map(|p| p.0).collect();
+        match entered[..] {
+            [ingress_ns] if egress_ns - ingress_ns >= 2 * window_ns => unmatched.push(egress_ns),
+            [ingress_ns] if egress_ns - ingress_ns >= window_ns => {
+                match left.insert(id, Left::Beyond) {
+                    // A copy that comes after the window.
+                    Some(matched) => {
+                        left.insert(id, matched);
+                    }
+                    None => {}
+                }
+                unmatched.push(egress_ns);
+            }
+            [ingress_ns] if left.insert(id, Left::Matched).is_none() => {
+                pairs.push((ingress_ns, egress_ns));
+            }
+            [_] => copies.push(egress_ns),
+            // The second one of two may be the first that the capture holds.
+            [_, _] => unmatched.push(egress_ns),
+            _ => unmatched.push(egress_ns),
+        }
+        if entered.len() == 2 {
+            left.insert(id, Left::Twice);
+        }
+    }
+    let longest_ns = pairs.iter().map(|(i, e)| e - i).max().unwrap_or(0).max(0);
+    let first_match = pairs.iter().map(|pair| pair.1).min();
+    let trimmed_until_ns = match first_match {
+        Some(first_ns) if options.trim_ns > 0 => first_ns + options.trim_ns,
+        _ => i64::MIN,
+    };
+    let (ingress, egress) = (&mut naive.ingress, &mut naive.egress);
+    ingress.packets = world.ingress.len() as u64;
+    egress.packets = world.egress.len() as u64;
+    let first_in = world.ingress.first().map(|packet| packet.0);
+    let last_out = world.egress.last().map_or(i64::MIN, |packet| packet.0);
+    let mut lost = Vec::new();
+    for &(stamp_ns, id) in &world.ingress {
+        let twice = world.ingress.iter().filter(|packet| packet.1 == id).count() == 2;
+        let fate = if twice { Left::Twice } else { *left.get(&id).unwrap_or(&Left::Never) };
+        let trimmed = stamp_ns <= trimmed_until_ns;
+        let could_have_left = last_out.saturating_sub(stamp_ns);
+        let certain = could_have_left >= window_ns || could_have_left > longest_ns;
+        if fate == Left::Never && certain {
+            lost.push(stamp_ns);
+        }
+        let undelivered = fate == Left::Beyond || fate == Left::Never && certain;
+        naive.trimmed_lost += u64::from(trimmed && undelivered);
+        match fate {
+            Left::Matched => {}
+            _ if trimmed => ingress.trimmed += 1,
+            Left::Twice => ingress.duplicate += 1,
+            Left::Beyond => ingress.beyond_window += 1,
+            Left::Never if certain => ingress.lost += 1,
+            Left::Never => ingress.cut += 1,
+        }
+    }
+    for &(ingress_ns, egress_ns) in &pairs {
+        if egress_ns <= trimmed_until_ns {
+            ingress.trimmed += 1;
+            egress.trimmed += 1;
+        } else {
+            ingress.matched += 1;
+            egress.matched += 1;
+            naive.samples.push((ingress_ns, egress_ns));
+        }
+    }
+    for stamp_ns in unmatched {
+        if stamp_ns <= trimmed_until_ns {
+            egress.trimmed += 1;
+        } else if first_in.is_none_or(|first_ns| stamp_ns - first_ns <= longest_ns) {
+            egress.cut += 1;
+        } else {
+            egress.unmatched += 1;
+        }
+    }
+    for stamp_ns in copies {
+        *(if stamp_ns <= trimmed_until_ns { &mut egress.trimmed } else { &mut egress.copy }) += 1;
+    }
+    let gaps = |packets: &[(i64, u32)]| {
+        let pairs = packets.windows(2).filter(|pair| pair[0].0 > trimmed_until_ns);
+        Histogram::from_pairs(pairs.map(|pair| (pair[1].0 - pair[0].0, 1)))
+    };
+    naive.ingress_gaps = gaps(&world.ingress);
+    naive.egress_gaps = gaps(&world.egress);
+
+    let origin_ns = world.ingress.first().or(world.egress.first()).map_or(0, |packet| packet.0);
+    let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
+    let length = LONG as u64;
+    let mut at = |stamp_ns: i64, change: &dyn Fn(&mut Second)| {
+        let second = (stamp_ns - origin_ns).div_euclid(SECOND_NS);
+        change(seconds.entry(second).or_insert(Second { second, ..Second::default() }));
+    };
+    for &(stamp_ns, _) in &world.ingress {
+        at(stamp_ns, &|row| {
+            row.ingress_packets += 1;
+            row.ingress_bytes += length;
+        });
+    }
+    for &(stamp_ns, _) in &world.egress {
+        at(stamp_ns, &|row| {
+            row.egress_packets += 1;
+            row.egress_bytes += length;
+        });
+    }
+    for &stamp_ns in &lost {
+        at(stamp_ns, &|row| row.lost += 1);
+    }
+    for &(ingress_ns, egress_ns) in &naive.samples {
+        at(ingress_ns, &|row| {
+            row.samples += 1;
+            row.max_latency_ns = row.max_latency_ns.max(Some(egress_ns - ingress_ns));
+        });
+    }
+    naive.seconds = seconds.into_values().collect();
+    naive
+}
+
+/// ⌈p·n⌉-th smallest, 1-based, nothing for ranks beyond the list.
+fn at_quantile(sorted: &[i64], p: Probability, n: u64) -> Option<i64> {
+    let rank = (u128::from(p.numerator()) * u128::from(n)).div_ceil(u128::from(p.denominator()));
+    sorted.get(usize::try_from(rank).unwrap().checked_sub(1)?).copied()
+}
+
+fn spread_of(histogram: &Histogram) -> Spread {
+    let sorted: Vec<i64> = histogram
+        .sorted()
+        .into_iter()
+        .flat_map(|(value, count)| std::iter::repeat_n(value, count as usize))
+        .collect();
+    let at = |p: &str| at_quantile(&sorted, p.parse().unwrap(), sorted.len() as u64);
+    Spread {
+        min: sorted.first().copied(),
+        p50: at("0.5"),
+        p99: at("0.99"),
+        p999: at("0.999"),
+        max: sorted.last().copied(),
+        iqr: at("0.75").zip(at("0.25")).map(|(high, low)| high - low),
+    }
+}
+
+fn pairs_of(samples: &[Sample]) -> Vec<(i64, i64)> {
+    samples.iter().map(|sample| (sample.ingress_ns, sample.egress_ns)).collect()
+}
+
+fn check(world: &World, options: &Options) {
+    let files = (pcap_of_length(&world.ingress, LONG), pcap_of_length(&world.egress, LONG));
+    let files = (files.0.as_slice(), files.1.as_slice());
+    let (analysis, samples) = try_run(files, How::default(), Arrival::Mapped, options).unwrap();
+    let expected = naive(world, options);
+    let summary = &analysis.summary;
+    assert_eq!(summary.ingress, expected.ingress);
+    assert_eq!(summary.egress, expected.egress);
+    assert_eq!(summary.samples, expected.samples.len() as u64);
+    assert_eq!(pairs_of(&samples), expected.samples);
+    assert_eq!(analysis.ingress_gaps.sorted(), expected.ingress_gaps.sorted());
+    assert_eq!(analysis.egress_gaps.sorted(), expected.egress_gaps.sorted());
+    assert_eq!(summary.gap_ns.ingress, spread_of(&expected.ingress_gaps));
+    assert_eq!(summary.gap_ns.egress, spread_of(&expected.egress_gaps));
+    assert_eq!(analysis.seconds, expected.seconds);
+
+    let latencies: Vec<i64> = expected.samples.iter().map(|(i, e)| e - i).collect();
+    let variation = latencies.windows(2).map(|pair| (pair[1] - pair[0], 1));
+    let variation = Histogram::from_pairs(variation);
+    assert_eq!(analysis.delay_variation.sorted(), variation.sorted());
+    assert_eq!(summary.delay_variation_ns, spread_of(&variation));
+
+    let mut ranked: Vec<(i64, u64)> = latencies.iter().copied().zip(0..).collect();
+    ranked.sort_by_key(|&(latency, index)| (std::cmp::Reverse(latency), index));
+    ranked.truncate(options.worst);
+    let worst: Vec<(i64, u64)> =
+        analysis.worst.iter().map(|worst| (worst.sample.latency_ns(), worst.index)).collect();
+    assert_eq!(worst, ranked);
+    for worst in &analysis.worst {
+        assert_eq!(samples[worst.index as usize], worst.sample);
+    }
+    assert_eq!(summary.worst.count, ranked.len() as u64);
+    assert_eq!(summary.worst.from_ns, ranked.last().map(|packet| packet.0));
+
+    let mut sorted = latencies;
+    sorted.sort_unstable();
+    let undelivered = expected.ingress.lost + expected.ingress.beyond_window;
+    assert_eq!(summary.latency_ns.min, sorted.first().copied());
+    assert_eq!(summary.latency_ns.max, sorted.last().copied());
+    let quantiles = summary.latency_ns.quantiles.iter().zip(&summary.delivery_adjusted_ns);
+    for (delivered, adjusted) in quantiles {
+        let n = sorted.len() as u64;
+        assert_eq!(delivered.p, adjusted.p);
+        assert_eq!(delivered.value, at_quantile(&sorted, delivered.p, n));
+        assert_eq!(adjusted.value, at_quantile(&sorted, adjusted.p, n + undelivered));
+    }
+    let trimmed_lost = summary.warnings.iter().find(|warning| warning.code == "trimmed_lost");
+    assert_eq!(trimmed_lost.map_or(0, |warning| warning.count), expected.trimmed_lost);
+
+    // How the bytes arrive makes no difference.
+    let text = serde_json::to_string(summary).unwrap();
+    for arrival in [Arrival::Piped, Arrival::ByteByByte] {
+        let (other, others) = try_run(files, How::default(), arrival, options).unwrap();
+        assert_eq!(serde_json::to_string(&other.summary).unwrap(), text);
+        assert_eq!(other.seconds, analysis.seconds);
+        assert_eq!(others, samples);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 60, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn agrees_with_what_was_made(world in worlds()) {
+        check(&world, &options());
+    }
+
+    #[test]
+    fn agrees_with_what_was_made_and_trimmed(
+        world in worlds(),
+        trim_ns in prop_oneof![Just(5 * MS), Just(40 * MS), Just(SECOND_NS)],
+    ) {
+        // Without a match nothing says where the trim would end.
+        let matched = world.egress.iter().any(|(egress_ns, id)| {
+            let mut entered = world.ingress.iter().filter(|packet| packet.1 == *id);
+            let first = entered.next();
+            entered.next().is_none() && first.is_some_and(|packet| egress_ns - packet.0 < 50 * MS)
+        });
+        prop_assume!(matched);
+        check(&world, &Options { trim_ns, ..options() });
+    }
+
+    #[test]
+    fn the_order_in_which_packets_were_written_matters_little(
+        world in worlds(),
+        jitters in prop::collection::vec(0..400 * MS, 1..50),
+    ) {
+        let disordered = |packets: &[(i64, u32)], shift: usize| {
+            let written = |index: usize| jitters[(index * 7 + shift) % jitters.len()];
+            let mut packets: Vec<(i64, (i64, u32))> = packets
+                .iter()
+                .enumerate()
+                .map(|(index, &packet)| (packet.0 + written(index), packet))
+                .collect();
+            // The first one tells from where seconds are counted.
+            if let Some(first) = packets.first_mut() {
+                first.0 = i64::MIN;
+            }
+            packets.sort_by_key(|(written, _)| *written);
+            packets.into_iter().map(|(_, packet)| packet).collect::<Vec<(i64, u32)>>()
+        };
+        // What else becomes of a packet depends on the order in which it is seen.
+        let mut world = world;
+        let plain = |id: u32| {
+            let kind = world.kinds[id as usize];
+            matches!(kind, Kind::Delivered(_) | Kind::Lost | Kind::Never(_) | Kind::Alien)
+        };
+        world.ingress.retain(|packet| plain(packet.1));
+        world.egress.retain(|packet| plain(packet.1));
+        let ordered = run(&pcap(&world.ingress), &pcap(&world.egress), &options());
+        let (ingress, egress) = (disordered(&world.ingress, 0), disordered(&world.egress, 3));
+        let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
+        let back = |packets: &[(i64, u32)]| {
+            let mut last = i64::MIN;
+            packets.iter().filter(|packet| {
+                let back = packet.0 < last;
+                last = last.max(packet.0);
+                back
+            }).count() as u64
+        };
+        prop_assert_eq!(analysis.summary.taps.ingress.out_of_order, back(&ingress));
+        prop_assert_eq!(analysis.summary.taps.egress.out_of_order, back(&egress));
+        prop_assert_eq!(analysis.summary.ingress, ordered.summary.ingress);
+        prop_assert_eq!(analysis.summary.egress, ordered.summary.egress);
+        prop_assert_eq!(analysis.latencies.entries(), ordered.latencies.entries());
+        prop_assert_eq!(&analysis.seconds, &ordered.seconds);
+        let taps = &analysis.summary.taps;
+        if taps.ingress.misplaced == 0 {
+            prop_assert_eq!(analysis.ingress_gaps.sorted(), ordered.ingress_gaps.sorted());
+        }
+        if taps.egress.misplaced == 0 {
+            prop_assert_eq!(analysis.egress_gaps.sorted(), ordered.egress_gaps.sorted());
+        }
+    }
+}
