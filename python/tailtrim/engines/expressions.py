@@ -2,7 +2,7 @@
 
 Only what is exact everywhere is used: select, filter, inner and left equi-join, group by with
 count, minimum, maximum and sum of integers, lag, order by. No engine's quantiles, no division, no
-truth values in results (ARCHITECTURE, "Engines").
+truth values in results (docs/decisions/engines.md).
 
 A signature that entered at most once and left at most once is *plain*: which packet became which is
 a matter of the two stamps. All others are *tangled*; their packets, usually few, are handed to the
