@@ -1,7 +1,7 @@
 # make setup   virtual environment, native module and static agent: leaves .venv/bin/tailtrim
 # make demo    a live experiment on this machine, its table and its report
 # make test    everything that must hold: check, Rust tests, Python tests
-# make check   formatting, lints, types, import layers
+# make check   formatting, lints, types, import layers, lengths
 # make bench   time the parts and whole processes beside their peers
 # make fuzz    run every fuzz target (RUNS=10000000)
 # make clean   remove what the above made
@@ -58,6 +58,7 @@ check: setup
 	ruff check .
 	mypy
 	lint-imports
+	python packaging/lengths.py
 
 format:
 	cargo fmt --all
