@@ -12,7 +12,7 @@ import tailtrim
 from tailtrim.cli import engine as engines
 from tailtrim.cli.console import NEGATIVE, Progress
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
-from tailtrim.summary import Summary
+from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:

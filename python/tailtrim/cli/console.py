@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.progress import Progress as Bar
 
-    from tailtrim.summary import Notice
+    from tailtrim.rundir.summary import Notice
 
 NEGATIVE = 1
 USAGE = 2

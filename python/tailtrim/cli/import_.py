@@ -9,7 +9,7 @@ import typer
 
 from tailtrim.cli.console import NEGATIVE, USAGE, complain
 from tailtrim.errors import TailtrimError
-from tailtrim.summary import Summary
+from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:

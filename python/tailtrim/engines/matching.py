@@ -11,7 +11,7 @@ from tailtrim import _native
 from tailtrim.analysis import Analysis, nanoseconds
 from tailtrim.engines.runs import Runs
 from tailtrim.errors import DecodedError
-from tailtrim.rundir import Draft, provenance, sha256
+from tailtrim.rundir.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Run
-    from tailtrim.rundir import RunDirectory
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import RunDirectory, Summary
 
     Complete = tuple[Run, Outcome, RunDirectory]
 

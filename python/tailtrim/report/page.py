@@ -24,7 +24,7 @@ from tailtrim.report.figure import DIGITS
 from tailtrim.report.palette import DARK, LIGHT, MARKERS, dash
 from tailtrim.report.reasons import when
 from tailtrim.report.rows import Rows
-from tailtrim.summary import Spread
+from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tailtrim.report.figure import Axis, Band, Bars, Figure, Floats, Line, Panel
     from tailtrim.report.run import Run
     from tailtrim.report.why import Why
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import Summary
 
 
 def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:

@@ -11,7 +11,7 @@ from tailtrim.report import units, wording
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.summary import Quantile, Summary
+    from tailtrim.rundir.summary import Quantile, Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tailtrim.report.figure import Floats, Integers
-    from tailtrim.rundir import RunDirectory
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import RunDirectory, Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
-    from tailtrim.summary import Quantile, Summary
+    from tailtrim.rundir.summary import Quantile, Summary
 
 _MARK = "*"
 _OPEN = "open"

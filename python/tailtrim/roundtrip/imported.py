@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import Summary
 
 _ETHERNET = 14
 _LEVELS = ("application", "software", "hardware")

@@ -1,22 +1,4 @@
-"""The run directory: what an analysis leaves behind so that others can look again.
-
-::
-
-    summary.json            the numbers, as ``--json`` prints them
-    provenance.json         command, versions, inputs with their hashes
-    sample.parquet          one row a matched packet
-    histogram.parquet       latency → count, exact
-    quantile.parquet        quantiles with their intervals along the whole curve
-    worst.parquet           the worst packets, worst first
-    gap.parquet             inter-packet gaps at both taps → count
-    delay_variation.parquet RFC 3393 delay variation → count
-    second.parquet          packets, bytes, losses and the maximum of each second
-    burst.parquet           position in the burst, latency → count
-    roundtrip.parquet       every round trip with its stamps (of ``tailtrim ping`` alone)
-
-The columns of the tables are in ``schema/``. A directory is written beside its final place and
-moved there when it is complete: what exists is whole.
-"""
+"""Run directories and other files that are whole or not there, and where they come from."""
 
 from __future__ import annotations
 
@@ -35,74 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from tailtrim._native import VERSION
-from tailtrim.errors import OutputError, RunDirectoryError
-from tailtrim.summary import Summary
+from tailtrim.errors import OutputError
+from tailtrim.rundir.layout import PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
-PROVENANCE = "tailtrim.provenance/1"
-
-TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
-
-#: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
-#: interrupt came, when the device was disturbed on purpose, and when its own work stood still.
-EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
-DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
-
-
-class RunDirectory:
-    """A run directory that exists.
-
-    Args:
-        path: where it is.
-
-    Raises:
-        RunDirectoryError: when there is none, or not a whole one.
-
-    """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open the directory and read its summary."""
-        self.path = Path(path)
-        summary = self.path / "summary.json"
-        try:
-            text = summary.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            message = f"{self.path}: this is no run directory, expected one with a summary.json"
-            raise RunDirectoryError(message) from error
-        self.summary = Summary.from_json(text, source=str(summary))
-
-    @property
-    def name(self) -> str:
-        """The directory's own name, which stands for the run in tables and figures."""
-        return self.path.resolve().name
-
-    def table(self, name: str, *, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a table, see ``schema/``, or some of its columns.
-
-        Raises:
-            RunDirectoryError: when the directory lacks the table or its file is damaged.
-
-        """
-        import pyarrow.parquet  # noqa: PLC0415 - takes longer to import than most commands run
-
-        path = self.path / f"{name}.parquet"
-        try:
-            return pyarrow.parquet.read_table(path, columns=columns and list(columns))
-        except (OSError, pyarrow.ArrowException) as error:
-            raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
-
-    def provenance(self) -> dict[str, Any]:
-        """Command, versions and inputs of the run; empty where the directory has none."""
-        try:
-            text = (self.path / "provenance.json").read_text(encoding="utf-8")
-            provenance = json.loads(text)
-        except (OSError, ValueError):
-            return {}
-        return provenance if isinstance(provenance, dict) else {}
+SCHEMA = "tailtrim.provenance/1"
 
 
 class Draft:
@@ -145,14 +66,14 @@ class Draft:
     def _replaceable(self) -> bool:
         if not self.place.is_dir():
             return False
-        return (self.place / "summary.json").exists() or not any(self.place.iterdir())
+        return (self.place / SUMMARY).exists() or not any(self.place.iterdir())
 
     def commit(self, summary: str, provenance: dict[str, Any]) -> None:
         """Write summary and provenance and move the directory to its place."""
         try:
-            (self.path / "summary.json").write_text(summary + "\n", encoding="utf-8")
+            (self.path / SUMMARY).write_text(summary + "\n", encoding="utf-8")
             text = json.dumps(provenance, indent=2) + "\n"
-            (self.path / "provenance.json").write_text(text, encoding="utf-8")
+            (self.path / PROVENANCE).write_text(text, encoding="utf-8")
             if self.place.exists():
                 shutil.rmtree(self.place)
             self.path.rename(self.place)
@@ -204,7 +125,7 @@ def replacing(place: Path) -> Iterator[BinaryIO]:
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:
     """Say how a run came about: the command, versions, inputs."""
     return {
-        "schema": PROVENANCE,
+        "schema": SCHEMA,
         "command": sys.argv,
         "versions": {"tailtrim": VERSION, "python": sys.version.split()[0]},
         "inputs": [
