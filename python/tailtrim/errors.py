@@ -10,7 +10,9 @@
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
-    └── RunError             a run broke: a device that died, an interface that went
+    ├── RunError             a run broke: a device that died, an interface that went
+    ├── RoundTripError       a file of round trips cannot be read
+    └── ReportError          a report was asked for that makes no sense
 
 What to do about an error is in its notes (``error.__notes__``), which tracebacks show.
 """
@@ -24,6 +26,8 @@ __all__ = [
     "HostError",
     "OutputError",
     "PlanError",
+    "ReportError",
+    "RoundTripError",
     "RunDirectoryError",
     "RunError",
     "TailtrimError",
@@ -52,3 +56,11 @@ class HostError(TailtrimError):
 
 class RunError(TailtrimError):
     """Something broke while it ran."""
+
+
+class RoundTripError(TailtrimError):
+    """A file of round trips cannot be read."""
+
+
+class ReportError(TailtrimError):
+    """A report was asked for that makes no sense."""

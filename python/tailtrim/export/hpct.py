@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import RunDirectoryError
+from tailtrim.errors import RoundTripError, RunDirectoryError
 from tailtrim.export.conversion import Conversion
-from tailtrim.roundtrip.errors import RoundTripError
 from tailtrim.roundtrip.hpct import hpct_name, write_hpct
 from tailtrim.roundtrip.log import pings
 

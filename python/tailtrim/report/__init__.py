@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.report.errors import ReportError
+from tailtrim.errors import ReportError
 
 if TYPE_CHECKING:
     import os

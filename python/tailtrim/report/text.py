@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from tailtrim.errors import ReportError
 from tailtrim.report import units, wording
-from tailtrim.report.errors import ReportError
 from tailtrim.report.rows import Row, Rows
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
+from tailtrim.errors import OutputError, ReportError
 from tailtrim.report import distributions, figures, page, percentiles, timelines, units, why
-from tailtrim.report.errors import ReportError
 from tailtrim.report.run import Run
 
 if TYPE_CHECKING:

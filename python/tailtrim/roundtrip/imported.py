@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.compression import reading
-from tailtrim.roundtrip.errors import RoundTripError
 from tailtrim.roundtrip.hpct import HpctPing, read_hpct
 from tailtrim.roundtrip.irtt import read_irtt
 from tailtrim.roundtrip.leaving import Series, leave
