@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis import MASKS
+from tailtrim.analysis.options import MASKS
 from tailtrim.errors import DecodedError, OutputError
 
 if TYPE_CHECKING:

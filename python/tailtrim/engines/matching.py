@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.analysis import Analysis, nanoseconds
+from tailtrim.analysis import Analysis
+from tailtrim.analysis.options import nanoseconds
 from tailtrim.engines.runs import Runs
 from tailtrim.errors import DecodedError
 from tailtrim.rundir.writing import Draft, provenance, sha256
