@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from made_up import HEADER, traced
 
-from tailtrim.attribution import EXPECTED, Row, score
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir import DISTURBED, STALLS, RunDirectory
+from tailtrim.selftest.attribution import EXPECTED, Row, score
 
 if TYPE_CHECKING:
     from pathlib import Path

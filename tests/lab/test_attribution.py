@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.attribution import Row, score
 from tailtrim.rundir import RunDirectory
+from tailtrim.selftest.attribution import Row, score
 
 if TYPE_CHECKING:
     from laboratory import Lab
