@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectoryError
-from tailtrim.report import distributions, figures, palette, percentiles, timelines
-from tailtrim.report.binning import binned, edges, thinned
-from tailtrim.report.figure import Axis
-from tailtrim.report.run import Run
-from tailtrim.report.writing import series
+from tailtrim.report.figures import distributions, palette, percentiles, timelines
+from tailtrim.report.figures import drawing as figures
+from tailtrim.report.figures.binning import binned, edges, thinned
+from tailtrim.report.figures.figure import Axis
+from tailtrim.report.inputs.run_tables import Run
+from tailtrim.report.report_files import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable

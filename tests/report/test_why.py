@@ -11,8 +11,14 @@ import pytest
 from late_run import arrival, cause, event, events, explanation, store
 
 from tailtrim import RunDirectoryError
-from tailtrim.report import busy, counterfactual, host_events, late, reasons, why, write
-from tailtrim.report.run import Run
+from tailtrim.report import write
+from tailtrim.report.figures import busy_period as busy
+from tailtrim.report.figures import late_packets as late
+from tailtrim.report.figures import without_causes as counterfactual
+from tailtrim.report.inputs import host_events
+from tailtrim.report.inputs import host_explanation as reasons
+from tailtrim.report.inputs.run_tables import Run
+from tailtrim.report.pages import cause_section as why
 from tailtrim.rundir import EVENTS
 
 if TYPE_CHECKING:
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim import RunDirectory
-    from tailtrim.report.figure import Figure
+    from tailtrim.report.figures.figure import Figure
 
 EVIL = "<script>alert(1)<!--"
 

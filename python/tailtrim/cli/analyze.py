@@ -161,7 +161,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.text import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
     console = Console(highlight=False)
     console.print(render([summary], [name]))

@@ -110,7 +110,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
 def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:
     if html is None and figure is None:
         return
-    from tailtrim.report import comparison_page  # noqa: PLC0415 - matplotlib
+    from tailtrim.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
 
     if html is not None:
         comparison_page.write(compared, html)
@@ -121,7 +121,7 @@ def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -
 def _print(compared: list[Comparison]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.comparison import render  # noqa: PLC0415
+    from tailtrim.report.comparison_wording import render  # noqa: PLC0415
 
     Console(highlight=False).print(render(compared))
 
@@ -164,7 +164,7 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Say how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
-    from tailtrim.report.comparison import length_lines  # noqa: PLC0415
+    from tailtrim.report.comparison_wording import length_lines  # noqa: PLC0415
 
     try:
         length = planned(

@@ -64,6 +64,6 @@ def command(
 def _print(summaries: list[Summary], names: list[str]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.text import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
     Console(highlight=False).print(render(summaries, names))

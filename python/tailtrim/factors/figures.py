@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tailtrim.compare import BETTER, WORSE
-from tailtrim.report.palette import LIGHT, MARKERS
+from tailtrim.report.figures.palette import LIGHT, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

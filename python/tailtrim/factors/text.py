@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.report import units
-from tailtrim.report.comparison import VERDICTS
+from tailtrim.report.comparison_wording import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,7 +5,7 @@
     runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
     tailtrim.report.write(runs, "report")
 
-:mod:`tailtrim.report.text` prints the same numbers in a terminal.
+:mod:`tailtrim.report.terminal.run_table` prints the same numbers in a terminal.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def write(
         OutputError: ``out`` cannot be written.
 
     """
-    from tailtrim.report import writing  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.report import report_files as writing  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return writing.write(runs, out, names_of(runs) if names is None else names)
 

@@ -13,7 +13,7 @@ from tailtrim.errors import RunDirectoryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tailtrim.report.figure import Floats, Integers
+    from tailtrim.report.figures.figure import Floats, Integers
     from tailtrim.rundir import RunDirectory, Summary
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.binning import binned, edges, thinned, width_ns
-from tailtrim.report.figure import Axis, Figure, Line, Panel
+from tailtrim.report.figures.binning import binned, edges, thinned, width_ns
+from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.report.figure import Integers
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Integers
+    from tailtrim.report.inputs.run_tables import Run
 
 _PACKETS = "Packets"
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.report import busy, counterfactual, host_events, late, reasons, units
+from tailtrim.report import units
+from tailtrim.report.figures import busy_period as busy
+from tailtrim.report.figures import late_packets as late
+from tailtrim.report.figures import without_causes as counterfactual
+from tailtrim.report.inputs import host_events
+from tailtrim.report.inputs import host_explanation as reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.report.figure import Figure
-    from tailtrim.report.late import Explained
-    from tailtrim.report.reasons import Advice, Cause, Verdict
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Figure
+    from tailtrim.report.figures.late_packets import Explained
+    from tailtrim.report.inputs.host_explanation import Advice, Cause, Verdict
+    from tailtrim.report.inputs.run_tables import Run
 
 #: The quantiles that the table shows without each cause.
 QUANTILES = ("0.99", "0.999", "0.9999")

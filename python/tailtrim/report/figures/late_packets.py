@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.reasons import labels
-from tailtrim.report.timelines import time_axis
+from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
+from tailtrim.report.figures.timelines import time_axis
+from tailtrim.report.inputs.host_explanation import labels
 
 if TYPE_CHECKING:
-    from tailtrim.report.figure import Integers
-    from tailtrim.report.host_events import HostEvents
-    from tailtrim.report.reasons import Cause, Late, Reasons
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Integers
+    from tailtrim.report.inputs.host_events import HostEvents
+    from tailtrim.report.inputs.host_explanation import Cause, Late, Reasons
+    from tailtrim.report.inputs.run_tables import Run
 
 # Places among the names of a figure, and so the looks; the costliest causes are 1, 2, …
 OTHER, QUEUE, UNKNOWN = 0, 5, 6

@@ -7,14 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReportError
-from tailtrim.report import distributions, figures, page, percentiles, timelines, units, why
-from tailtrim.report.run import Run
+from tailtrim.report import units
+from tailtrim.report.figures import distributions, percentiles, timelines
+from tailtrim.report.figures import drawing as figures
+from tailtrim.report.inputs.run_tables import Run
+from tailtrim.report.pages import cause_section as why
+from tailtrim.report.pages import run_page as page
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from tailtrim.report.figure import Figure
+    from tailtrim.report.figures.figure import Figure
     from tailtrim.rundir import RunDirectory
 
 _SERIES = (

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figure import Axis, Figure, Line, Panel
+from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from tailtrim.report.figure import Floats, Integers
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Floats, Integers
+    from tailtrim.report.inputs.run_tables import Run
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 

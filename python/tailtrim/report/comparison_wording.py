@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
 from tailtrim.report import units
-from tailtrim.report.figure import Axis, Band, Figure, Line, Panel
-from tailtrim.report.percentiles import reciprocal
+from tailtrim.report.figures.figure import Axis, Band, Figure, Line, Panel
+from tailtrim.report.figures.percentiles import reciprocal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from tailtrim.compare import Comparison, Difference, Length, Repetition, Row, SentRow
-    from tailtrim.report.figure import Floats, Integers
+    from tailtrim.report.figures.figure import Floats, Integers
 
 VERDICTS = {
     BETTER: "better",

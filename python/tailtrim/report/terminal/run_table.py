@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tailtrim.errors import ReportError
 from tailtrim.report import units, wording
-from tailtrim.report.rows import Row, Rows
+from tailtrim.report.latency_table import Row, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

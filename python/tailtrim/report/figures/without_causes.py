@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.report import percentiles
-from tailtrim.report.distributions import measured
-from tailtrim.report.figure import Figure, Line
-from tailtrim.report.late import OTHER
-from tailtrim.report.run import Run
+from tailtrim.report.figures import percentiles
+from tailtrim.report.figures.distributions import measured
+from tailtrim.report.figures.figure import Figure, Line
+from tailtrim.report.figures.late_packets import OTHER
+from tailtrim.report.inputs.run_tables import Run
 
 if TYPE_CHECKING:
-    from tailtrim.report.late import Explained
+    from tailtrim.report.figures.late_packets import Explained
 
 _MOST = 3
 # Without a cause of less the curve is the same.

@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from tailtrim.report import units, why, wording
-from tailtrim.report.figure import DIGITS
-from tailtrim.report.palette import DARK, LIGHT, MARKERS, dash
-from tailtrim.report.reasons import when
-from tailtrim.report.rows import Rows
+from tailtrim.report import units, wording
+from tailtrim.report.figures.figure import DIGITS
+from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, dash
+from tailtrim.report.inputs.host_explanation import when
+from tailtrim.report.latency_table import Rows
+from tailtrim.report.pages import cause_section as why
 from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.report.figure import Axis, Band, Bars, Figure, Floats, Line, Panel
-    from tailtrim.report.run import Run
-    from tailtrim.report.why import Why
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Floats, Line, Panel
+    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.pages.cause_section import Why
     from tailtrim.rundir import Summary
 
 
@@ -41,7 +42,7 @@ def stationery() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_plain,
-        loader=jinja2.PackageLoader("tailtrim.report"),
+        loader=jinja2.PackageLoader("tailtrim.report.pages"),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -133,7 +134,7 @@ class _Shown:
 
 
 def _asset(name: str) -> Markup:
-    return Markup(resources.files("tailtrim.report").joinpath(name).read_text("utf-8"))  # noqa: S704 - our own
+    return Markup(resources.files("tailtrim.report.pages").joinpath(name).read_text("utf-8"))  # noqa: S704 - our own
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

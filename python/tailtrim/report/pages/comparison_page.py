@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.report import comparison as told
-from tailtrim.report import figures, page, units
+from tailtrim.report import comparison_wording as told
+from tailtrim.report import units
+from tailtrim.report.figures import drawing as figures
+from tailtrim.report.pages import run_page as page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.binning import thinned
-from tailtrim.report.distributions import latency_axis, measured
-from tailtrim.report.figure import Axis, Band, Figure, Interval, Line, Panel
+from tailtrim.report.figures.binning import thinned
+from tailtrim.report.figures.distributions import latency_axis, measured
+from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, Panel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.report.run import Run
+    from tailtrim.report.inputs.run_tables import Run
 
 
 def percentiles(runs: Sequence[Run]) -> Figure | None:

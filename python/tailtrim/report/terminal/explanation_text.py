@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.report import reasons, units
-from tailtrim.report.figure import Axis, Figure, Line, Panel
+from tailtrim.report import units
+from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
+from tailtrim.report.inputs import host_explanation as reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tailtrim.explain import Explanation, PeriodicCause, Simulation
-    from tailtrim.report.reasons import Advice, Reasons
+    from tailtrim.report.inputs.host_explanation import Advice, Reasons
 
 _WORST = 5_000
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.report import reasons, units
-from tailtrim.report.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.late import MOST_CAUSES, OTHER, lane_name
+from tailtrim.report import units
+from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
+from tailtrim.report.figures.late_packets import MOST_CAUSES, OTHER, lane_name
+from tailtrim.report.inputs import host_explanation as reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.report.figure import Floats, Integers
-    from tailtrim.report.host_events import HostEvents
-    from tailtrim.report.late import Explained
-    from tailtrim.report.reasons import Key, Late
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Floats, Integers
+    from tailtrim.report.figures.late_packets import Explained
+    from tailtrim.report.inputs.host_events import HostEvents
+    from tailtrim.report.inputs.host_explanation import Key, Late
+    from tailtrim.report.inputs.run_tables import Run
 
 # Looks: the packet itself, then the run's costliest causes, then whoever else.
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1

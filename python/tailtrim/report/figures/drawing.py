@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tailtrim.report.palette import LIGHT, MARKERS, dash
+from tailtrim.report.figures.palette import LIGHT, MARKERS, dash
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figure import (
+    from tailtrim.report.figures.figure import (
         Axis,
         Band,
         Bars,

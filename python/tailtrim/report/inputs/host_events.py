@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.report.figure import Flags, Integers
-    from tailtrim.report.reasons import Key, Reasons
-    from tailtrim.report.run import Run
+    from tailtrim.report.figures.figure import Flags, Integers
+    from tailtrim.report.inputs.host_explanation import Key, Reasons
+    from tailtrim.report.inputs.run_tables import Run
 
 
 _THREAD, _HOLE = "thread", "hole"
