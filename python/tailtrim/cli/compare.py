@@ -121,7 +121,7 @@ def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -
 def _print(compared: list[Comparison]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.comparison_wording import render  # noqa: PLC0415
+    from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
     Console(highlight=False).print(render(compared))
 
@@ -164,7 +164,7 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Say how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
-    from tailtrim.report.comparison_wording import length_lines  # noqa: PLC0415
+    from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
     try:
         length = planned(

@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _draw(simulation: Simulation, path: Path) -> None:
     from tailtrim.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
-    from tailtrim.report.terminal.explanation_text import observed  # noqa: PLC0415
+    from tailtrim.report.figures.simulated_interrupts import observed  # noqa: PLC0415
 
     suffix = path.suffix.removeprefix(".")
     drawn = render(observed(simulation), ["simulated"])

@@ -8,6 +8,7 @@ from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
 from tailtrim.report import units
 from tailtrim.report.figures import drawing as figures
+from tailtrim.report.figures.improvement import improvement
 from tailtrim.report.pages import run_page as page
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def render(comparisons: Sequence[Comparison]) -> bytes:
     """Return the page of comparisons as UTF-8."""
     environment, scripts, styles = page.stationery()
     names = names_of(comparisons)
-    figure = told.improvement(comparisons)
+    figure = improvement(comparisons)
     drawn = [] if figure is None else [figure]
     text = environment.get_template("comparison.html.j2").render(
         policy=page.policy(scripts, styles),
@@ -61,7 +62,7 @@ def draw(comparisons: Sequence[Comparison], place: Path) -> None:
     suffix = place.suffix.removeprefix(".")
     if suffix not in ("svg", "pdf"):
         raise OutputError(f"{place}: expected a name that ends in .svg or .pdf")
-    figure = told.improvement(comparisons)
+    figure = improvement(comparisons)
     if figure is None:
         raise OutputError(f"{place}: the samples support no percentile, so nothing is drawn")
     _store(place, figures.render(figure, names_of(comparisons))[suffix])
