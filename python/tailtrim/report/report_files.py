@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReportError
 from tailtrim.report import units
-from tailtrim.report.figures import distributions, percentiles, timelines
-from tailtrim.report.figures import drawing as figures
+from tailtrim.report.figures import distributions, drawing, percentiles, timelines
 from tailtrim.report.inputs.run_tables import Run
-from tailtrim.report.pages import cause_section as why
-from tailtrim.report.pages import run_page as page
+from tailtrim.report.pages import cause_section, run_page
 
 if TYPE_CHECKING:
     import os
@@ -54,10 +52,10 @@ def write(
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
     drawn = series(runs)
-    reasons = why.explain(runs)
-    contents = {"report.html": page.render(runs, drawn, reasons)}
+    reasons = cause_section.explain(runs)
+    contents = {"report.html": run_page.render(runs, drawn, reasons)}
     for figure in [*drawn, *(figure for one in reasons for figure in one.figures)]:
-        for suffix, content in figures.render(figure, [run.name for run in runs]).items():
+        for suffix, content in drawing.render(figure, [run.name for run in runs]).items():
             contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
     stale = {f"{_FOLDER}/{key}.{suffix}" for key in _KEYS for suffix in ("svg", "pdf")}
     return _store(Path(out), contents, stale)

@@ -1,7 +1,7 @@
 """What a figure shows, apart from who draws it.
 
-The static figures (:mod:`.figures`) and the interactive ones (:mod:`.page`) are drawn from the
-same values of this module, so that they cannot differ.
+The static figures (:mod:`.drawing`) and the interactive ones (:mod:`tailtrim.report.pages`) are
+drawn from the same values of this module, so that they cannot differ.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of comparisons: as offline and as distrusting as the report's (see :mod:`.page`)."""
+"""The page of comparisons: as offline and as distrusting as the report's (:mod:`.assets`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
 from tailtrim.report import units
-from tailtrim.report.figures import drawing as figures
+from tailtrim.report.figures import drawing
 from tailtrim.report.figures.improvement import improvement
-from tailtrim.report.pages import run_page as page
+from tailtrim.report.pages.assets import assets, policy
+from tailtrim.report.pages.embedding import embedded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,17 +26,17 @@ def names_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 def render(comparisons: Sequence[Comparison]) -> bytes:
     """Return the page of comparisons as UTF-8."""
-    environment, scripts, styles = page.stationery()
+    environment, scripts, styles = assets()
     names = names_of(comparisons)
     figure = improvement(comparisons)
     drawn = [] if figure is None else [figure]
     text = environment.get_template("comparison.html.j2").render(
-        policy=page.policy(scripts, styles),
+        policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
         comparisons=list(zip(names, comparisons, strict=True)),
         figures=drawn,
-        data=page.embedded(names, range(len(names)), drawn),
+        data=embedded(names, range(len(names)), drawn),
         told=told,
         units=units,
     )
@@ -65,7 +66,7 @@ def draw(comparisons: Sequence[Comparison], place: Path) -> None:
     figure = improvement(comparisons)
     if figure is None:
         raise OutputError(f"{place}: the samples support no percentile, so nothing is drawn")
-    _store(place, figures.render(figure, names_of(comparisons))[suffix])
+    _store(place, drawing.render(figure, names_of(comparisons))[suffix])
 
 
 def _store(place: Path, content: bytes) -> None:
