@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LatencyRow:
     """One run in the table; a quantile is ``None`` where the run was not asked for it."""
 
     name: str
@@ -28,7 +28,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LatencyTable:
     """The table: ``columns`` are quantiles in percent, ascending.
 
     ``beyond`` are quantiles that no run has the samples to tell from the maximum: they have no
@@ -37,10 +37,10 @@ class Rows:
 
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LatencyRow, ...]
 
     @classmethod
-    def of(cls, summaries: Sequence[Summary], names: Sequence[str]) -> Rows:
+    def of(cls, summaries: Sequence[Summary], names: Sequence[str]) -> LatencyTable:
         """Arrange the runs."""
         asked = {quantile.p for summary in summaries for quantile in summary.latency_ns.quantiles}
         most = max((summary.samples for summary in summaries), default=0)
@@ -55,9 +55,9 @@ class Rows:
         )
 
 
-def _row(summary: Summary, name: str, shown: Sequence[str]) -> Row:
+def _row(summary: Summary, name: str, shown: Sequence[str]) -> LatencyRow:
     missing, known = wording.undelivered(summary)
-    return Row(
+    return LatencyRow(
         name=name,
         summary=summary,
         rate=units.rate(summary.rate_pps),

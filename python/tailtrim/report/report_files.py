@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import OutputError, ReportError
 from tailtrim.report import units
 from tailtrim.report.figures import distributions, drawing, percentiles, timelines
-from tailtrim.report.inputs.run_tables import Run
+from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _FOLDER = "figures"
 _OF_A_RUN = re.compile(r"(late|without|packet)-\d+(-\d+)?\.(svg|pdf)")
 
 
-def series(runs: Sequence[Run]) -> list[Figure]:
+def series(runs: Sequence[ReportedRun]) -> list[Figure]:
     """Return the figures that the runs have data for."""
     return [figure for prepare in _SERIES if (figure := prepare(runs)) is not None]
 
@@ -48,13 +48,13 @@ def write(
     if len(directories) != len(names):
         raise ReportError(f"{len(names)} names were given for {len(directories)} runs")
     runs = [
-        Run(index, units.printable(name), directory)
+        ReportedRun(index, units.printable(name), directory)
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
     drawn = series(runs)
-    reasons = cause_section.explain(runs)
-    contents = {"report.html": run_page.render(runs, drawn, reasons)}
-    for figure in [*drawn, *(figure for one in reasons for figure in one.figures)]:
+    sections = cause_section.sections(runs)
+    contents = {"report.html": run_page.render(runs, drawn, sections)}
+    for figure in [*drawn, *(figure for one in sections for figure in one.figures)]:
         for suffix, content in drawing.render(figure, [run.name for run in runs]).items():
             contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
     stale = {f"{_FOLDER}/{key}.{suffix}" for key in _KEYS for suffix in ("svg", "pdf")}

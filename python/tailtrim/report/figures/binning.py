@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tailtrim.report.figures.figure import Axis, Floats, Integers
+    from tailtrim.report.arrays import Floats, Integers
+    from tailtrim.report.figures.figure import Axis
 
 # Finer than the pixels of any screen or column of paper.
 _CELLS = 1500

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.report import units
+from tailtrim.report import cause_wording, units
+from tailtrim.report.figures.explained_run import MOST_CAUSES, OTHER
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
-from tailtrim.report.figures.late_packets import MOST_CAUSES, OTHER, lane_name
-from tailtrim.report.inputs import host_explanation as reasons
+from tailtrim.report.figures.late_packets import lane_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tailtrim.report.figures.figure import Floats, Integers
-    from tailtrim.report.figures.late_packets import Explained
+    from tailtrim.report.arrays import Floats, Integers
+    from tailtrim.report.figures.explained_run import ExplainedRun
     from tailtrim.report.inputs.host_events import HostEvents
-    from tailtrim.report.inputs.host_explanation import Key, Late
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.inputs.host_explanation import Key, LatePacket
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 # Looks: the packet itself, then the run's costliest causes, then whoever else.
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1
@@ -32,9 +32,9 @@ _MARGIN = 0.03
 _PARTS = 4
 
 
-def packets(explained: Explained, most: int) -> Iterator[Figure]:
+def packets(explained: ExplainedRun, most: int) -> Iterator[Figure]:
     """Yield a figure for each of the worst packets, no two of one busy period."""
-    verdict = explained.reasons.verdict
+    verdict = explained.explanation.verdict
     busy_ns = _busy_since(explained.run, verdict.service.base_ns, verdict.service.service_ns)
     seen: set[int] = set()
     for late in sorted(verdict.late, key=lambda late: (-late.latency_ns, late.arrival_ns)):
@@ -61,7 +61,7 @@ class _Busy:
         return int(self._since_ns[same[0]]) if same.size else None
 
 
-def _busy_since(run: Run, base_ns: int, service_ns: int) -> _Busy:
+def _busy_since(run: ReportedRun, base_ns: int, service_ns: int) -> _Busy:
     """Find when each busy period began: a packet came after the one ahead had been served."""
     came_ns, left_ns = run.samples
     served_ns = left_ns - (base_ns - service_ns)
@@ -71,7 +71,7 @@ def _busy_since(run: Run, base_ns: int, service_ns: int) -> _Busy:
     return _Busy(came_ns, left_ns, np.minimum(came_ns[first], came_ns))
 
 
-def _figure(explained: Explained, late: Late, since_ns: int, number: int) -> Figure:
+def _figure(explained: ExplainedRun, late: LatePacket, since_ns: int, number: int) -> Figure:
     left_ns = late.arrival_ns + late.latency_ns
     span_ns = max(left_ns - since_ns, 1)
     x = Axis.of_times("Time since the device became busy", 0, span_ns)
@@ -89,7 +89,7 @@ def _figure(explained: Explained, late: Late, since_ns: int, number: int) -> Fig
     )
 
 
-def _queue(run: Run, since_ns: int, x: Axis) -> Panel:
+def _queue(run: ReportedRun, since_ns: int, x: Axis) -> Panel:
     """Return how many packets were inside: taps stamped them in, and not yet out."""
     came, left = run.samples
     low_ns, high_ns = (since_ns + round(edge * x.unit_ns) for edge in (x.low, x.high))
@@ -122,7 +122,7 @@ def _thinned(x: Floats, count: Floats) -> Integers:
 
 
 def _lanes(
-    explained: Explained, late: Late, since_ns: int, x: Axis
+    explained: ExplainedRun, late: LatePacket, since_ns: int, x: Axis
 ) -> tuple[Panel, tuple[str, ...], int]:
     names = ["this packet", *explained.names[1:_ELSE], "others"]
     came = (late.arrival_ns - since_ns) / x.unit_ns
@@ -172,17 +172,17 @@ def _costliest_first(
     )
 
 
-def _name(explained: Explained, key: Key) -> str:
-    verdict = explained.reasons.verdict
-    for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True):
+def _name(explained: ExplainedRun, key: Key) -> str:
+    verdict = explained.explanation.verdict
+    for name, cause in zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True):
         if cause.key == key:
             return name
-    return reasons.named(key)
+    return cause_wording.named(key)
 
 
-def _caption(explained: Explained, late: Late, at_s: float, left_out: int) -> str:
-    verdict = explained.reasons.verdict
-    names = reasons.labels(verdict.causes)
+def _caption(explained: ExplainedRun, late: LatePacket, at_s: float, left_out: int) -> str:
+    verdict = explained.explanation.verdict
+    names = cause_wording.labels(verdict.causes)
     parts = [(part_ns, names[place]) for place, part_ns in late.causes]
     parts += [(late.queue_ns, "queueing behind packets"), (late.unknown_ns, "unknown")]
     parts = sorted((part for part in parts if part[0] > 0), key=lambda part: -part[0])

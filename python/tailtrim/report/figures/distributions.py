@@ -13,13 +13,13 @@ from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.report.figures.figure import Integers
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.arrays import Integers
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 _PACKETS = "Packets"
 
 
-def histogram(runs: Sequence[Run]) -> Figure | None:
+def histogram(runs: Sequence[ReportedRun]) -> Figure | None:
     """How often each latency occurred."""
     runs = measured(runs)
     if not runs:
@@ -34,7 +34,7 @@ def histogram(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def gaps(runs: Sequence[Run]) -> Figure | None:
+def gaps(runs: Sequence[ReportedRun]) -> Figure | None:
     """Inter-packet gaps at both taps."""
     taps = {run.index: run.gaps() for run in runs}
     known = [gaps for tap in taps.values() for gaps, _ in tap.values() if gaps.size]
@@ -75,7 +75,7 @@ def _histogram(
     return panel, f"Bins of {units.time(width_ns(low, high))}"
 
 
-def cumulative(runs: Sequence[Run]) -> Figure | None:
+def cumulative(runs: Sequence[ReportedRun]) -> Figure | None:
     """Share of the packets with at most a latency."""
     runs = measured(runs)
     if not runs:
@@ -99,12 +99,12 @@ def cumulative(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def measured(runs: Sequence[Run]) -> list[Run]:
+def measured(runs: Sequence[ReportedRun]) -> list[ReportedRun]:
     """Return the runs that have latencies."""
     return [run for run in runs if run.histogram[0].size]
 
 
-def latency_axis(runs: Sequence[Run]) -> Axis:
+def latency_axis(runs: Sequence[ReportedRun]) -> Axis:
     """Return the axis on which the latencies of all runs are, whichever way a figure turns it."""
     return Axis.of_times(
         "Latency",
@@ -114,7 +114,7 @@ def latency_axis(runs: Sequence[Run]) -> Axis:
     )
 
 
-def _median(run: Run) -> int:
+def _median(run: ReportedRun) -> int:
     latencies, counts = run.histogram
     up_to = np.cumsum(counts)
     return int(latencies[np.searchsorted(up_to, (up_to[-1] + 1) // 2)])

@@ -23,17 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis as Ticked
 
-    from tailtrim.report.figures.figure import (
-        Axis,
-        Band,
-        Bars,
-        Figure,
-        Flags,
-        Floats,
-        Interval,
-        Line,
-        Scale,
-    )
+    from tailtrim.report.arrays import Flags, Floats
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Interval, Line, Scale
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-    Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-    Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+    from tailtrim.report.arrays import Floats
 
 Scale = Literal["linear", "log", "nines"]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.compare import Comparison, Repetition
-    from tailtrim.report.figures.figure import Floats, Integers
+    from tailtrim.report.arrays import Floats, Integers
 
 #: Points of a line in a decade.
 _FINE = 120

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailtrim.report import units
+from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.timelines import time_axis
-from tailtrim.report.inputs.host_explanation import labels
 
 if TYPE_CHECKING:
-    from tailtrim.report.figures.figure import Integers
+    from tailtrim.report.arrays import Integers
+    from tailtrim.report.figures.explained_run import ExplainedRun
     from tailtrim.report.inputs.host_events import HostEvents
-    from tailtrim.report.inputs.host_explanation import Cause, Late, Reasons
-    from tailtrim.report.inputs.run_tables import Run
-
-# Places among the names of a figure, and so the looks; the costliest causes are 1, 2, …
-OTHER, QUEUE, UNKNOWN = 0, 5, 6
-MOST_CAUSES = 4
+    from tailtrim.report.inputs.host_explanation import LatePacket
 
 _MOST_PACKETS = 5_000
 # To the ns in a run of a quarter of an hour: the page zooms to a single interrupt.
@@ -28,40 +24,9 @@ _DIGITS = 12
 _LANE_LETTERS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A run, why its packets were late, and what the trace holds if it was kept."""
-
-    run: Run
-    reasons: Reasons
-    events: HostEvents | None
-
-    @property
-    def number(self) -> int:
-        """The run's place among those of the report, from 1."""
-        return self.run.index + 1
-
-    @property
-    def causes(self) -> tuple[Cause, ...]:
-        """The costliest causes, which have looks of their own."""
-        costly = [cause for cause in self.reasons.verdict.causes if cause.excess_ns > 0]
-        return tuple(costly[:MOST_CAUSES])
-
-    @property
-    def labels(self) -> list[str]:
-        """What to call :attr:`causes`."""
-        return labels(self.reasons.verdict.causes)[: len(self.causes)]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the looks stand for."""
-        spare = [""] * (MOST_CAUSES - len(self.causes))
-        return ("other causes", *self.labels, *spare, "queueing behind packets", "unknown")
-
-
-def late_packets(explained: Explained, most_events: int) -> Figure | None:
+def late_packets(explained: ExplainedRun, most_events: int) -> Figure | None:
     """Return the figure of late packets over time, with at most so many events."""
-    verdict, first = explained.reasons.verdict, explained.run.summary.ingress_tap.first_ns
+    verdict, first = explained.explanation.verdict, explained.run.summary.ingress_tap.first_ns
     if not verdict.late or first is None:
         return None
     late = sorted(verdict.late, key=lambda packet: -packet.latency_ns)[:_MOST_PACKETS]
@@ -84,7 +49,7 @@ def late_packets(explained: Explained, most_events: int) -> Figure | None:
     )
 
 
-def dominant(late: Late, causes: int) -> int:
+def dominant(late: LatePacket, causes: int) -> int:
     """Return the look of what cost a packet most, where so many causes have one."""
     parts = [(part_ns, -place) for place, part_ns in late.causes]
     most_ns, place = max(parts, default=(0, 0))
@@ -100,7 +65,7 @@ def lane_name(text: str) -> str:
     return text if len(text) <= _LANE_LETTERS else f"{text[: _LANE_LETTERS - 1]}…"
 
 
-def _packets(explained: Explained, late: list[Late], at: Integers, x: Axis) -> Panel:
+def _packets(explained: ExplainedRun, late: list[LatePacket], at: Integers, x: Axis) -> Panel:
     latency = np.array([packet.latency_ns for packet in late], dtype=np.int64)
     look = np.array([dominant(packet, len(explained.causes)) for packet in late])
     y = Axis.of_times("Latency", int(latency.min()), int(latency.max()))
@@ -113,7 +78,7 @@ def _packets(explained: Explained, late: list[Late], at: Integers, x: Axis) -> P
 
 
 def _lanes(
-    explained: Explained, events: HostEvents, first_ns: int, x: Axis, most: int
+    explained: ExplainedRun, events: HostEvents, first_ns: int, x: Axis, most: int
 ) -> tuple[list[Panel], int]:
     """Return the panel of events, if there are any, and how many it leaves out."""
     window = round(x.low * units.SECOND) + first_ns, round(x.high * units.SECOND) + first_ns
@@ -139,12 +104,12 @@ def _lanes(
     return [Panel(x, y, (), bars=shown)], int(events.start_ns.size - chosen.size)
 
 
-def _sorted_into_lanes(explained: Explained, events: HostEvents) -> tuple[Integers, list[str]]:
+def _sorted_into_lanes(explained: ExplainedRun, events: HostEvents) -> tuple[Integers, list[str]]:
     """Return the lane of each event, from the top, and the lanes' names."""
     causes = len(explained.causes)
     names = [*explained.labels, "device away", "holes", "others"]
     lane = events.places([cause.key for cause in explained.causes])
-    serving = explained.reasons.verdict.serving
+    serving = explained.explanation.verdict.serving
     away = [
         kind == "thread" and name == serving and detail in {"asleep", "stopped", "throttled"}
         for kind, name, detail in events.keys
@@ -170,16 +135,16 @@ def longest(long_ns: Integers, lane: Integers, most: int) -> Integers:
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
 
-def _caption(explained: Explained, shown: int) -> str:
-    verdict = explained.reasons.verdict
+def _caption(explained: ExplainedRun, shown: int) -> str:
+    verdict = explained.explanation.verdict
     packets = f"The {units.count(shown)} packets from {units.time(verdict.late_from_ns)} on"
     if shown < len(verdict.late):
         packets = f"The worst {units.count(shown)} of {units.count(len(verdict.late))} late packets"
     return f"{packets}, by when they came in; colour and marker say what cost a packet most."
 
 
-def _told(explained: Explained, left_out: int, *, any_lane: bool) -> str:
-    cpu = explained.reasons.cpu
+def _told(explained: ExplainedRun, left_out: int, *, any_lane: bool) -> str:
+    cpu = explained.explanation.cpu
     if not any_lane:
         return f" Nothing else had CPU {cpu} meanwhile."
     text = f" Beneath: who else had CPU {cpu}, a lane for each of the costliest causes."

@@ -15,10 +15,10 @@ from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, P
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 
-def percentiles(runs: Sequence[Run]) -> Figure | None:
+def percentiles(runs: Sequence[ReportedRun]) -> Figure | None:
     """Latency over 1/(1 - p), as HDR histograms are drawn."""
     runs = measured(runs)
     if not runs:
@@ -32,7 +32,7 @@ def percentiles(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def panel(runs: Sequence[Run]) -> Panel:
+def panel(runs: Sequence[ReportedRun]) -> Panel:
     """Return the panel of runs that have samples."""
     most = max(run.summary.samples for run in runs)
     y = latency_axis(runs)
@@ -49,7 +49,7 @@ def panel(runs: Sequence[Run]) -> Panel:
     )
 
 
-def _caption(runs: Sequence[Run], banded: int) -> str:
+def _caption(runs: Sequence[ReportedRun], banded: int) -> str:
     confidence = ", ".join(
         sorted({f"{units.percent(run.summary.latency_ns.confidence)} %" for run in runs})
     )
@@ -71,7 +71,7 @@ def _caption(runs: Sequence[Run], banded: int) -> str:
     return " ".join(parts)
 
 
-def _lines(run: Run, x: Axis, y: Axis, band: Band | None) -> Iterator[Line]:
+def _lines(run: ReportedRun, x: Axis, y: Axis, band: Band | None) -> Iterator[Line]:
     """Yield the quantile function: rank r of N holds from 1/(1 - (r - 1)/N) on."""
     latencies, counts = run.histogram
     samples = int(counts.sum())
@@ -89,7 +89,7 @@ def _lines(run: Run, x: Axis, y: Axis, band: Band | None) -> Iterator[Line]:
         yield Line(run.index, *thinned(*pale, x, y), faded=True)
 
 
-def _supported(run: Run, band: Band | None) -> float:
+def _supported(run: ReportedRun, band: Band | None) -> float:
     """Return up to where the samples support the percentiles."""
     if band is None:
         quantiles = run.summary.latency_ns.quantiles
@@ -101,7 +101,7 @@ def _supported(run: Run, band: Band | None) -> float:
     return float(band.x[np.argmin(bounded)])
 
 
-def _band(run: Run, y: Axis) -> Band | None:
+def _band(run: ReportedRun, y: Axis) -> Band | None:
     """Return the interval from each percentile of the table to the next.
 
     The quantile function does not fall, so between two percentiles it is at least what the first
@@ -130,7 +130,7 @@ def _band(run: Run, y: Axis) -> Band | None:
     )
 
 
-def _intervals(run: Run, y: Axis, *, bars: bool) -> Iterator[Interval]:
+def _intervals(run: ReportedRun, y: Axis, *, bars: bool) -> Iterator[Interval]:
     for quantile in run.summary.latency_ns.quantiles:
         at = reciprocal(quantile.p)
         if quantile.value is not None and at <= run.summary.samples:

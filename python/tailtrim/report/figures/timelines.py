@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
 
-    from tailtrim.report.figures.figure import Floats, Integers
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.arrays import Floats, Integers
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 
 _TIME = "Time since the first ingress packet (s)"
 
 
-def worst(runs: Sequence[Run]) -> Figure | None:
+def worst(runs: Sequence[ReportedRun]) -> Figure | None:
     """Latency of the worst packets over time."""
     points = []
     for run in runs:
@@ -56,7 +56,7 @@ def worst(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def seconds(runs: Sequence[Run]) -> Figure | None:
+def seconds(runs: Sequence[ReportedRun]) -> Figure | None:
     """Packets, losses and the maximum latency of each second."""
     columns = {run.index: run.seconds() for run in runs}
     columns = {run: column for run, column in columns.items() if column["second"].size}
@@ -82,7 +82,7 @@ def seconds(runs: Sequence[Run]) -> Figure | None:
     )
 
 
-def bursts(runs: Sequence[Run]) -> Figure | None:
+def bursts(runs: Sequence[ReportedRun]) -> Figure | None:
     """Latency by the position in the burst."""
     known = [(run.index, run.summary.bursts.positions) for run in runs if run.summary.bursts]
     known = [(run, positions) for run, positions in known if positions]

@@ -9,12 +9,12 @@ import numpy as np
 
 from tailtrim.report.figures import percentiles
 from tailtrim.report.figures.distributions import measured
+from tailtrim.report.figures.explained_run import OTHER
 from tailtrim.report.figures.figure import Figure, Line
-from tailtrim.report.figures.late_packets import OTHER
-from tailtrim.report.inputs.run_tables import Run
+from tailtrim.report.inputs.run_tables import ReportedRun
 
 if TYPE_CHECKING:
-    from tailtrim.report.figures.late_packets import Explained
+    from tailtrim.report.figures.explained_run import ExplainedRun
 
 _MOST = 3
 # Without a cause of less the curve is the same.
@@ -23,17 +23,17 @@ _LEAST_PPM = 10_000
 _DENSE = 8
 
 
-def without_causes(explained: Explained) -> Figure | None:
+def without_causes(explained: ExplainedRun) -> Figure | None:
     """Latency by percentile of a run, and what the quantiles were without each of its causes."""
     run = explained.run
     causes = [cause for cause in explained.causes[:_MOST] if cause.share_ppm >= _LEAST_PPM]
     # The looks are those of the causes in the other figures; the first one is the run's here.
-    alone = Run(OTHER, run.name, run.directory)
+    alone = ReportedRun(OTHER, run.name, run.directory)
     if not measured([alone]) or not causes:
         return None
     panel = percentiles.panel([alone])
     samples = run.summary.samples
-    at = np.array([percentiles.reciprocal(p) for p in explained.reasons.quantiles])
+    at = np.array([percentiles.reciprocal(p) for p in explained.explanation.quantiles])
     known = np.argsort(at)[: int((at <= samples).sum())]
     lines = tuple(
         Line(

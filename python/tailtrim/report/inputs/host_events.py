@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.report.figures.figure import Flags, Integers
-    from tailtrim.report.inputs.host_explanation import Key, Reasons
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.arrays import Flags, Integers
+    from tailtrim.report.inputs.host_explanation import HostExplanation, Key
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 
 _THREAD, _HOLE = "thread", "hole"
@@ -53,7 +53,7 @@ class HostEvents:
         return table[self.key]
 
 
-def read(run: Run, reasons: Reasons) -> HostEvents | None:
+def read(run: ReportedRun, explanation: HostExplanation) -> HostEvents | None:
     """Read the events of the CPU that serves packets; ``None`` where the run keeps no trace.
 
     Raises:
@@ -77,20 +77,20 @@ def read(run: Run, reasons: Reasons) -> HostEvents | None:
             table = json.read_json(stream, parse_options=options)
     except (OSError, pa.ArrowException) as error:
         raise RunDirectoryError(f"{path}: the trace cannot be read: {error}") from error
-    return _of_table(table, run, reasons)
+    return _of_table(table, run, explanation)
 
 
-def _of_table(table: pa.Table, run: Run, reasons: Reasons) -> HostEvents:
+def _of_table(table: pa.Table, run: ReportedRun, explanation: HostExplanation) -> HostEvents:
     table = table.combine_chunks()
     cpu = table["cpu"].fill_null(-1).to_numpy()
-    table = table.filter(_mask(cpu == reasons.cpu))
+    table = table.filter(_mask(cpu == explanation.cpu))
     start_ns, end_ns = (table[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns"))
     key, keys = _keys(table, ("kind", "name", "detail"))
     left, words = _keys(table, ("left",))
     away = np.array([word and _AWAY.get(word, "") for (word,) in words], dtype=object)[left]
     order = np.argsort(start_ns, kind="stable")
     events = HostEvents(start_ns[order], end_ns[order], key[order], keys)
-    own = _serving(events, run, reasons)
+    own = _serving(events, run, explanation)
     return events if own is None else _without_own(events, away[order], own)
 
 
@@ -122,12 +122,12 @@ def _keys(table: pa.Table, columns: Sequence[str]) -> tuple[Integers, tuple[Any,
     return inverse.reshape(-1).astype(np.int64), tuple(rows)
 
 
-def _serving(events: HostEvents, run: Run, reasons: Reasons) -> int | None:
+def _serving(events: HostEvents, run: ReportedRun, explanation: HostExplanation) -> int | None:
     """Return the key of the device's own thread: of those of its name, who let most packets go."""
     named = [
         place
         for place, (kind, name, _) in enumerate(events.keys)
-        if kind == _THREAD and name == reasons.verdict.serving
+        if kind == _THREAD and name == explanation.verdict.serving
     ]
     if not named:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -29,7 +28,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Signature(_Data):
+class CauseSignature(_Data):
     """What a recognised cause is, and the checks of the audit that concern it."""
 
     name: str
@@ -37,7 +36,7 @@ class Signature(_Data):
     checks: tuple[str, ...]
 
 
-class Change(_Data):
+class AdvisedChange(_Data):
     """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
 
     id: str
@@ -51,7 +50,7 @@ class Advice(_Data):
     check: str
     title: str
     wanted: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[AdvisedChange, ...] = ()
 
 
 class Sender(_Data):
@@ -62,7 +61,7 @@ class Sender(_Data):
     function: str | None = None
 
 
-class Cause(_Data):
+class HostCause(_Data):
     """A cause and what it cost; ``without_ns`` are the quantiles without it."""
 
     kind: str
@@ -74,7 +73,7 @@ class Cause(_Data):
     share_ppm: Whole
     without_ns: tuple[Whole, ...]
     sender: tuple[Sender, int] | None = None
-    signature: Signature | None = None
+    signature: CauseSignature | None = None
 
     @property
     def key(self) -> Key:
@@ -82,7 +81,7 @@ class Cause(_Data):
         return self.kind, self.name, self.detail
 
 
-class Late(_Data):
+class LatePacket(_Data):
     """A late packet; ``causes`` are places among the verdict's, each with its part in ns."""
 
     arrival_ns: Whole
@@ -100,7 +99,7 @@ class Service(_Data):
     service_ns: Whole
 
 
-class Verdict(_Data):
+class HostVerdict(_Data):
     """Why packets were late: the causes, costliest first, and each late packet."""
 
     service: Service
@@ -112,9 +111,9 @@ class Verdict(_Data):
     queue_ns: Whole
     unknown_ns: Whole
     null_ppm: Whole | None = None
-    causes: tuple[Cause, ...]
+    causes: tuple[HostCause, ...]
     advice: tuple[Advice, ...] = ()
-    late: tuple[Late, ...]
+    late: tuple[LatePacket, ...]
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -129,14 +128,14 @@ class Verdict(_Data):
         return part_ns * 1_000_000 // max(self.excess_ns, 1)
 
 
-class Reasons(_Data):
+class HostExplanation(_Data):
     """What a trace of the host says of a run."""
 
     cpu: Whole
     holes: Whole = 0
     missing: tuple[str, ...] = ()
     quantiles: tuple[str, ...] = _QUANTILES
-    verdict: Verdict
+    verdict: HostVerdict
 
     @model_validator(mode="after")
     def _even(self) -> Self:
@@ -155,12 +154,12 @@ class Reasons(_Data):
         return dict(zip(self.quantiles, values_ns, strict=False)).get(p)
 
 
-class _Explanation(_Data):
+class _ExplanationFile(_Data):
     schema_: Literal["tailtrim.explanation/1"] = Field(alias="schema")
-    host: Reasons | None = None
+    host: HostExplanation | None = None
 
 
-def read(directory: RunDirectory) -> Reasons | None:
+def read(directory: RunDirectory) -> HostExplanation | None:
     """Read the explanation of a run; ``None`` where it has none that rests on a trace.
 
     Raises:
@@ -171,7 +170,7 @@ def read(directory: RunDirectory) -> Reasons | None:
     if not path.exists():
         return None
     try:
-        return _Explanation.model_validate_json(path.read_bytes()).host
+        return _ExplanationFile.model_validate_json(path.read_bytes()).host
     except (OSError, ValidationError) as error:
         reason = _first(error) if isinstance(error, ValidationError) else str(error)
         message = f"{path}: the explanation cannot be read: {reason}; tailtrim explain makes it"
@@ -184,70 +183,9 @@ def _first(error: ValidationError) -> str:
     return units.printable(f"{place}: {found['msg']}" if place else found["msg"])
 
 
-def labels(causes: tuple[Cause, ...]) -> list[str]:
-    """Return what to call each cause; two that cost something differ at least in their detail."""
-    short = [label(cause) for cause in causes]
-    uses = Counter(text for text, cause in zip(short, causes, strict=True) if cause.excess_ns > 0)
-    return [
-        f"{text} ({_apart(cause, cause.signature)})" if uses[text] > 1 and cause.signature else text
-        for text, cause in zip(short, causes, strict=True)
-    ]
-
-
-def label(cause: Cause) -> str:
-    """Return what to call a cause: what it is recognised as, else its name, and its sender."""
-    name = cause.signature.name if cause.signature else named(cause.key)
-    if cause.sender:
-        sender, _ = cause.sender
-        name = f"{name} by {sender.comm}" + (f" ({sender.pid})" if sender.pid else "")
-    return units.printable(name)
-
-
-def _apart(cause: Cause, signature: Signature) -> str:
-    name = cause.kind if cause.name == signature.name else cause.name
-    return units.printable(cause.detail or name)
-
-
-def named(key: Key) -> str:
-    """Return the name of what has the CPU, as the trace has it."""
-    kind, name, detail = key
-    return units.printable("/".join(filter(None, (name or kind, detail))))
-
-
-def sentence(verdict: Verdict, *, most: int = 3) -> str:
-    """Return the verdict in a sentence: the largest shares, the null, the error."""
-    if verdict.null_ppm is None:
-        null = "no event to compare chance with"
-    else:
-        null = f"a trace shifted in time explains {share(verdict.null_ppm)}"
-    costly = [
-        (cause, name)
-        for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
-        if cause.excess_ns > 0
-    ]
-    parts = [f"{share(cause.share_ppm)} {name}" for cause, name in costly[:most]]
-    parts.append(f"{share(verdict.ppm(verdict.queue_ns))} queueing behind packets")
-    parts.append(f"{share(verdict.ppm(verdict.unknown_ns))} unknown")
-    return (
-        f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
-        f" {', '.join(parts)} ({null}; times are within {units.time(verdict.error_ns)})."
-    )
-
-
-def when(change: Change) -> str:
-    """Return when a change takes effect."""
-    known = {"now": "at once", "next-boot": "at the next boot", "by-hand": "by hand"}
-    return known.get(change.when, change.when)
-
-
-def share(ppm: int) -> str:
-    """Return millionths as percent."""
-    return f"{units.fixed(ppm, 10_000, 1)} %"
-
-
-def of_host(host: Any) -> Reasons:
+def of_host(host: Any) -> HostExplanation:
     """Return what :func:`tailtrim.explain.explain` found, typed."""
-    return Reasons.model_validate(
+    return HostExplanation.model_validate(
         {
             "cpu": host.cpu,
             "holes": host.holes,

@@ -13,12 +13,12 @@ from tailtrim.errors import RunDirectoryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tailtrim.report.figures.figure import Floats, Integers
+    from tailtrim.report.arrays import Floats, Integers
     from tailtrim.rundir import RunDirectory, Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Quantiles:
+class QuantileCurve:
     """Quantiles along the whole curve, ascending; a bound is NaN where there is none."""
 
     p: tuple[str, ...]
@@ -27,7 +27,7 @@ class Quantiles:
     high_ns: Floats
 
 
-class Run:
+class ReportedRun:
     """A run directory, its name and its place among those of a report."""
 
     def __init__(self, index: int, name: str, directory: RunDirectory) -> None:
@@ -47,12 +47,12 @@ class Run:
         latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
         return latencies, counts
 
-    def quantiles(self) -> Quantiles | None:
+    def quantiles(self) -> QuantileCurve | None:
         """Return the quantiles for the curve, ``None`` if the directory is older than they are."""
         if not (self.directory.path / "quantile.parquet").exists():
             return None
         table = self.directory.table("quantile")
-        return Quantiles(
+        return QuantileCurve(
             tuple(map(str, self._column(table, "p").to_pylist())),
             *(
                 np.asarray(self._column(table, name).to_pylist(), dtype=float)

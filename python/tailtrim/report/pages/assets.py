@@ -18,7 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from tailtrim.report import units
-from tailtrim.report.inputs.host_explanation import when
+from tailtrim.report.cause_wording import when
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

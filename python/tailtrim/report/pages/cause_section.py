@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.report import units
-from tailtrim.report.figures import busy_period as busy
-from tailtrim.report.figures import late_packets as late
-from tailtrim.report.figures import without_causes as counterfactual
-from tailtrim.report.inputs import host_events
-from tailtrim.report.inputs import host_explanation as reasons
+from tailtrim.report import cause_wording, units
+from tailtrim.report.figures import busy_period
+from tailtrim.report.figures.explained_run import ExplainedRun
+from tailtrim.report.figures.late_packets import late_packets
+from tailtrim.report.figures.without_causes import without_causes
+from tailtrim.report.inputs import host_events, host_explanation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.figures.late_packets import Explained
-    from tailtrim.report.inputs.host_explanation import Advice, Cause, Verdict
-    from tailtrim.report.inputs.run_tables import Run
+    from tailtrim.report.inputs.host_explanation import (
+        Advice,
+        HostCause,
+        HostExplanation,
+        HostVerdict,
+    )
+    from tailtrim.report.inputs.run_tables import ReportedRun
 
 #: The quantiles that the table shows without each cause.
 QUANTILES = ("0.99", "0.999", "0.9999")
@@ -33,7 +37,7 @@ _PACKETS, _FEW_RUNS = 3, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CauseRow:
     """A row of the table of causes; ``None`` where the question does not arise."""
 
     name: str
@@ -48,43 +52,45 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class CauseSection:
     """Why the packets of a run were late."""
 
-    run: Run
+    run: ReportedRun
     headline: str
     sentence: str
-    rows: tuple[Row, ...]
+    rows: tuple[CauseRow, ...]
     advice: tuple[Advice, ...]
     notes: tuple[str, ...]
     figures: tuple[Figure, ...]
 
 
-def explain(runs: Sequence[Run]) -> list[Why]:
+def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
     """Return what is to be said of the runs that have an explanation."""
-    known = [(run, why) for run in runs if (why := reasons.read(run.directory)) is not None]
+    known = [
+        (run, told) for run in runs if (told := host_explanation.read(run.directory)) is not None
+    ]
     if not known:
         return []
     events = min(_MOST_OF_RUN, _MOST_EVENTS // len(known))
     packets = _PACKETS if len(known) <= _FEW_RUNS else 1
     return [
-        _why(late.Explained(run, why, host_events.read(run, why)), events, packets)
-        for run, why in known
+        _section(ExplainedRun(run, told, host_events.read(run, told)), events, packets)
+        for run, told in known
     ]
 
 
-def _why(explained: Explained, events: int, packets: int) -> Why:
-    verdict = explained.reasons.verdict
+def _section(explained: ExplainedRun, events: int, packets: int) -> CauseSection:
+    verdict = explained.explanation.verdict
     drawn = [
-        late.late_packets(explained, events),
-        counterfactual.without_causes(explained),
-        *busy.packets(explained, packets),
+        late_packets(explained, events),
+        without_causes(explained),
+        *busy_period.packets(explained, packets),
     ]
-    rows = tuple(_rows(explained.reasons))
-    return Why(
+    rows = tuple(_rows(explained.explanation))
+    return CauseSection(
         explained.run,
         _headline(explained),
-        reasons.sentence(verdict),
+        cause_wording.sentence(verdict),
         rows,
         verdict.advice,
         tuple(_notes(explained)),
@@ -92,21 +98,21 @@ def _why(explained: Explained, events: int, packets: int) -> Why:
     )
 
 
-def _headline(explained: Explained) -> str:
+def _headline(explained: ExplainedRun) -> str:
     """Return the largest part of the excess: a cause, the queue or what is unknown."""
-    verdict = explained.reasons.verdict
+    verdict = explained.explanation.verdict
     costly = zip(explained.causes, explained.labels, strict=True)
     parts = [(cause.excess_ns, label) for cause, label in costly]
     parts += [(verdict.queue_ns, "queueing behind packets"), (verdict.unknown_ns, "unknown")]
     part_ns, label = max(parts, key=lambda part: part[0])
-    return f"above all {label} ({reasons.share(verdict.ppm(part_ns))})" if part_ns > 0 else ""
+    return f"above all {label} ({cause_wording.share(verdict.ppm(part_ns))})" if part_ns > 0 else ""
 
 
-def _rows(explained: reasons.Reasons) -> list[Row]:
+def _rows(explained: HostExplanation) -> list[CauseRow]:
     verdict = explained.verdict
     costly = [
         (name, cause)
-        for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True)
+        for name, cause in zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True)
         if cause.late_packets
     ]
     shown = sum(cause.share_ppm >= _LEAST_PPM for _, cause in costly[:_MOST_ROWS])
@@ -123,15 +129,15 @@ def _rows(explained: reasons.Reasons) -> list[Row]:
         ("Unknown", "nothing in the trace accounts for it", unknown, verdict.unknown_ns),
     )
     for name, what, packets, part_ns in parts:
-        share = reasons.share(verdict.ppm(part_ns))
-        rows.append(Row(name, what, packets=packets, excess_ns=part_ns, share=share))
+        share = cause_wording.share(verdict.ppm(part_ns))
+        rows.append(CauseRow(name, what, packets=packets, excess_ns=part_ns, share=share))
     rows.append(
-        Row(
+        CauseRow(
             "All late packets",
             f"from {units.time(verdict.late_from_ns)} on; percentiles as measured",
             packets=len(verdict.late),
             excess_ns=verdict.excess_ns,
-            share=reasons.share(1_000_000 if verdict.excess_ns else 0),
+            share=cause_wording.share(1_000_000 if verdict.excess_ns else 0),
             without_ns=tuple(explained.at(p, verdict.quantiles_ns) for p in QUANTILES),
             whole=True,
         )
@@ -139,29 +145,29 @@ def _rows(explained: reasons.Reasons) -> list[Row]:
     return rows
 
 
-def _row(explained: reasons.Reasons, name: str, cause: Cause) -> Row:
-    return Row(
+def _row(explained: HostExplanation, name: str, cause: HostCause) -> CauseRow:
+    return CauseRow(
         name,
         cause.signature.what if cause.signature else _kind(cause.kind),
         cause.events,
         cause.late_packets,
         cause.excess_ns,
-        reasons.share(cause.share_ppm),
+        cause_wording.share(cause.share_ppm),
         tuple(explained.at(p, cause.without_ns) for p in QUANTILES),
         cause.signature.checks if cause.signature else (),
     )
 
 
-def _others(verdict: Verdict, rest: Sequence[Cause]) -> Row:
+def _others(verdict: HostVerdict, rest: Sequence[HostCause]) -> CauseRow:
     part_ns = sum(cause.excess_ns for cause in rest)
     places = {place for place, cause in enumerate(verdict.causes) if cause in rest}
     touched = sum(any(place in places for place, _ in late.causes) for late in verdict.late)
-    return Row(
+    return CauseRow(
         f"{len(rest)} other cause{'s' if len(rest) > 1 else ''}",
         events=sum(cause.events for cause in rest),
         packets=touched,
         excess_ns=part_ns,
-        share=reasons.share(verdict.ppm(part_ns)),
+        share=cause_wording.share(verdict.ppm(part_ns)),
     )
 
 
@@ -178,8 +184,8 @@ def _kind(kind: str) -> str:
     return known.get(kind, units.printable(kind))
 
 
-def _notes(explained: Explained) -> list[str]:
-    found = explained.reasons
+def _notes(explained: ExplainedRun) -> list[str]:
+    found = explained.explanation
     notes = []
     if found.holes:
         notes.append(f"The trace has {units.count(found.holes)} holes, where events were lost.")

@@ -13,7 +13,8 @@ from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, dash
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Floats, Line, Panel
+    from tailtrim.report.arrays import Floats
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Line, Panel
 
 
 def embedded(names: Sequence[str], indices: Sequence[int], figures: Sequence[Figure]) -> Markup:

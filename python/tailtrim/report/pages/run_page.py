@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.report import units, wording
-from tailtrim.report.latency_table import Rows
+from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
 from tailtrim.report.pages.embedding import embedded
@@ -17,27 +17,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.report.figures.figure import Figure
-    from tailtrim.report.inputs.run_tables import Run
-    from tailtrim.report.pages.cause_section import Why
+    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.pages.cause_section import CauseSection
     from tailtrim.rundir import Summary
 
 
-def render(runs: Sequence[Run], figures: Sequence[Figure], reasons: Sequence[Why]) -> bytes:
-    """Return the page of some runs as UTF-8; ``figures`` show all of them, ``reasons`` one each."""
+def render(
+    runs: Sequence[ReportedRun], figures: Sequence[Figure], sections: Sequence[CauseSection]
+) -> bytes:
+    """Return the page of runs as UTF-8; ``figures`` show all of them, ``sections`` one each."""
     environment, scripts, styles = assets()
     names = [run.name for run in runs]
-    drawn = [*figures, *(figure for why in reasons for figure in why.figures)]
+    drawn = [*figures, *(figure for section in sections for figure in section.figures)]
     page = environment.get_template("report.html.j2").render(
         policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
         runs=[_Shown.of(run) for run in runs],
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
-        table=Rows.of([run.summary for run in runs], names),
+        table=LatencyTable.of([run.summary for run in runs], names),
         figures=figures,
         data=embedded(names, [run.index for run in runs], drawn),
         places={figure.key: place for place, figure in enumerate(drawn)},
-        reasons=reasons,
+        sections=sections,
         quantiles=QUANTILES,
         wording=wording,
         units=units,
@@ -58,7 +60,7 @@ class _Shown:
     inputs: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, run: Run) -> _Shown:
+    def of(cls, run: ReportedRun) -> _Shown:
         latency = run.summary.latency_ns
         values = {quantile.p: quantile.value for quantile in latency.quantiles}
         spread = Spread(

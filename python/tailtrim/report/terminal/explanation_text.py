@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.report import units
-from tailtrim.report.inputs import host_explanation as reasons
+from tailtrim.report import cause_wording, units
+from tailtrim.report.inputs.host_explanation import of_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tailtrim.explain import Explanation, PeriodicCause
-    from tailtrim.report.inputs.host_explanation import Advice, Reasons
+    from tailtrim.report.inputs.host_explanation import Advice, HostExplanation
 
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
@@ -19,7 +19,7 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 def lines(explanation: Explanation) -> Iterator[str]:
     """Return what ``tailtrim explain`` prints, line by line."""
     if explanation.host is not None:
-        yield from _of_host(reasons.of_host(explanation.host))
+        yield from _of_host(of_host(explanation.host))
         yield ""
     late = units.count(explanation.late_packets)
     yield (
@@ -82,19 +82,19 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"
 
 
-def _of_host(host: Reasons) -> Iterator[str]:
+def _of_host(host: HostExplanation) -> Iterator[str]:
     verdict = host.verdict
-    yield reasons.sentence(verdict)
+    yield cause_wording.sentence(verdict)
     yield ""
     yield f"{'cause':<40}{'packets':>9}{'share':>8}{'p99.9 without':>15}  checks"
-    for name, cause in zip(reasons.labels(verdict.causes), verdict.causes, strict=True):
+    for name, cause in zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True):
         if not cause.late_packets:
             continue
         checks = cause.signature.checks if cause.signature else ()
         without_ns = host.at("0.999", cause.without_ns)
         yield (
             f"{name:<40.40}{units.count(cause.late_packets):>9}"
-            f"{reasons.share(cause.share_ppm):>8}"
+            f"{cause_wording.share(cause.share_ppm):>8}"
             f"{units.NONE if without_ns is None else units.time(without_ns):>15}"
             f"  {' '.join(checks)}"
         )
@@ -113,4 +113,4 @@ def _advised(advice: Iterable[Advice]) -> Iterator[str]:
             yield "What the checks ask, and what tailtrim tune plan would change for it:"
         yield f"{one.check}  {one.title}: {one.wanted}"
         for change in one.changes:
-            yield f"         {change.title} ({reasons.when(change)})"
+            yield f"         {change.title} ({cause_wording.when(change)})"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tailtrim.errors import ReportError
 from tailtrim.report import units, wording
-from tailtrim.report.latency_table import Row, Rows
+from tailtrim.report.latency_table import LatencyRow, LatencyTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ _INFINITE = "\N{INFINITY}"
 _ASCII = str.maketrans({"µ": "u", units.NONE: "-", _INFINITE: "inf"})
 
 
-def render(summaries: Sequence[Summary], names: Sequence[str]) -> Report:
+def render(summaries: Sequence[Summary], names: Sequence[str]) -> TerminalReport:
     """Return what ``rich`` prints of one or more runs.
 
     Args:
@@ -44,13 +44,13 @@ def render(summaries: Sequence[Summary], names: Sequence[str]) -> Report:
     """
     if len(summaries) != len(names):
         raise ReportError(f"{len(names)} names were given for {len(summaries)} runs")
-    return Report(Rows.of(summaries, [units.printable(name) for name in names]))
+    return TerminalReport(LatencyTable.of(summaries, [units.printable(name) for name in names]))
 
 
-class Report:
+class TerminalReport:
     """Verdict, table and counts of some runs, to be printed by ``rich``."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LatencyTable) -> None:
         """Take the rows of the table."""
         self._rows = rows
 
@@ -71,7 +71,7 @@ class Report:
             yield _remarks(row, named=len(rows) > 1)
 
 
-def _latencies(table: Rows, width: int) -> Iterator[Text]:
+def _latencies(table: LatencyTable, width: int) -> Iterator[Text]:
     """Yield the table, across as the papers print it or, where that is too wide, down."""
     if not any(row.summary.samples for row in table.rows):
         return
@@ -94,7 +94,7 @@ def _latencies(table: Rows, width: int) -> Iterator[Text]:
     yield from _legend(table)
 
 
-def _lines(row: Row) -> list[list[str]]:
+def _lines(row: LatencyRow) -> list[list[str]]:
     """Return the cells of a run: its latencies, their intervals, delivery-adjusted latencies."""
     style = wording.times(row.summary)
     largest = units.NONE if row.max_ns is None else style.text(row.max_ns)
@@ -134,7 +134,9 @@ def _line(cells: Iterable[str], widths: Iterable[int], style: str) -> Text:
     return Text(text.rstrip(), style=style, no_wrap=True)
 
 
-def _down(table: Rows, groups: Iterable[tuple[Row, list[list[str]]]]) -> Iterator[Text]:
+def _down(
+    table: LatencyTable, groups: Iterable[tuple[LatencyRow, list[list[str]]]]
+) -> Iterator[Text]:
     for row, (values, low, high, *adjusted) in groups:
         yield Text(f"{row.name}: {row.rate} kpkt/s, loss % {row.loss}", style="bold")
         columns = [*(f"{column} %" for column in table.columns), "Max"]
@@ -144,7 +146,7 @@ def _down(table: Rows, groups: Iterable[tuple[Row, list[list[str]]]]) -> Iterato
             yield Text(f"{column:>11} {values[index]:>12}  {bounds:<24} {adjustment}".rstrip())
 
 
-def _legend(table: Rows) -> Iterator[Text]:
+def _legend(table: LatencyTable) -> Iterator[Text]:
     confidence = {wording.confidence(row.summary) for row in table.rows}
     text = f"Percentiles of latency; from, to: {', '.join(sorted(confidence))} confidence."
     if any(row.adjusted for row in table.rows):
@@ -156,7 +158,7 @@ def _legend(table: Rows) -> Iterator[Text]:
     yield Text(text, style="dim")
 
 
-def _remarks(row: Row, *, named: bool) -> Table:
+def _remarks(row: LatencyRow, *, named: bool) -> Table:
     """Return what else is to be said about a run: counts, spread, what is not supported."""
     summary = row.summary
     grid = Table.grid(padding=(0, 2, 0, 0))
