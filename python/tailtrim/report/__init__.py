@@ -50,9 +50,9 @@ def write(
         OutputError: ``out`` cannot be written.
 
     """
-    from tailtrim.report import report_files as writing  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return writing.write(runs, out, names_of(runs) if names is None else names)
+    return report_files.write(runs, out, names_of(runs) if names is None else names)
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pairs of the buckets that are matched, on disk until all are: :class:`Runs`."""
+"""Pairs of the buckets that are matched, on disk until all are: :class:`SortedPairs`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HELD_ROWS_OF_RUN = 1 << 13
 _AHEAD = 1 << 14
 
 
-class Runs:
+class SortedPairs:
     """A folder of Parquet files, each with pairs in order; it goes at the end of a ``with``."""
 
     def __init__(self, scratch: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from tailtrim.engines.runs import Runs
+from tailtrim.engines.sorted_pairs import SortedPairs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def batch(seed: int, rows: int = ROWS) -> pa.RecordBatch:
 
 def test_a_run_is_read_as_it_was_written_with_little_of_it_in_memory(tmp_path: Path) -> None:
     written = batch(0)
-    with Runs(tmp_path) as runs:
+    with SortedPairs(tmp_path) as runs:
         for _ in range(RUNS):
             runs.write(iter([written]))
         before = pa.total_allocated_bytes()
@@ -41,7 +41,7 @@ def test_a_run_is_read_as_it_was_written_with_little_of_it_in_memory(tmp_path: P
 def test_many_runs_share_the_rows_that_are_held(tmp_path: Path) -> None:
     # A billion pairs have 512 runs: with as many rows of each as of few, their merge took 2 GiB.
     many, written = 512, batch(1, 50_000)
-    with Runs(tmp_path) as runs:
+    with SortedPairs(tmp_path) as runs:
         for _ in range(many):
             runs.write(iter([written]))
         before = pa.total_allocated_bytes()

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.factors import figures
-from tailtrim.factors.text import markdown
+from tailtrim.factors import effect_figures
+from tailtrim.factors.effect_table import markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def write(effects: Effects, out: Path) -> list[Path]:
         "factors.md": markdown(effects).encode(),
         "factors.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
-    for key, drawn in figures.render(effects).items():
+    for key, drawn in effect_figures.render(effects).items():
         contents |= {f"figures/{key}.{suffix}": content for suffix, content in drawn.items()}
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
