@@ -17,7 +17,7 @@ from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.plan import load
 from tailtrim.report.units import NONE
-from tailtrim.selftest.attribution import SCHEMA, Row
+from tailtrim.selftest.attribution import SCHEMA, AttributionScore
 from tailtrim.selftest.attribution import evaluate as evaluate_rows
 from tailtrim.selftest.known_delays import Selftest, evaluate
 from tailtrim.testbed import enter
@@ -87,7 +87,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
     return experiment
 
 
-def shown_rows(rows: list[Row], *, json: bool) -> None:
+def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     """Print how well causes were named."""
     if json:
         typer.echo(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))

@@ -127,7 +127,7 @@ class WorstPackets:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class BurstPosition:
     """Latency at a position in the burst, from 1."""
 
     position: int
@@ -140,7 +140,7 @@ class Bursts:
     """Latency by position in the burst; ``gap_ns`` is the largest gap within one."""
 
     gap_ns: int
-    positions: tuple[Position, ...]
+    positions: tuple[BurstPosition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,9 @@ class Summary:
             and Bursts(
                 bursts["gap_ns"],
                 tuple(
-                    Position(row["position"], row["samples"], _known(Spread, row["latency_ns"]))
+                    BurstPosition(
+                        row["position"], row["samples"], _known(Spread, row["latency_ns"])
+                    )
                     for row in bursts["positions"]
                 ),
             ),

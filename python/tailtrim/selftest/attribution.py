@@ -71,7 +71,7 @@ _NONE = np.empty((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AttributionScore:
     """What the explanation said of late packets, counted by what was done to them.
 
     ``disturbed`` and ``undisturbed`` are packets, ``late`` and ``late_undisturbed`` those of them
@@ -124,7 +124,7 @@ class Row:
         return {**asdict(self), **more, **shares}
 
 
-def evaluate(experiment: Experiment) -> list[Row]:
+def evaluate(experiment: Experiment) -> list[AttributionScore]:
     """Compare the explanations of an experiment's runs with what was done in them.
 
     Raises:
@@ -137,7 +137,7 @@ def evaluate(experiment: Experiment) -> list[Row]:
     return [score(result, run.dut.disturb or "") for run, _, result in complete]
 
 
-def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
+def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> AttributionScore:
     """Compare an explanation with what was done.
 
     Args:
@@ -168,7 +168,7 @@ def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> Row:
             counted[kind[late["arrival_ns"]]][_dominant(late, verdict["causes"])] += 1
     left = int((~disturbed & ~mixed).sum())
     late_undisturbed, late_disturbed, late_mixed = map(dict, counted)
-    return Row(
+    return AttributionScore(
         what,
         len(done),
         int(disturbed.sum()),

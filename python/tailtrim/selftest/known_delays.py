@@ -34,7 +34,7 @@ _RELATIVE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Error:
+class MeasuredQuantile:
     """A quantile: what it is, what was measured, and the difference."""
 
     p: str
@@ -44,13 +44,13 @@ class Error:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DelayCheck:
     """A known delay: its quantiles, and whether they were recovered."""
 
     run: str
     delay: str
     packets: int
-    truth: list[Error]
+    truth: list[MeasuredQuantile]
     #: The largest error beyond the wire's floor that still counts as recovered, by quantile.
     bounds_ns: list[int]
     recovered: bool
@@ -61,9 +61,9 @@ class Check:
 class Selftest:
     """The floor of the meter, and its error against each known delay."""
 
-    floor_ns: list[Error]
+    floor_ns: list[MeasuredQuantile]
     floor_spoilt: list[str]
-    checks: list[Check]
+    checks: list[DelayCheck]
 
     @property
     def recovered(self) -> bool:
@@ -95,7 +95,10 @@ def evaluate(experiment: Experiment) -> Selftest:
     if not floors or len(complete) < len(experiment.runs):
         raise RunDirectoryError(f"{experiment.path}: not all runs of the selftest are complete")
     outcome, wire = floors[0]
-    floor = [Error(p, 0, value, value) for p, value in zip(QUANTILES, _measured(wire), strict=True)]
+    floor = [
+        MeasuredQuantile(p, 0, value, value)
+        for p, value in zip(QUANTILES, _measured(wire), strict=True)
+    ]
     checks = [
         _check(run.dut.delay, result, floor, list(spoilt.invalid))
         for run, spoilt, result in complete
@@ -104,10 +107,12 @@ def evaluate(experiment: Experiment) -> Selftest:
     return Selftest(floor, list(outcome.invalid), checks)
 
 
-def _check(delay: str, result: RunDirectory, floor: list[Error], spoilt: list[str]) -> Check:
+def _check(
+    delay: str, result: RunDirectory, floor: list[MeasuredQuantile], spoilt: list[str]
+) -> DelayCheck:
     kept = truth(result.path)
     errors = [
-        Error(p, true := quantile(kept, p), measured, measured - true)
+        MeasuredQuantile(p, true := quantile(kept, p), measured, measured - true)
         for p, measured in zip(QUANTILES, _measured(result), strict=True)
     ]
     bounds = [
@@ -115,7 +120,7 @@ def _check(delay: str, result: RunDirectory, floor: list[Error], spoilt: list[st
         for below, error in zip(floor, errors, strict=True)
     ]
     recovered = all(abs(e.error_ns) <= bound for e, bound in zip(errors, bounds, strict=True))
-    return Check(result.name, delay, kept.size, errors, bounds, recovered, spoilt)
+    return DelayCheck(result.name, delay, kept.size, errors, bounds, recovered, spoilt)
 
 
 def truth(run: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
