@@ -123,7 +123,7 @@ def _print(compared: list[Comparison]) -> None:
 
     from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
-    Console(highlight=False).print(render(compared))
+    Console(highlight=False).print(render(compared, all_in="--json"))
 
 
 def _share(name: str, text: str) -> float:
@@ -183,3 +183,5 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
         return
     for line in length_lines(length, confidence):
         typer.echo(line)
+    if not length.of_latency:
+        typer.echo("  How steep the tail is, only a run tells: --from RUN.")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
+from tailtrim.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ class SortedPairs:
                     writer.write_batch(batches.pop())
         except OSError as error:
             failure = OutputError(f"{path.parent}: cannot be written: {error.strerror or error}")
-            failure.add_note("--scratch DIR names a disk with more room")
+            failure.add_note(Remedy("{scratch} names a disk with more room"))
             raise failure from error
 
     def batches(self) -> list[Iterator[pa.RecordBatch]]:

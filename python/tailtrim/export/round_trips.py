@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import RoundTripError, RunDirectoryError
+from tailtrim.errors import Remedy, RoundTripError, RunDirectoryError
 from tailtrim.export.conversion import Conversion
 from tailtrim.roundtrip.hpct import hpct_name, write_hpct
 from tailtrim.roundtrip.log import pings
@@ -24,8 +24,9 @@ def write(run: RunDirectory, out: Path) -> Conversion:
 
     """
     if not (run.path / "roundtrip.parquet").exists():
-        message = f"{run.path}: there are no round trips, expected a run of `tailtrim ping --out`"
-        raise RunDirectoryError(message)
+        failure = RunDirectoryError(f"{run.path}: there are no round trips, expected a run of ping")
+        failure.add_note(Remedy("{ping} leaves such a run"))
+        raise failure
     try:
         rows = list(pings(run.table("roundtrip")))
     except RoundTripError as error:

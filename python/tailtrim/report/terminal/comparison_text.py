@@ -34,15 +34,15 @@ _MINUTES = 120
 _LISTED = 12
 
 
-def render(comparisons: Sequence[Comparison]) -> Group:
-    """Return what ``rich`` prints of comparisons."""
+def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> Group:
+    """Return what ``rich`` prints of comparisons; ``all_in`` is where the rest of a list is."""
     parts: list[RenderableType] = []
     for comparison in comparisons:
-        parts += [*_parts(comparison), Text()]
+        parts += [*_parts(comparison, all_in), Text()]
     return Group(*parts, Text(legend(comparisons), style="dim"))
 
 
-def _parts(comparison: Comparison) -> Iterator[RenderableType]:
+def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
     for side, one in (("A", comparison.a), ("B", comparison.b)):
         runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
         text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
@@ -56,7 +56,7 @@ def _parts(comparison: Comparison) -> Iterator[RenderableType]:
         yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
     for note in notes(comparison):
         yield Text(f"note: {note}")
-    yield from _differences(comparison.differences)
+    yield from _differences(comparison.differences, all_in)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -83,7 +83,7 @@ def _sent(comparison: Comparison) -> Table:
     return table
 
 
-def _differences(found: Sequence[Difference]) -> Iterator[RenderableType]:
+def _differences(found: Sequence[Difference], all_in: str) -> Iterator[RenderableType]:
     if not found:
         yield Text("No setting that is recorded differs.")
         return
@@ -91,7 +91,7 @@ def _differences(found: Sequence[Difference]) -> Iterator[RenderableType]:
     for one in found[:_LISTED]:
         yield Text(f"  {difference(one)}")
     if len(found) > _LISTED:
-        yield Text(f"  and {len(found) - _LISTED} more, which --json lists")
+        yield Text(f"  and {len(found) - _LISTED} more, which {all_in} lists")
 
 
 def length_lines(length: Length, confidence: str) -> Iterator[str]:
@@ -109,8 +109,6 @@ def length_lines(length: Length, confidence: str) -> Iterator[str]:
             f"  {length.design_effect:.3g} samples are worth one independent one: late packets come"
             " together"
         )
-    if not length.of_latency:
-        yield "  How steep the tail is, only a run tells: --from RUN."
 
 
 def _duration(length: Length, samples: int) -> str:
