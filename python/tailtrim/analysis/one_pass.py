@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim import _native
-from tailtrim.analysis.options import MASKS, nanoseconds
+from tailtrim.analysis.options import known_masks, nanoseconds
 from tailtrim.analysis.result import Analysis
 from tailtrim.rundir.writing import Draft, provenance, sha256
 
@@ -68,16 +68,13 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         ['latency_ns', 'count']
 
     """
-    unknown = [mask for mask in masks if mask not in MASKS]
-    if unknown:
-        raise ValueError(f"mask {unknown[0]!r} is unknown, expected one of {', '.join(MASKS)}")
-    paths = (Path(ingress), Path(egress))
+    given, paths = known_masks(masks), (Path(ingress), Path(egress))
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
         return _native.analyze(
             *paths,
             signature=signature,
-            masks=list(masks),
+            masks=given,
             trim_ns=nanoseconds("trim", trim_s),
             window_ns=nanoseconds("window", window_s),
             quantiles=list(quantiles),
