@@ -13,8 +13,7 @@
 from tailtrim import _native
 from tailtrim.analysis import Analysis, analyze
 from tailtrim.errors import CaptureError, OutputError, RunDirectoryError, TailtrimError
-from tailtrim.rundir import RunDirectory
-from tailtrim.summary import Summary
+from tailtrim.rundir import RunDirectory, Summary
 
 __version__ = _native.VERSION
 

@@ -10,12 +10,23 @@
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
-    └── RunError             a run broke: a device that died, an interface that went
+    ├── RunError             a run broke: a device that died, an interface that went
+    ├── RoundTripError       a file of round trips cannot be read
+    └── ReportError          a report was asked for that makes no sense
 
-What to do about an error is in its notes (``error.__notes__``), which tracebacks show.
+What to do about an error is in its notes (``error.__notes__``), which tracebacks show. A note that
+names arguments of the call is a :class:`Remedy`.
 """
 
+from __future__ import annotations
+
+from string import Formatter
+from typing import TYPE_CHECKING, Self
+
 from tailtrim._native import CaptureError, OutputError, TailtrimError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "CaptureError",
@@ -24,10 +35,47 @@ __all__ = [
     "HostError",
     "OutputError",
     "PlanError",
+    "Remedy",
+    "ReportError",
+    "RoundTripError",
     "RunDirectoryError",
     "RunError",
     "TailtrimError",
 ]
+
+
+class Remedy(str):
+    """What to do about an error, as a note: which arguments of the call to give, and why.
+
+    As text it has the arguments by their own names; a command line, where they are called
+    otherwise, has its own with :meth:`typed`.
+
+    >>> remedy = Remedy("{scratch} names a disk with more room")
+    >>> print(remedy)
+    scratch names a disk with more room
+    >>> remedy.typed({"scratch": "--scratch DIR"})
+    '--scratch DIR names a disk with more room'
+
+    """
+
+    __slots__ = ("_template",)
+
+    _template: str
+
+    def __new__(cls, template: str) -> Self:
+        """Take the text with each argument in braces."""
+        remedy = super().__new__(cls, _filled(template, {}))
+        remedy._template = template
+        return remedy
+
+    def typed(self, options: Mapping[str, str]) -> str:
+        """Return the text with what a user types for each argument; others keep their names."""
+        return _filled(self._template, options)
+
+
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    names = {name for _, name, _, _ in Formatter().parse(template) if name}
+    return template.format(**{name: words.get(name, name) for name in names})
 
 
 class RunDirectoryError(TailtrimError):
@@ -52,3 +100,11 @@ class HostError(TailtrimError):
 
 class RunError(TailtrimError):
     """Something broke while it ran."""
+
+
+class RoundTripError(TailtrimError):
+    """A file of round trips cannot be read."""
+
+
+class ReportError(TailtrimError):
+    """A report was asked for that makes no sense."""

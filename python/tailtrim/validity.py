@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tailtrim.plan import Limits
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import Summary
 
 #: CLOCK_REALTIME may drift against CLOCK_MONOTONIC by this much in a run; beyond it, it stepped.
 _STEP_S = 0.0005

@@ -136,6 +136,9 @@ def test_out_report_and_convert(tmp_path: Path, testpmd: tuple[Path, Path]) -> N
         assert converted.returncode == 0
         assert converted.stdout.splitlines()
         assert all(Path(line).is_file() for line in converted.stdout.splitlines())
+    no_ping = tailtrim("convert", run, "--to", "hpct")
+    assert no_ping.returncode == 2
+    assert "hint: tailtrim ping --out DIR leaves such a run" in no_ping.stderr.splitlines()
 
 
 def test_what_is_no_run_directory_is_not_replaced(

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import tailtrim
-from tailtrim.report.text import render
+from tailtrim.report.terminal.run_table import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -49,6 +49,17 @@ def test_the_same_bytes(testpmd: tuple[Path, Path], decoded: Path, native: str) 
     assert tailtrim("analyze", *testpmd, "--engine", "duckdb", "--json").stdout == native
 
 
+def test_hints_name_options(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> None:
+    no_file = tailtrim("load", decoded, "--engine", "duckdb")
+    assert no_file.returncode == 3
+    assert "hint: name one with --server WHERE" in no_file.stderr.splitlines()
+    assert tailtrim("decode", *testpmd, testpmd[0], "--out", tmp_path / "three").returncode == 0
+    three = tailtrim("analyze", tmp_path / "three")
+    assert three.returncode == 2
+    hint = "hint: name ingress (DIR:0) and egress (DIR:1) by their numbers"
+    assert hint in three.stderr.splitlines()
+
+
 def test_postgres(decoded: Path, native: str, postgres_dsn: str) -> None:
     at = ("--engine", "postgres", "--server", postgres_dsn)
     assert tailtrim("analyze", decoded, *at, "--json").stdout == native

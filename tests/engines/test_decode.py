@@ -15,7 +15,7 @@ import pytest
 from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
 
-from tailtrim.decode import Decoded, decode, writing
+from tailtrim.decode import Decoded, decode, decoding
 from tailtrim.decode.dataset import COLUMNS, LABEL
 from tailtrim.errors import DecodedError, TailtrimError
 
@@ -61,7 +61,7 @@ def test_parts_make_no_difference(
     testpmd: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = decode(testpmd, tmp_path / "whole", buckets=2)
-    monkeypatch.setattr(writing, "_ROWS_OF_PART", 7_000)
+    monkeypatch.setattr(decoding, "_ROWS_OF_PART", 7_000)
     parted = decode(testpmd, tmp_path / "parted", buckets=2)
     assert len(list(parted.files(0))) == 12
     for number in (0, 1):
@@ -70,8 +70,8 @@ def test_parts_make_no_difference(
 
 PROGRAM = """
 import sys
-from tailtrim.decode import decode, writing
-writing._ROWS_OF_PART = 5_000
+from tailtrim.decode import decode, decoding
+decoding._ROWS_OF_PART = 5_000
 decode(sys.argv[1:3], sys.argv[3], buckets=2)
 """
 

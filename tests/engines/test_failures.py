@@ -217,6 +217,7 @@ def test_loading_into_duckdb(decoded: Decoded, tmp_path: Path) -> None:
         assert batch.to_pylist() == [{"packets": sum(c.rows for c in decoded.captures)}]
     with (
         engines.connect("duckdb") as at,
-        pytest.raises(EngineError, match="--server FILE"),
+        pytest.raises(EngineError, match="no file to keep the packets in") as raised,
     ):
         engines.load(at, decoded)
+    assert raised.value.__notes__ == ["name one with server"]

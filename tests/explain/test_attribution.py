@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 import pytest
 from made_up import HEADER, traced
 
-from tailtrim.attribution import EXPECTED, Row, score
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir import DISTURBED, STALLS, RunDirectory
+from tailtrim.selftest.attribution import EXPECTED, AttributionScore, score
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def row(late: dict[str, int], undisturbed: dict[str, int], what: str = "stop:1ms,50ms") -> Row:
-    return Row(what, 10, 1_000, 9_000, late, undisturbed, mixed=0)
+def row(
+    late: dict[str, int], undisturbed: dict[str, int], what: str = "stop:1ms,50ms"
+) -> AttributionScore:
+    return AttributionScore(what, 10, 1_000, 9_000, late, undisturbed, mixed=0)
 
 
 def test_recall_is_of_the_late_packets_that_were_disturbed() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tailtrim import factors
 from tailtrim.errors import RunDirectoryError
-from tailtrim.factors.slope import Position, slopes
+from tailtrim.factors.slope import RulePosition, slopes
 from tailtrim.plan import load
 from tailtrim.roundtrip import Series, leave
 
@@ -135,14 +135,16 @@ def test_the_interval_of_a_slope_covers_it_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(100):
         medians = 50_000 + 15 * rules + random.normal(0, 20_000, rules.size)
-        points = [Position("n", "", int(r), int(m)) for r, m in zip(rules, medians, strict=True)]
+        points = [
+            RulePosition("n", "", int(r), int(m)) for r, m in zip(rules, medians, strict=True)
+        ]
         (one,) = slopes(points)
         covered += one.low <= 15 <= one.high
     assert covered >= 88
 
 
 def test_two_positions_make_no_slope() -> None:
-    assert list(slopes([Position("n", "", at, 100) for at in (1, 10_001)])) == []
+    assert list(slopes([RulePosition("n", "", at, 100) for at in (1, 10_001)])) == []
 
 
 def test_the_same_experiment_gives_the_same_files(experiment: Path, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.attribution import Row, score
 from tailtrim.rundir import RunDirectory
+from tailtrim.selftest.attribution import AttributionScore, score
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -28,7 +28,7 @@ DISTURBANCES = ["none", "stop:2ms,50ms", "thread:2ms,50ms"]
 
 
 @pytest.fixture
-def rows(lab: Lab) -> dict[str, Row]:
+def rows(lab: Lab) -> dict[str, AttributionScore]:
     """Disturb a device in several ways, and score the explanations."""
     plan = lab.plan(
         dut={"preset": "forward", "disturb": "$disturb"},
@@ -45,7 +45,7 @@ def rows(lab: Lab) -> dict[str, Row]:
     return rows
 
 
-def test_what_is_done_is_what_is_named(rows: dict[str, Row]) -> None:
+def test_what_is_done_is_what_is_named(rows: dict[str, AttributionScore]) -> None:
     for what in DISTURBANCES[1:]:
         row = rows[what]
         assert row.disturbances >= 20
@@ -56,7 +56,7 @@ def test_what_is_done_is_what_is_named(rows: dict[str, Row]) -> None:
         assert row.precision >= 0.8, row
 
 
-def test_what_is_not_done_is_not_named(rows: dict[str, Row]) -> None:
+def test_what_is_not_done_is_not_named(rows: dict[str, AttributionScore]) -> None:
     control = rows[""]
     assert not control.late
     assert control.late_undisturbed.get("device stopped", 0) == 0

@@ -257,7 +257,10 @@ def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
 
 
 def test_the_plans_that_come_with_tailtrim_make_sense() -> None:
-    found = [*(ROOT / "examples").glob("*.yml"), *(ROOT / "python/tailtrim/plans").glob("*.yml")]
+    found = [
+        *(ROOT / "examples").glob("*.yml"),
+        *(ROOT / "python/tailtrim/selftest/plans").glob("*.yml"),
+    ]
     assert len(found) >= 2
     for path in found:
         plans.load(path)

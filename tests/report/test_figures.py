@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tailtrim import RunDirectoryError
-from tailtrim.report import distributions, figures, palette, percentiles, timelines
-from tailtrim.report.binning import binned, edges, thinned
-from tailtrim.report.figure import Axis
-from tailtrim.report.run import Run
-from tailtrim.report.writing import series
+from tailtrim.report.figures import distributions, drawing, palette, percentiles, timelines
+from tailtrim.report.figures.binning import binned, edges, thinned
+from tailtrim.report.figures.figure import Axis
+from tailtrim.report.inputs.run_tables import ReportedRun
+from tailtrim.report.report_files import series
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def test_percentiles_are_the_samples_at_their_ranks(make_run: Callable[..., RunDirectory]) -> None:
     run = make_run([4_000] * 90 + [6_000] * 9 + [9_000])
-    figure = percentiles.percentiles([Run(0, "run", run)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", run)])
     assert figure is not None
     lines = figure.panels[0].lines
     x, y = (np.concatenate([getattr(line, axis) for line in lines]) for axis in ("x", "y"))
@@ -32,7 +32,7 @@ def test_percentiles_are_the_samples_at_their_ranks(make_run: Callable[..., RunD
 
 
 def test_a_line_is_pale_beyond_what_the_samples_support(testpmd: RunDirectory) -> None:
-    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     solid, pale = figure.panels[0].lines
     supported = [q for q in testpmd.summary.latency_ns.quantiles if q.supported]
@@ -43,7 +43,7 @@ def test_a_line_is_pale_beyond_what_the_samples_support(testpmd: RunDirectory) -
 
 
 def test_marks_are_those_of_the_summary(testpmd: RunDirectory) -> None:
-    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     drawn = [(i.value, i.low, i.high) for i in figure.panels[0].intervals]
     listed = [
@@ -56,7 +56,7 @@ def test_marks_are_those_of_the_summary(testpmd: RunDirectory) -> None:
 
 
 def test_a_band_reaches_from_one_lower_bound_to_the_next_upper_one(testpmd: RunDirectory) -> None:
-    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     (band,) = figure.panels[0].bands
     rows = testpmd.table("quantile").to_pylist()
@@ -73,10 +73,10 @@ def test_a_band_reaches_from_one_lower_bound_to_the_next_upper_one(testpmd: RunD
 
 
 def test_the_line_stays_in_its_band(testpmd: RunDirectory) -> None:
-    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     (band,) = figure.panels[0].bands
-    ordered = np.repeat(*Run(0, "run", testpmd).histogram) / 1000
+    ordered = np.repeat(*ReportedRun(0, "run", testpmd).histogram) / 1000
     p = np.arange(ordered.size) / ordered.size
     # In the middle between two ranks, where rounding moves neither to another cell.
     cells = np.searchsorted(band.x, 1 / (1 - p - 0.5 / ordered.size), side="right") - 1
@@ -87,7 +87,7 @@ def test_the_line_stays_in_its_band(testpmd: RunDirectory) -> None:
 
 
 def test_a_band_is_open_where_the_line_turns_pale(testpmd: RunDirectory) -> None:
-    figure = percentiles.percentiles([Run(0, "run", testpmd)])
+    figure = percentiles.percentiles([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     (band,) = figure.panels[0].bands
     _, pale = figure.panels[0].lines
@@ -97,13 +97,13 @@ def test_a_band_is_open_where_the_line_turns_pale(testpmd: RunDirectory) -> None
 
 
 def test_few_samples_have_a_band_without_bounds(make_run: Callable[..., RunDirectory]) -> None:
-    figure = percentiles.percentiles([Run(0, "few", make_run([5_000, 6_000, 7_000]))])
+    figure = percentiles.percentiles([ReportedRun(0, "few", make_run([5_000, 6_000, 7_000]))])
     assert figure is not None
     (band,) = figure.panels[0].bands
     assert np.isnan(band.high[-1])
     assert np.isnan(band.low[0])
     assert all(line.faded for line in figure.panels[0].lines if line.x[0] > 1)
-    for content in figures.render(figure, ["few"]).values():
+    for content in drawing.render(figure, ["few"]).values():
         assert content
 
 
@@ -113,7 +113,7 @@ def test_without_the_table_of_the_curve_there_are_bars(
     latencies = [4_000 + 10 * (n % 97) for n in range(1_000)]
     new, old = make_run(latencies, name="new"), make_run(latencies, name="old")
     (old.path / "quantile.parquet").unlink()
-    figure = percentiles.percentiles([Run(0, "new", new), Run(1, "old", old)])
+    figure = percentiles.percentiles([ReportedRun(0, "new", new), ReportedRun(1, "old", old)])
     assert figure is not None
     (panel,) = figure.panels
     assert [band.run for band in panel.bands] == [0]
@@ -123,7 +123,7 @@ def test_without_the_table_of_the_curve_there_are_bars(
     }
     assert "The band is the 95 %" in figure.caption
     assert "Bars are the 95 %" in figure.caption
-    alone = percentiles.percentiles([Run(0, "old", old)])
+    alone = percentiles.percentiles([ReportedRun(0, "old", old)])
     assert alone is not None
     assert "band" not in alone.caption
     solid, pale = alone.panels[0].lines
@@ -135,16 +135,16 @@ def test_a_damaged_table_of_the_curve_is_an_error(make_run: Callable[..., RunDir
     run = make_run([5_000] * 50)
     (run.path / "quantile.parquet").write_bytes(b"PAR1")
     with pytest.raises(RunDirectoryError, match=r"quantile\.parquet: the table cannot be read"):
-        percentiles.percentiles([Run(0, "run", run)])
+        percentiles.percentiles([ReportedRun(0, "run", run)])
 
 
 def test_bands_of_several_runs_are_translucent_and_in_their_colours(
     testpmd: RunDirectory,
 ) -> None:
-    runs = [Run(index, name, testpmd) for index, name in enumerate(("one", "two", "three"))]
+    runs = [ReportedRun(index, name, testpmd) for index, name in enumerate(("one", "two", "three"))]
     figure = percentiles.percentiles(runs)
     assert figure is not None
-    svg = figures.render(figure, ["one", "two", "three"])["svg"].decode()
+    svg = drawing.render(figure, ["one", "two", "three"])["svg"].decode()
     for colour in palette.LIGHT[:3]:
         fills = re.findall(rf"fill: {colour.lower()}; (?:fill-)?opacity: ([\d.]+)", svg)
         assert fills
@@ -152,9 +152,9 @@ def test_bands_of_several_runs_are_translucent_and_in_their_colours(
 
 
 def test_the_cloud_in_an_svg_is_a_picture_in_its_place(testpmd: RunDirectory) -> None:
-    figure = timelines.worst([Run(0, "run", testpmd)])
+    figure = timelines.worst([ReportedRun(0, "run", testpmd)])
     assert figure is not None
-    contents = figures.render(figure, ["run"])
+    contents = drawing.render(figure, ["run"])
     svg = contents["svg"].decode()
     assert len(svg) < 150_000
     assert b"/Subtype /Image" not in contents["pdf"], "there the points stay points"
@@ -179,7 +179,7 @@ def test_the_cloud_in_an_svg_is_a_picture_in_its_place(testpmd: RunDirectory) ->
 
 
 def test_a_histogram_counts_every_sample(testpmd: RunDirectory) -> None:
-    latencies, counts = Run(0, "run", testpmd).histogram
+    latencies, counts = ReportedRun(0, "run", testpmd).histogram
     for axis in (
         Axis.of_times("Latency", int(latencies[0]), int(latencies[0]) * 2),
         Axis.of_times("Latency", 1, 10**9),
@@ -203,7 +203,7 @@ def test_thinning_moves_nothing_by_more_than_a_cell() -> None:
 
 
 def test_all_the_worst_packets_are_points(testpmd: RunDirectory) -> None:
-    figure = timelines.worst([Run(0, "run", testpmd)])
+    figure = timelines.worst([ReportedRun(0, "run", testpmd)])
     assert figure is not None
     (points,) = figure.panels[0].lines
     assert points.x.size == testpmd.summary.worst.count
@@ -212,9 +212,9 @@ def test_all_the_worst_packets_are_points(testpmd: RunDirectory) -> None:
 
 
 def test_losses_get_a_panel_of_their_own(make_run: Callable[..., RunDirectory]) -> None:
-    without = timelines.seconds([Run(0, "run", make_run([5_000] * 100, name="all"))])
+    without = timelines.seconds([ReportedRun(0, "run", make_run([5_000] * 100, name="all"))])
     lossy = timelines.seconds(
-        [Run(0, "run", make_run([5_000] * 50 + [None] * 3 + [5_000] * 50, name="less"))]
+        [ReportedRun(0, "run", make_run([5_000] * 50 + [None] * 3 + [5_000] * 50, name="less"))]
     )
     assert without is not None
     assert lossy is not None
@@ -232,8 +232,8 @@ def test_bursts_have_a_figure_and_steady_traffic_has_none(
         name="bursty",
         at=lambda n: n // 8 * 1_000_000 + n % 8 * 100,
     )
-    assert timelines.bursts([Run(0, "steady", steady)]) is None
-    figure = timelines.bursts([Run(0, "steady", steady), Run(1, "bursty", bursty)])
+    assert timelines.bursts([ReportedRun(0, "steady", steady)]) is None
+    figure = timelines.bursts([ReportedRun(0, "steady", steady), ReportedRun(1, "bursty", bursty)])
     assert figure is not None
     assert {line.run for line in figure.panels[0].lines} == {1}
     assert figure.panels[0].lines[0].x.tolist() == list(range(1, 9))
@@ -242,23 +242,23 @@ def test_bursts_have_a_figure_and_steady_traffic_has_none(
 def test_without_samples_the_figures_that_remain_are_drawn(
     make_run: Callable[..., RunDirectory],
 ) -> None:
-    drawn = series([Run(0, "nothing", make_run([None] * 20))])
+    drawn = series([ReportedRun(0, "nothing", make_run([None] * 20))])
     assert [figure.key for figure in drawn] == ["gaps", "seconds"]
     for figure in drawn:
-        assert figures.render(figure, ["nothing"])["pdf"].startswith(b"%PDF")
+        assert drawing.render(figure, ["nothing"])["pdf"].startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("latencies", [[7_000], [7_000] * 50, [-300, -200, 900], [0, 5, 80_000]])
 def test_few_equal_or_negative_latencies_are_drawn(
     make_run: Callable[..., RunDirectory], latencies: list[int]
 ) -> None:
-    for figure in series([Run(0, "few", make_run(latencies))]):
-        assert b"<svg" in figures.render(figure, ["few"])["svg"]
+    for figure in series([ReportedRun(0, "few", make_run(latencies))]):
+        assert b"<svg" in drawing.render(figure, ["few"])["svg"]
 
 
 def test_the_text_in_an_svg_is_text_and_names_are_no_mathematics(testpmd: RunDirectory) -> None:
-    (figure, *_) = series([Run(0, "run", testpmd)])
-    svg = figures.render(figure, ["_$x_1$ <b>"])["svg"].decode()
+    (figure, *_) = series([ReportedRun(0, "run", testpmd)])
+    svg = drawing.render(figure, ["_$x_1$ <b>"])["svg"].decode()
     assert "_$x_1$ &lt;b&gt;" in svg
     assert "99.9 %" in svg
     assert "Latency (µs)" in svg
@@ -266,7 +266,7 @@ def test_the_text_in_an_svg_is_text_and_names_are_no_mathematics(testpmd: RunDir
 
 @pytest.mark.published
 def test_figure_5_has_the_steps_of_a_batch(published: Callable[[str], RunDirectory]) -> None:
-    figure = distributions.cumulative([Run(0, "burst", published("burst-32batch/vm"))])
+    figure = distributions.cumulative([ReportedRun(0, "burst", published("burst-32batch/vm"))])
     assert figure is not None
     panel = figure.panels[0]
     assert panel.x.scale == "linear"
@@ -278,7 +278,7 @@ def test_figure_5_has_the_steps_of_a_batch(published: Callable[[str], RunDirecto
 
 
 def test_text_in_an_svg_falls_back_to_sans_serif(testpmd: RunDirectory) -> None:
-    figure = distributions.cumulative([Run(0, "run", testpmd)])
+    figure = distributions.cumulative([ReportedRun(0, "run", testpmd)])
     assert figure is not None
-    svg = figures.render(figure, ["run"])["svg"].decode()
+    svg = drawing.render(figure, ["run"])["svg"].decode()
     assert svg.count("font-family") == svg.count("font-family: 'DejaVu Sans', sans-serif") > 0

@@ -11,8 +11,13 @@ import pytest
 from late_run import arrival, cause, event, events, explanation, store
 
 from tailtrim import RunDirectoryError
-from tailtrim.report import busy, counterfactual, host_events, late, reasons, why, write
-from tailtrim.report.run import Run
+from tailtrim.report import write
+from tailtrim.report.figures import busy_period, late_packets
+from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN, ExplainedRun
+from tailtrim.report.figures.without_causes import without_causes
+from tailtrim.report.inputs import host_events, host_explanation
+from tailtrim.report.inputs.run_tables import ReportedRun
+from tailtrim.report.pages import cause_section
 from tailtrim.rundir import EVENTS
 
 if TYPE_CHECKING:
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim import RunDirectory
-    from tailtrim.report.figure import Figure
+    from tailtrim.report.figures.figure import Figure
 
 EVIL = "<script>alert(1)<!--"
 
@@ -30,11 +35,11 @@ def run(explained_run: RunDirectory) -> RunDirectory:
     return explained_run
 
 
-def explained(directory: RunDirectory) -> late.Explained:
-    shown = Run(0, "run", directory)
-    found = reasons.read(directory)
+def explained(directory: RunDirectory) -> ExplainedRun:
+    shown = ReportedRun(0, "run", directory)
+    found = host_explanation.read(directory)
     assert found is not None
-    return late.Explained(shown, found, host_events.read(shown, found))
+    return ExplainedRun(shown, found, host_events.read(shown, found))
 
 
 def lanes(figure: Figure | None) -> dict[str, list[tuple[float, float]]]:
@@ -119,7 +124,7 @@ def test_the_same_explanation_gives_the_same_bytes(run: RunDirectory, tmp_path: 
 
 
 def test_late_packets_are_told_apart_by_what_cost_them_most(run: RunDirectory) -> None:
-    figure = late.late_packets(explained(run), 100)
+    figure = late_packets.late_packets(explained(run), 100)
     assert figure is not None
     seen = {
         figure.names[line.run]: [round(float(at) * 10_000) for at in line.x]
@@ -137,17 +142,17 @@ def test_late_packets_are_told_apart_by_what_cost_them_most(run: RunDirectory) -
     ("parts", "expected"),
     [
         (([(0, 5), (3, 9)], 0, 0), 4),
-        (([(0, 5), (4, 9)], 0, 0), late.OTHER),
-        (([(0, 5)], 6, 5), late.QUEUE),
-        (([(0, 5)], 4, 6), late.UNKNOWN),
-        (([], 0, 0), late.UNKNOWN),
+        (([(0, 5), (4, 9)], 0, 0), OTHER),
+        (([(0, 5)], 6, 5), QUEUE),
+        (([(0, 5)], 4, 6), UNKNOWN),
+        (([], 0, 0), UNKNOWN),
     ],
 )
 def test_the_largest_part_dominates(
     parts: tuple[list[tuple[int, int]], int, int], expected: int
 ) -> None:
     causes, queue_ns, unknown_ns = parts
-    packet = reasons.Late(
+    packet = host_explanation.LatePacket(
         arrival_ns=0,
         latency_ns=30,
         excess_ns=20,
@@ -155,11 +160,11 @@ def test_the_largest_part_dominates(
         queue_ns=queue_ns,
         unknown_ns=unknown_ns,
     )
-    assert late.dominant(packet, 4) == expected
+    assert late_packets.dominant(packet, 4) == expected
 
 
 def test_lanes_show_who_took_the_cpu_and_when_the_device_was_away(run: RunDirectory) -> None:
-    shown = lanes(late.late_packets(explained(run), 100))
+    shown = lanes(late_packets.late_packets(explained(run), 100))
     assert list(shown) == ["thief/pid 9", "tick by stress (8…", "device away"]
     assert shown["thief/pid 9"] == [pytest.approx((0.02, 0.02034))]
     assert len(shown["tick by stress (8…"]) == 10
@@ -171,13 +176,13 @@ def test_lanes_show_who_took_the_cpu_and_when_the_device_was_away(run: RunDirect
 def test_nothing_is_known_of_the_device_across_a_hole(run: RunDirectory) -> None:
     hole = event("", arrival(700) + 20_000, 5_000, kind="hole", detail="3 lost")
     store(run, explanation(), [*events(), hole])
-    shown = lanes(late.late_packets(explained(run), 100))
+    shown = lanes(late_packets.late_packets(explained(run), 100))
     assert "device away" not in shown
     assert len(shown["holes"]) == 1
 
 
 def test_the_shortest_events_are_left_out_and_counted(run: RunDirectory) -> None:
-    figure = late.late_packets(explained(run), 6)
+    figure = late_packets.late_packets(explained(run), 6)
     shown = lanes(figure)
     assert [len(bars) for bars in shown.values()] == [1, 4, 1]
     # Each tick takes a ns longer than the one before.
@@ -188,14 +193,14 @@ def test_the_shortest_events_are_left_out_and_counted(run: RunDirectory) -> None
 
 def test_without_a_trace_there_are_no_lanes(run: RunDirectory, tmp_path: Path) -> None:
     (run.path / EVENTS).unlink()
-    figure = late.late_packets(explained(run), 100)
+    figure = late_packets.late_packets(explained(run), 100)
     assert figure is not None
     assert len(figure.panels) == 1
     assert "keeps no trace" in text_of(write([run], tmp_path / "out")[0])
 
 
 def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDirectory) -> None:
-    figures = list(busy.packets(explained(run), 3))
+    figures = list(busy_period.packets(explained(run), 3))
     titles = [figure.title.removeprefix("A packet that took ") for figure in figures]
     assert titles == ["350.0 µs", "120.0 µs", "90.0 µs"]
     assert [figure.key for figure in figures] == [f"packet-1-{n}" for n in (1, 2, 3)]
@@ -213,7 +218,7 @@ def test_the_worst_packets_of_distinct_busy_periods_are_zoomed_into(run: RunDire
 
 
 def test_the_tail_without_a_cause_stands_at_the_quantiles(run: RunDirectory) -> None:
-    figure = counterfactual.without_causes(explained(run))
+    figure = without_causes(explained(run))
     assert figure is not None
     lines = [line for line in figure.panels[0].lines if line.part == "without"]
     assert [figure.names[line.run] for line in lines] == [
@@ -234,7 +239,7 @@ def test_what_can_be_done_is_beside_the_causes(run: RunDirectory, tmp_path: Path
     told = explanation()
     del told["host"]["verdict"]["advice"]
     store(run, told, None)
-    (only,) = why.explain([Run(0, "run", run)])
+    (only,) = cause_section.sections([ReportedRun(0, "run", run)])
     assert only.advice == ()
 
 
@@ -246,7 +251,7 @@ def test_quantiles_may_be_others_than_those_of_old(run: RunDirectory) -> None:
         name = "quantiles_ns" if "quantiles_ns" in values else "without_ns"
         values[name] = [7_000, 8_000]
     store(run, told, None)
-    (only,) = why.explain([Run(0, "run", run)])
+    (only,) = cause_section.sections([ReportedRun(0, "run", run)])
     assert only.rows[0].without_ns == (None, 8_000, None)
 
 
@@ -314,6 +319,6 @@ def test_a_damaged_trace_is_an_error(run: RunDirectory, tmp_path: Path) -> None:
 
 def test_a_trace_without_events_of_the_cpu_says_so(run: RunDirectory) -> None:
     store(run, explanation(), [event("elsewhere", arrival(300), 90_000, cpu=0)])
-    figure = late.late_packets(explained(run), 100)
+    figure = late_packets.late_packets(explained(run), 100)
     assert figure is not None
     assert "Nothing else had CPU 1" in figure.caption

@@ -12,7 +12,7 @@ import tailtrim
 from tailtrim.cli import engine as engines
 from tailtrim.cli.console import NEGATIVE, Progress
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
-from tailtrim.summary import Summary
+from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -39,6 +39,48 @@ class Stamps(StrEnum):
     X552 = "x552"
 
 
+Signature = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OFFSET:LENGTH,…",
+        help="Bytes that identify a packet, counted from the start of the frame. Default: the "
+        "first 64 bytes after the L2 header without TTL and checksums.",
+    ),
+]
+Masks = Annotated[
+    list[Mask] | None,
+    typer.Option(
+        help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
+        "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
+        "May be given several times."
+    ),
+]
+Quantiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="P",
+        help="A quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. May be given "
+        "several times.",
+    ),
+]
+StampSource = Annotated[
+    Stamps,
+    typer.Option(
+        help="header: stamps of the capture file; x552: the last eight bytes of each frame."
+    ),
+]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
+]
+Where = Annotated[
+    EngineName | None,
+    typer.Option(
+        help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
+        "Default: native for captures, duckdb for decoded directories. The result is the same."
+    ),
+]
+
+
 def command(  # noqa: PLR0913 - one parameter an option
     ingress: Annotated[
         str,
@@ -52,22 +94,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Argument(help="Capture of what leaves it. Not with a decoded directory of two."),
     ] = None,
     *,
-    signature: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OFFSET:LENGTH,…",
-            help="Bytes that identify a packet, counted from the start of the frame. Default: the "
-            "first 64 bytes after the L2 header without TTL and checksums.",
-        ),
-    ] = None,
-    mask: Annotated[
-        list[Mask] | None,
-        typer.Option(
-            help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
-            "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
-            "May be given several times."
-        ),
-    ] = None,
+    signature: Signature = None,
+    mask: Masks = None,
     trim: Annotated[
         str,
         typer.Option(
@@ -77,33 +105,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     window: Annotated[
         str, typer.Option(metavar="SECONDS", help="Do not match packets that leave after this.")
     ] = "5",
-    quantile: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="P",
-            help="A quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. May be given "
-            "several times.",
-        ),
-    ] = None,
+    quantile: Quantiles = None,
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence of the intervals.")
     ] = "0.95",
-    stamps: Annotated[
-        Stamps,
-        typer.Option(
-            help="header: stamps of the capture file; x552: the last eight bytes of each frame."
-        ),
-    ] = Stamps.HEADER,
-    salvage: Annotated[
-        bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
-    ] = False,
-    engine: Annotated[
-        EngineName | None,
-        typer.Option(
-            help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
-            "Default: native for captures, duckdb for decoded directories. The result is the same."
-        ),
-    ] = None,
+    stamps: StampSource = Stamps.HEADER,
+    salvage: Salvage = False,
+    engine: Where = None,
     server: Server = None,
     memory: Memory = None,
     scratch: Scratch = None,
@@ -130,26 +138,13 @@ def command(  # noqa: PLR0913 - one parameter an option
         "x552_trailer": stamps is Stamps.X552,
         "salvage": salvage,
     }
+    at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     with failing():
-        if engine is not EngineName.NATIVE:
-            analysis = engines.analyze(
-                captures,
-                engine=engine,
-                server=server,
-                memory=memory,
-                scratch=scratch,
-                decoding=decoding,
-                matching=matching,
-            )
-        elif is_decoded(captures):
-            raise ValueError("engine native reads captures; decoded ones are for the other engines")
-        elif egress is None:
-            raise ValueError(f"{ingress}: is one capture, expected ingress and egress")
-        else:
-            with Progress("matching") as progress:
-                analysis = tailtrim.analyze(
-                    ingress, egress, progress=progress, **decoding, **matching
-                )
+        analysis = (
+            _in_one_pass(captures, decoding | matching)
+            if engine is EngineName.NATIVE
+            else engines.analyze(captures, **at, decoding=decoding, matching=matching)
+        )
     if json:
         typer.echo(analysis.summary.text)
     else:
@@ -158,10 +153,19 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(NEGATIVE)
 
 
+def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analysis:
+    if is_decoded(captures):
+        raise ValueError("engine native reads captures; decoded ones are for the other engines")
+    if len(captures) == 1:
+        raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
+    with Progress("matching") as progress:
+        return tailtrim.analyze(*captures, progress=progress, **options)
+
+
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.text import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
     console = Console(highlight=False)
     console.print(render([summary], [name]))

@@ -110,7 +110,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
 def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:
     if html is None and figure is None:
         return
-    from tailtrim.report import comparison_page  # noqa: PLC0415 - matplotlib
+    from tailtrim.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
 
     if html is not None:
         comparison_page.write(compared, html)
@@ -121,9 +121,9 @@ def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -
 def _print(compared: list[Comparison]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.comparison import render  # noqa: PLC0415
+    from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
-    Console(highlight=False).print(render(compared))
+    Console(highlight=False).print(render(compared, all_in="--json"))
 
 
 def _share(name: str, text: str) -> float:
@@ -164,7 +164,7 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Say how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
-    from tailtrim.report.comparison import length_lines  # noqa: PLC0415
+    from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
     try:
         length = planned(
@@ -183,3 +183,5 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
         return
     for line in length_lines(length, confidence):
         typer.echo(line)
+    if not length.of_latency:
+        typer.echo("  How steep the tail is, only a run tells: --from RUN.")

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tailtrim.errors import Remedy
+
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
     from rich.progress import Progress as Bar
 
-    from tailtrim.summary import Notice
+    from tailtrim.rundir.summary import Notice
 
 NEGATIVE = 1
 USAGE = 2
@@ -22,12 +24,24 @@ IMPOSSIBLE = 3
 BROKEN = 4
 INTERRUPTED = 130
 
+#: What a user types for the arguments that errors name.
+TYPED = {
+    "server": "--server WHERE",
+    "memory": "--memory SIZE",
+    "scratch": "--scratch DIR",
+    "ingress": "ingress (DIR:0)",
+    "egress": "egress (DIR:1)",
+    "load": "tailtrim load DIR",
+    "ping": "tailtrim ping --out DIR",
+}
+
 
 def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
     typer.echo(f"error: {error}", err=True)
     for note in getattr(error, "__notes__", ()):
-        typer.echo(f"hint: {note}", err=True)
+        hint = note.typed(TYPED) if isinstance(note, Remedy) else note
+        typer.echo(f"hint: {hint}", err=True)
 
 
 def warn(notice: Notice) -> None:

@@ -21,7 +21,7 @@ Examples:
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
-Format = StrEnum("Format", {name.upper(): name for name in export.FORMATS})  # type: ignore[misc]
+TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FORMATS})  # type: ignore[misc]
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
     ],
     *,
     to: Annotated[
-        Format,
+        TargetFormat,
         typer.Option(
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
             "papers' percentiles, hist, worst, jitter and rates; hpct: HiPerConTracer's results, "

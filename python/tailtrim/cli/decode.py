@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.analyze import Mask, Stamps
+from tailtrim.cli.analyze import Mask, Salvage, Stamps, StampSource
 from tailtrim.cli.console import USAGE, Progress, complain
 from tailtrim.errors import TailtrimError
 
@@ -46,15 +46,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[Mask] | None,
         typer.Option(help="What the device rewrites, see analyze. May be given several times."),
     ] = None,
-    stamps: Annotated[
-        Stamps,
-        typer.Option(
-            help="header: stamps of the capture file; x552: the last eight bytes of each frame."
-        ),
-    ] = Stamps.HEADER,
-    salvage: Annotated[
-        bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
-    ] = False,
+    stamps: StampSource = Stamps.HEADER,
+    salvage: Salvage = False,
     buckets: Annotated[
         int | None,
         typer.Option(

@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Say what made packets late: periodic causes, and with a trace each packet's."""
     from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
-    from tailtrim.report.explanation import lines  # noqa: PLC0415
+    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
 
     try:
         found = explain(directory, interrupts=interrupts or (), cpu=cpu, late_from=late_from)

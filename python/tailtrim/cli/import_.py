@@ -9,7 +9,7 @@ import typer
 
 from tailtrim.cli.console import NEGATIVE, USAGE, complain
 from tailtrim.errors import TailtrimError
-from tailtrim.summary import Summary
+from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -64,6 +64,6 @@ def command(
 def _print(summaries: list[Summary], names: list[str]) -> None:
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    from tailtrim.report.text import render  # noqa: PLC0415
+    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
     Console(highlight=False).print(render(summaries, names))

@@ -31,7 +31,7 @@ Examples:
 _SHOWN = 100
 
 
-class Format(StrEnum):
+class RowFormat(StrEnum):
     """How rows are written."""
 
     TABLE = "table"
@@ -54,8 +54,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     engine: Annotated[EngineName, typer.Option(help="Who answers.")] = EngineName.DUCKDB,
     server: Server = None,
     form: Annotated[
-        Format, typer.Option("--format", help="json: one object a line; parquet: needs --out.")
-    ] = Format.TABLE,
+        RowFormat, typer.Option("--format", help="json: one object a line; parquet: needs --out.")
+    ] = RowFormat.TABLE,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")
     ] = None,
@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if engine is EngineName.NATIVE:
         complain(ValueError("engine native knows no SQL, expected duckdb, postgres or spark"))
         raise typer.Exit(USAGE)
-    if form is Format.PARQUET and out is None:
+    if form is RowFormat.PARQUET and out is None:
         complain(ValueError("parquet is nothing to print, name a file with --out"))
         raise typer.Exit(USAGE)
     options = engines.EngineOptions(server=server, memory=memory, scratch=scratch)
@@ -76,10 +76,10 @@ def command(  # noqa: PLR0913 - one parameter an option
         _write(engines.query(at, text, sources or ()), form, out)
 
 
-def _write(batches: Iterator[pa.RecordBatch], form: Format, out: Path | None) -> None:
+def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:
     """Write rows as they come; a file gets its name when it is whole."""
     if out is None:
-        if form is Format.TABLE:
+        if form is RowFormat.TABLE:
             _table(batches)
         else:
             _stream(batches, form, sys.stdout.buffer)
@@ -95,7 +95,7 @@ def _write(batches: Iterator[pa.RecordBatch], form: Format, out: Path | None) ->
         draft.unlink(missing_ok=True)
 
 
-def _stream(batches: Iterator[pa.RecordBatch], form: Format, file: object) -> None:
+def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) -> None:
     import json  # noqa: PLC0415
 
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
@@ -105,12 +105,12 @@ def _stream(batches: Iterator[pa.RecordBatch], form: Format, file: object) -> No
     sink = pa.PythonFile(file, mode="w")
     writer = None
     for batch in batches:
-        if form is Format.JSON:
+        if form is RowFormat.JSON:
             lines = (json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist())
             sink.write("".join(f"{line}\n" for line in lines).encode())
             continue
         if writer is None:
-            kind = pa.csv.CSVWriter if form is not Format.PARQUET else pa.parquet.ParquetWriter
+            kind = pa.csv.CSVWriter if form is not RowFormat.PARQUET else pa.parquet.ParquetWriter
             writer = kind(sink, batch.schema)
         writer.write_batch(batch)
     if writer is not None:

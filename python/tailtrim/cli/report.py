@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tailtrim import factors
 from tailtrim.cli.console import USAGE, complain
 from tailtrim.errors import TailtrimError
-from tailtrim.report import write
 from tailtrim.rundir import RunDirectory
 
 EXAMPLES = """\b
@@ -46,6 +44,9 @@ def command(
     ] = None,
 ) -> None:
     """Write a page and figures (SVG, PDF) of one run, or of several in one picture."""
+    from tailtrim import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.report import write  # noqa: PLC0415
+
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     try:
@@ -65,6 +66,8 @@ def command(
 def tell_factors(experiment: Path, out: Path) -> None:
     """Print what each factor makes of the latency, and write its table and figures."""
     from rich.console import Console  # noqa: PLC0415 - not for other reports
+
+    from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
     found = factors.effects_of(experiment)
     Console(highlight=False).print(factors.render(found))

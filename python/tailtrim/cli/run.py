@@ -139,7 +139,8 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
     elif complete:
         from rich.console import Console  # noqa: PLC0415 - not for --json
 
-        from tailtrim.report import overview, write  # noqa: PLC0415
+        from tailtrim.report import write  # noqa: PLC0415
+        from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
 
         console = Console(highlight=False)
         names = [_name(run, outcome) for run, outcome, _ in complete]

@@ -11,15 +11,15 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.attribution import SCHEMA, Row
-from tailtrim.attribution import evaluate as evaluate_rows
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.plan import load
 from tailtrim.report.units import NONE
-from tailtrim.selftest import Selftest, evaluate
+from tailtrim.selftest.attribution import SCHEMA, AttributionScore
+from tailtrim.selftest.attribution import evaluate as evaluate_rows
+from tailtrim.selftest.known_delays import Selftest, evaluate
 from tailtrim.testbed import enter
 
 #: The plans that causes are checked with.
@@ -75,7 +75,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
     if out is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
         out = Path(folder) / name
-    plan = stack.enter_context(as_file(files("tailtrim.plans") / f"{name}.yml"))
+    plan = stack.enter_context(as_file(files("tailtrim.selftest") / "plans" / f"{name}.yml"))
     experiment = Experiment(out, *load(plan), resume=False)
     with progress(experiment, quiet=quiet) as lines:
         conduct(experiment, lines.told, lines.ended)
@@ -87,7 +87,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
     return experiment
 
 
-def shown_rows(rows: list[Row], *, json: bool) -> None:
+def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     """Print how well causes were named."""
     if json:
         typer.echo(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))

@@ -95,8 +95,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _draw(simulation: Simulation, path: Path) -> None:
-    from tailtrim.report.explanation import observed  # noqa: PLC0415
-    from tailtrim.report.figures import render  # noqa: PLC0415 - matplotlib
+    from tailtrim.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
+    from tailtrim.report.figures.simulated_interrupts import observed  # noqa: PLC0415
 
     suffix = path.suffix.removeprefix(".")
     drawn = render(observed(simulation), ["simulated"])

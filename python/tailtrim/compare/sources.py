@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import Summary
 
     Source: TypeAlias = str | os.PathLike[str] | RunDirectory | Analysis
 

@@ -10,7 +10,7 @@ can be matched alone.
 """
 
 from tailtrim.decode.dataset import Captured, Decoded
+from tailtrim.decode.decoding import decode
 from tailtrim.decode.following import follow
-from tailtrim.decode.writing import decode
 
 __all__ = ["Captured", "Decoded", "decode", "follow"]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.errors import DecodedError
+from tailtrim.errors import DecodedError, Remedy
 
 if TYPE_CHECKING:
     import os
@@ -107,7 +107,7 @@ class Decoded:
         if len(self.captures) != 2:  # noqa: PLR2004 - two sides
             names = ", ".join(f"{one.number} ({one.name})" for one in self.captures)
             failure = DecodedError(f"{self.path}: holds {len(self.captures)} captures: {names}")
-            failure.add_note("name ingress and egress by their numbers: DIR:0 DIR:1")
+            failure.add_note(Remedy("name {ingress} and {egress} by their numbers"))
             raise failure
         return self.captures[0], self.captures[1]
 

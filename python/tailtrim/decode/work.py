@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis import MASKS
+from tailtrim.analysis.options import MASKS, known_masks
 from tailtrim.errors import DecodedError, OutputError
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def checked(  # noqa: PLR0913 - keyword-only options
         ValueError: an option makes no sense.
 
     """
-    unknown = [mask for mask in masks if mask not in MASKS]
-    if unknown:
-        raise ValueError(f"mask {unknown[0]!r} is unknown, expected one of {', '.join(MASKS)}")
+    given = known_masks(masks)
     if not captures:
         raise ValueError("no capture is given, expected at least one")
     if not 1 <= buckets <= MOST_BUCKETS or buckets & (buckets - 1):
@@ -45,7 +43,7 @@ def checked(  # noqa: PLR0913 - keyword-only options
         )
     return {
         "signature": signature,
-        "masks": [mask for mask in MASKS if mask in masks],
+        "masks": [mask for mask in MASKS if mask in given],
         "x552_trailer": x552_trailer,
         "salvage": salvage,
     }

@@ -15,7 +15,7 @@ import ibis
 
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session, integers
-from tailtrim.errors import EngineError, OutputError
+from tailtrim.errors import EngineError, OutputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,12 +39,14 @@ def _telling() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException as error:
         failure = EngineError(f"duckdb: {_first_line(error)}")
-        failure.add_note("more --memory or more disk for --scratch, or more buckets to decode")
+        failure.add_note(
+            Remedy("more {memory} or more disk for {scratch}, or more buckets to decode")
+        )
         raise failure from error
     except (OSError, duckdb.Error) as error:
         failure = EngineError(f"duckdb: {_first_line(error)}")
         if os.strerror(errno.ENOSPC) in str(error):
-            failure.add_note("--scratch DIR names a disk with more room")
+            failure.add_note(Remedy("{scratch} names a disk with more room"))
         raise failure from error
 
 
@@ -151,7 +153,9 @@ class DuckDb(Session):
 
         """
         if not self._kept:
-            raise EngineError("duckdb: nothing would be kept, name a file with --server FILE")
+            failure = EngineError("duckdb: there is no file to keep the packets in")
+            failure.add_note(Remedy("name one with {server}"))
+            raise failure
         self._view("decoded", decoded)
         self._run("BEGIN")
         self._run(

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.analysis import Analysis, nanoseconds
-from tailtrim.engines.runs import Runs
+from tailtrim.analysis import Analysis
+from tailtrim.analysis.options import nanoseconds
+from tailtrim.engines.sorted_pairs import SortedPairs
 from tailtrim.errors import DecodedError
-from tailtrim.rundir import Draft, provenance, sha256
+from tailtrim.rundir.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os
@@ -163,7 +164,7 @@ class _Matching:
         disk for a few bytes a pair.
         """
         of, engine, packet = self._expressions, self._engine, self._packet
-        with Runs(engine.scratch) as runs:
+        with SortedPairs(engine.scratch) as runs:
             for bucket in range(self._decoded.buckets):
                 folded = of.folded(packet.filter(packet.bucket == bucket), self._rules)
                 one = of.judged(engine.keep("folded", folded), self._rules)

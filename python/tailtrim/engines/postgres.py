@@ -15,7 +15,7 @@ from tailtrim.decode.dataset import COLUMNS, LABEL
 from tailtrim.engines import binary
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session
-from tailtrim.errors import EngineError
+from tailtrim.errors import EngineError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ class Postgres(Session):
         except psycopg.Error as error:
             failure = EngineError(f"postgres: the server cannot be reached: {_first(error)}")
             failure.add_note(
-                "--server DSN says where it is, such as postgresql://user@host/database"
+                Remedy("{server} says where it is, such as postgresql://user@host/database")
             )
             raise failure from error
         version = self._connection.info.server_version

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.decode import Decoded
 from tailtrim.decode.dataset import INDEX
-from tailtrim.errors import EngineError
+from tailtrim.errors import EngineError, Remedy
 from tailtrim.rundir import TABLES, RunDirectory
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def query(
     views = getattr(engine, "views", None)
     if (runs or decoded) and views is None:
         failure = EngineError(f"{engine.name}: reads no directories, only what was loaded")
-        failure.add_note(f"tailtrim load DIR --engine {engine.name} loads a decoded directory")
+        failure.add_note(Remedy("a decoded directory is loaded by {load}"))
         raise failure
     if views is not None:
         for table in TABLES:

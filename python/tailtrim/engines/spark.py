@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import Session, integers
-from tailtrim.errors import EngineError
+from tailtrim.errors import EngineError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ def connect(options: EngineOptions) -> Spark:
     """
     if not options.server or not options.server.startswith("sc://"):
         failure = EngineError(f"spark: {options.server or ''!r} is no Spark Connect URL")
-        failure.add_note("--server sc://host:15002 says where the server is")
+        failure.add_note(Remedy("{server} says where it is, such as sc://host:15002"))
         raise failure
     return Spark(options.server, options.scratch)
 

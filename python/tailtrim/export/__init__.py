@@ -99,9 +99,9 @@ def convert(
 
         return interval_log.write(run, Path(out), significant_digits=significant_digits)
     if format == "hpct":
-        from tailtrim.export import hpct  # noqa: PLC0415
+        from tailtrim.export import round_trips  # noqa: PLC0415
 
-        return hpct.write(run, Path(out))
+        return round_trips.write(run, Path(out))
     from tailtrim.export import papers  # noqa: PLC0415
 
     return papers.write(run, Path(out), bucket_ns=bucket_ns)

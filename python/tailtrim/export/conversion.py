@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.rundir import replacing
+from tailtrim.rundir.writing import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.summary import Notice
+    from tailtrim.rundir.summary import Notice
 
 
 __all__ = ["Conversion", "replacing"]

@@ -15,7 +15,7 @@ import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.summary import Notice
+from tailtrim.rundir.summary import Notice
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,14 +69,14 @@ def write(run: RunDirectory, out: Path, *, significant_digits: int) -> Conversio
 
 
 @dataclass(frozen=True, slots=True)
-class _Interval:
+class _LogInterval:
     """A second and its latencies: coarse ones with their counts, in one or several parts."""
 
     second: int
     parts: list[tuple[Column, Column]]
 
 
-def _intervals(run: RunDirectory, start_ns: int, shape: Any) -> Iterator[_Interval]:
+def _intervals(run: RunDirectory, start_ns: int, shape: Any) -> Iterator[_LogInterval]:
     """Group the samples by the second in which they entered, ascending.
 
     Latencies are as coarse as in a histogram like ``shape``, so that open seconds take little room.
@@ -87,11 +87,11 @@ def _intervals(run: RunDirectory, start_ns: int, shape: Any) -> Iterator[_Interv
     open_: dict[int, list[tuple[Column, Column]]] = {}
     expected = deque(_seconds_with_traffic(run))
 
-    def over(before: float) -> Iterator[_Interval]:
+    def over(before: float) -> Iterator[_LogInterval]:
         while expected and expected[0] < before:
             open_.setdefault(expected.popleft(), [])
         for second in sorted(second for second in open_ if second < before):
-            yield _Interval(second, open_.pop(second))
+            yield _LogInterval(second, open_.pop(second))
 
     for ingress_ns, egress_ns, latency_ns in tables.samples(run):
         if not ingress_ns.size:

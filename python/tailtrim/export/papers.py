@@ -39,7 +39,7 @@ import numpy as np
 
 from tailtrim.export import tables
 from tailtrim.export.conversion import Conversion, replacing
-from tailtrim.summary import Notice
+from tailtrim.rundir.summary import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailtrim.factors.effect_table import markdown, render
 from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
 from tailtrim.factors.slope import Slope
-from tailtrim.factors.text import markdown, render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +39,6 @@ def write(effects: Effects, out: Path) -> list[Path]:
         OutputError: they cannot be written.
 
     """
-    from tailtrim.factors import writing  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return writing.write(effects, out)
+    return effect_files.write(effects, out)

@@ -12,7 +12,7 @@ import numpy as np
 from tailtrim.compare import NOT_SUPPORTED, compare_groups
 from tailtrim.compare.sources import Group, Repetition
 from tailtrim.errors import RunDirectoryError
-from tailtrim.factors.slope import Position, Slope, slopes
+from tailtrim.factors.slope import RulePosition, Slope, slopes
 from tailtrim.plan import load
 from tailtrim.rundir import RunDirectory
 
@@ -253,7 +253,7 @@ def _effect(compared: Comparison, p: str) -> Effect | None:
 
 def _positions(
     path: Path, runs: Sequence[Run], outcomes: dict[str, dict[str, Any]]
-) -> Iterator[Position]:
+) -> Iterator[RulePosition]:
     """Yield the median of each run in which one rule of a firewall accepted the probes."""
     for run in runs:
         outcome = outcomes.get(run.folder)
@@ -266,4 +266,4 @@ def _positions(
             latencies = np.sort(_latencies(Repetition("", RunDirectory(path / run.folder))))
             if latencies.size:
                 where = kind if option == "firewall" else "between"
-                yield Position(where, _key(run)[0], int(rule), _quantile(latencies, "0.5"))
+                yield RulePosition(where, _key(run)[0], int(rule), _quantile(latencies, "0.5"))

@@ -20,7 +20,7 @@ _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class RulePosition:
     """The median round-trip time of a run in which rule ``rule`` accepted the probes."""
 
     firewall: str
@@ -44,17 +44,17 @@ class Slope:
     high: float
     at_zero_ns: float
     straight: float
-    positions: tuple[Position, ...]
+    positions: tuple[RulePosition, ...]
 
 
-def slopes(positions: Iterable[Position]) -> Iterator[Slope]:
+def slopes(positions: Iterable[RulePosition]) -> Iterator[Slope]:
     """Fit a line for each firewall and combination of the loop variables.
 
     The interval is that of resampled runs: a run is a block of probes, which are alike, and what
     differs from run to run is what has to be in the interval. No distribution is assumed, nor that
     medians scatter alike at all positions.
     """
-    groups: dict[tuple[str, str], list[Position]] = {}
+    groups: dict[tuple[str, str], list[RulePosition]] = {}
     for one in positions:
         groups.setdefault((one.firewall, one.loop), []).append(one)
     for (firewall, loop), group in groups.items():

@@ -5,14 +5,14 @@
     runs = [tailtrim.RunDirectory("results/hw"), tailtrim.RunDirectory("results/vm")]
     tailtrim.report.write(runs, "report")
 
-:mod:`tailtrim.report.text` prints the same numbers in a terminal.
+:mod:`tailtrim.report.terminal.run_table` prints the same numbers in a terminal.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.report.errors import ReportError
+from tailtrim.errors import ReportError
 
 if TYPE_CHECKING:
     import os
@@ -50,9 +50,9 @@ def write(
         OutputError: ``out`` cannot be written.
 
     """
-    from tailtrim.report import writing  # noqa: PLC0415 - brings matplotlib, which takes long
+    from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return writing.write(runs, out, names_of(runs) if names is None else names)
+    return report_files.write(runs, out, names_of(runs) if names is None else names)
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.summary import Egress, Ingress, Quantile, Summary
+    from tailtrim.rundir.summary import Egress, Ingress, Quantile, Summary
 
 INGRESS = {
     "matched": "matched",

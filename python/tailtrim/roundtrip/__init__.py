@@ -12,7 +12,7 @@ Files may be compressed (.xz, .bz2, .gz, .zst); reading goes by their content.
 
 from __future__ import annotations
 
-from tailtrim.roundtrip.errors import RoundTripError
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.hpct import (
     Hop,
     HpctPing,

@@ -9,8 +9,8 @@ import lzma
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from tailtrim.roundtrip.errors import RoundTripError
-from tailtrim.rundir import replacing
+from tailtrim.errors import RoundTripError
+from tailtrim.rundir.writing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.compression import reading, writing
-from tailtrim.roundtrip.errors import RoundTripError
 
 if TYPE_CHECKING:
     import os

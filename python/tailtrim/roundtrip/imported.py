@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.compression import reading
-from tailtrim.roundtrip.errors import RoundTripError
 from tailtrim.roundtrip.hpct import HpctPing, read_hpct
 from tailtrim.roundtrip.irtt import read_irtt
 from tailtrim.roundtrip.leaving import Series, leave
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.summary import Summary
+    from tailtrim.rundir import Summary
 
 _ETHERNET = 14
 _LEVELS = ("application", "software", "hardware")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.compression import reading
-from tailtrim.roundtrip.errors import RoundTripError
 
 if TYPE_CHECKING:
     import os

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
-from tailtrim.rundir import Draft, provenance, sha256
-from tailtrim.summary import Summary
+from tailtrim.rundir import Summary
+from tailtrim.rundir.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os

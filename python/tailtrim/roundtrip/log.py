@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.roundtrip.errors import RoundTripError
+from tailtrim.errors import RoundTripError
 from tailtrim.roundtrip.hpct import ANSWERED, HpctPing
 from tailtrim.roundtrip.leaving import Series, leave
 

@@ -1,0 +1,97 @@
+"""Captures matched in this process, in one pass: :func:`analyze`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim import _native
+from tailtrim.analysis.options import known_masks, nanoseconds
+from tailtrim.analysis.result import Analysis
+from tailtrim.rundir.writing import Draft, provenance, sha256
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+
+
+def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
+    ingress: str | os.PathLike[str],
+    egress: str | os.PathLike[str],
+    *,
+    signature: str | None = None,
+    masks: Sequence[str] = (),
+    trim_s: str | float = 1,
+    window_s: str | float = 5,
+    quantiles: Sequence[str] = (),
+    confidence: str = "0.95",
+    x552_trailer: bool = False,
+    salvage: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    keep_samples: bool = False,
+    progress: Callable[[float | None], object] | None = None,
+) -> Analysis:
+    """Match an ingress and an egress capture of a device under test.
+
+    Args:
+        ingress: capture of what enters (pcap, pcapng, mscap; ``.zst``, ``.gz``; ``-`` for stdin).
+        egress: capture of what leaves.
+        signature: bytes that identify a packet as ``OFFSET:LENGTH,…`` from the start of the frame,
+            instead of the default ones.
+        masks: fields that the device rewrites beside MAC addresses, VLAN tags, TTL and checksums:
+            ``nat``, ``tos``, ``tunnel``.
+        trim_s: seconds after the first match whose samples do not count.
+        window_s: seconds after which a packet is not matched any more.
+        quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
+        confidence: confidence of the intervals.
+        x552_trailer: take stamps from the last eight bytes of each frame.
+        salvage: use what precedes damage instead of raising.
+        out: where to leave a run directory.
+        keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
+        progress: called about every million frames with the share done, ``None`` if unknown.
+
+    Returns:
+        The summary and the tables.
+
+    Raises:
+        CaptureError: a capture cannot be read.
+        OutputError: ``out`` cannot be written.
+        ValueError: an option makes no sense.
+
+    Example:
+        >>> analysis = analyze("examples/testpmd/ingress.pcap.zst",
+        ...                    "examples/testpmd/egress.pcap.zst")
+        >>> analysis.summary.ingress.lost
+        0
+        >>> analysis.histogram.column_names
+        ['latency_ns', 'count']
+
+    """
+    given, paths = known_masks(masks), (Path(ingress), Path(egress))
+
+    def run(directory: Path | None) -> _native.NativeAnalysis:
+        return _native.analyze(
+            *paths,
+            signature=signature,
+            masks=given,
+            trim_ns=nanoseconds("trim", trim_s),
+            window_ns=nanoseconds("window", window_s),
+            quantiles=list(quantiles),
+            confidence=confidence,
+            x552_trailer=x552_trailer,
+            salvage=salvage,
+            watched_to_the_end=False,
+            directory=directory,
+            keep_samples=keep_samples,
+            progress=progress,
+        )
+
+    if out is None:
+        return Analysis(run(None))
+    with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
+        hashes = hashing.map(sha256, paths)
+        native = run(draft.path)
+        native.write_tables(draft.path)
+        draft.commit(native.summary_json(), provenance(paths, list(hashes)))
+    return Analysis(native)

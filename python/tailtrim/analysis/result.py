@@ -1,0 +1,97 @@
+"""What an analysis found, whichever engine matched: :class:`Analysis`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.rundir import Summary
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    import pyarrow as pa
+
+    from tailtrim import _native
+
+
+class Analysis:
+    """What :func:`analyze` returns: the summary, and tables as Arrow."""
+
+    def __init__(self, native: _native.NativeAnalysis) -> None:
+        """Wrap the native result."""
+        self._native = native
+        self.summary = Summary.from_json(native.summary_json())
+
+    def __repr__(self) -> str:
+        """Name the essential numbers."""
+        latency = self.summary.latency_ns
+        return f"<Analysis of {self.summary.samples} samples, {latency.min} to {latency.max} ns>"
+
+    @property
+    def histogram(self) -> pa.Table:
+        """Every latency and how often it occurred: ``latency_ns``, ``count``, ascending."""
+        return self._table("histogram")
+
+    @property
+    def quantiles(self) -> pa.Table:
+        """Quantiles with intervals along the whole curve: ``p``, ``value_ns``, ``low_ns``, …."""
+        return self._table("quantile")
+
+    @property
+    def worst(self) -> pa.Table:
+        """The worst packets, worst first: ``latency_ns``, stamps, signature, ``sample_index``."""
+        return self._table("worst")
+
+    @property
+    def gaps(self) -> pa.Table:
+        """Inter-packet gaps: ``tap`` (ingress or egress), ``gap_ns``, ``count``."""
+        return self._table("gap")
+
+    @property
+    def delay_variation(self) -> pa.Table:
+        """RFC 3393 delay variation: ``delay_variation_ns``, ``count``."""
+        return self._table("delay_variation")
+
+    @property
+    def seconds(self) -> pa.Table:
+        """Packets, bytes, losses and the maximum of each second since the first ingress stamp."""
+        return self._table("second")
+
+    @property
+    def bursts(self) -> pa.Table:
+        """Latency by position in the burst; empty where the traffic had none."""
+        return self._table("burst")
+
+    @property
+    def samples(self) -> pa.Table:
+        """One row a matched packet, in the order in which they left.
+
+        Raises:
+            ValueError: when :func:`analyze` was not told to ``keep_samples``.
+
+        """
+        return self._table("sample")
+
+    def latencies_ns(self) -> np.ndarray[Any, Any]:
+        """Return the latency of every sample in the order in which they left (int64, ns).
+
+        Raises:
+            ValueError: when :func:`analyze` was not told to ``keep_samples``.
+
+        """
+        array: np.ndarray[Any, Any] = self.samples["latency_ns"].to_numpy()
+        return array
+
+    def _table(self, name: str) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most analyses run
+
+        batch = self._samples() if name == "sample" else self._native.table(name)
+        return pa.Table.from_batches([pa.record_batch(batch)])
+
+    def _samples(self) -> Any:
+        try:
+            return self._native.table("sample")
+        except ValueError as error:
+            message = "the samples were not kept, call analyze(..., keep_samples=True)"
+            raise ValueError(message) from error

@@ -1,0 +1,127 @@
+"""What a comparison says, in the same words for terminal and page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.compare import Comparison, Difference, Row, SentRow
+
+VERDICTS = {
+    BETTER: "better",
+    WORSE: "worse",
+    NO_DIFFERENCE: "no difference shown",
+    NOT_SUPPORTED: "not supported",
+}
+#: Percentages from here on are told without a decimal.
+_TENTHS_BELOW = 10
+
+
+def legend(comparisons: Sequence[Comparison]) -> str:
+    """Say what the columns mean."""
+    confidence = units.percent(comparisons[0].confidence) if comparisons else "95"
+    margin = comparisons[0].margin if comparisons else 0.0
+    beyond = f" by more than {100 * margin:g} %" if margin else ""
+    return (
+        f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
+        f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
+        " percentiles together. The last two columns: a difference beyond these would have been"
+        " shown in four of five such comparisons."
+    )
+
+
+def cells_of(row: Row) -> list[str]:
+    """Return a row of the table, for terminal and page alike."""
+    value = [units.NONE if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    tested = row.verdict != NOT_SUPPORTED
+    bounds = [
+        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
+        for bound in (row.low, row.high)
+    ]
+    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
+    shown = [
+        units.NONE if not tested else "none" if limit is None else _change(limit)
+        for limit in (row.better_from, row.worse_from)
+    ]
+    return [units.percent(row.p), *value, ratio, *bounds, VERDICTS[row.verdict], *shown]
+
+
+def sent_cells(row: SentRow) -> list[str]:
+    """Return a row of the table of packets sent, for terminal and page alike."""
+    values = ["lost" if ns is None else units.microseconds(ns) for ns in (row.a_ns, row.b_ns)]
+    tested = row.verdict != NOT_SUPPORTED
+    ratio = units.NONE if row.ratio is None else f"{row.ratio:.3f}"
+    bounds = [
+        units.NONE if not tested else "open" if bound is None else f"{bound:.3f}"
+        for bound in (row.low, row.high)
+    ]
+    return [units.percent(row.p), *values, ratio, *bounds, VERDICTS[row.verdict]]
+
+
+def _change(ratio: float) -> str:
+    percent = 100 * (ratio - 1)
+    text = f"{percent:+,.1f}%" if abs(percent) < _TENTHS_BELOW else f"{percent:+,.0f}%"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def maxima(comparison: Comparison) -> str:
+    """Say what the largest latencies are."""
+    a, b = comparison.a.max_ns, comparison.b.max_ns
+    if a is None or b is None:
+        return "One side has no samples."
+    change = f" ({_change(b / a)})" if a > 0 and b > 0 else ""
+    return (
+        f"Max: {units.microseconds(a)} and {units.microseconds(b)} µs{change}; no number of"
+        " samples makes a verdict of maxima."
+    )
+
+
+def losses(comparison: Comparison) -> str:
+    """Say what was lost, and what is shown of that; empty where nothing was."""
+    parts = []
+    for name in ("lost", "beyond_window", "duplicate"):
+        a, b = comparison.a.outcomes[name], comparison.b.outcomes[name]
+        if a or b:
+            word = name.replace("_", " the ")
+            parts.append(
+                f"{word}: {_share(a, comparison.a.outcomes)} and {_share(b, comparison.b.outcomes)}"
+            )
+    if not parts:
+        return ""
+    text = "Packets " + "; ".join(parts) + "."
+    if comparison.losses and (comparison.a.outcomes["lost"] or comparison.b.outcomes["lost"]):
+        text += f" Loss: {VERDICTS[comparison.losses.verdict]} (p {comparison.losses.p_value:.2g})."
+    return text
+
+
+def _share(count: int, outcomes: dict[str, int]) -> str:
+    known = outcomes["matched"] + outcomes["lost"] + outcomes["beyond_window"]
+    return f"{units.count(count)} ({units.loss(count, known)} %)" if count else "none"
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Return what a reader must know before trusting the verdicts."""
+    if comparison.resampling == "blocks":
+        yield (
+            "one run a side: what differs from run to run is in no interval; with repetitions it"
+            " would be"
+        )
+    if comparison.drifts:
+        yield (
+            "a run drifts: how far the next one would be off is known from one slow change only,"
+            " and the intervals are wide; repetitions would narrow them"
+        )
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        for left in side.left_out:
+            yield f"{name} without {units.printable(left)}"
+
+
+def difference(one: Difference) -> str:
+    """Return a setting and its two values in a line."""
+    a, b = (units.printable(value or "not recorded") for value in (one.a, one.b))
+    return f"{one.where} {units.printable(one.what)}: {a} → {b}"

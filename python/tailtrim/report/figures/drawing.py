@@ -1,0 +1,347 @@
+"""Figures for papers: SVG and PDF by matplotlib, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import TYPE_CHECKING, Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from tailtrim.report.figures.palette import LIGHT, MARKERS, dash
+from tailtrim.report.units import percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis as Ticked
+
+    from tailtrim.report.arrays import Flags, Floats
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Interval, Line, Scale
+
+# Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
+# which publishers ask for. The salt makes ids in SVG a function of the content.
+_STYLE: dict[Any, Any] = {
+    # By its generic name, so that an SVG falls back to sans-serif where DejaVu is not installed.
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.labelsize": 8.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": True,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
+    "lines.solid_capstyle": "butt",
+    "path.simplify": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tailtrim",
+    "pdf.fonttype": 42,
+    "pdf.compression": 9,
+}
+_METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+_SCALES: dict[Scale, Literal["linear", "log"]] = {
+    "linear": "linear",
+    "log": "log",
+    "nines": "log",
+}
+_WIDTH_IN = 6.0
+_HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
+# A decade or two have room for labels at 1, 2 and 5.
+_FEW_DECADES = 2.6
+_MANY_POINTS = 2_000
+# Translucent, so that bands of several runs show through each other.
+_BAND_ALPHA = 0.2
+# How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
+_FADE = 0.12
+_FADE_STEPS = 12
+# What an SVG has as pixels: sharp in print.
+_DOTS_PER_INCH = 300
+_CLOUD = "cloud"
+# Share of its lane that a bar fills; lanes.js has the same.
+_BAR = 0.64
+_MANY_BARS = 200
+# Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
+_DOTS = 1_000
+_SHORT_ALPHA = 0.4
+
+
+def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
+    """Draw a figure; return the files' contents by their suffix."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # A name in a script that the font lacks shows boxes in a PDF; the SVG keeps the text.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        canvas = _draw(figure, names)
+        contents = {}
+        for suffix, metadata in _METADATA.items():
+            # A PDF needs 16 bytes a point, an SVG 110: there clouds are pixels.
+            for cloud in canvas.findobj(_is_cloud):
+                cloud.set_rasterized(suffix == "svg")
+            file = io.BytesIO()
+            canvas.savefig(file, format=suffix, metadata=metadata, dpi=_DOTS_PER_INCH)
+            contents[suffix] = file.getvalue()
+            # What the first found for the places of things holds for the second.
+            canvas.set_layout_engine("none")
+    return contents
+
+
+def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
+    rows = len(figure.panels)
+    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows]), layout="constrained")
+    grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
+    for axes, panel in zip(grid, figure.panels, strict=True):
+        axes.set_axisbelow(True)
+        axes.grid(visible=True)
+        for value in panel.rules:
+            axes.axhline(value, color="black", linewidth=0.8, zorder=1.4)
+        for band in panel.bands:
+            _band(axes, band, panel.y)
+        for line in panel.lines:
+            _line(axes, line, panel.y)
+        for interval in panel.intervals:
+            if interval.bars:
+                _bar(axes, interval, panel.y)
+            _mark(axes, interval)
+        for bars in panel.bars:
+            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS)
+        axes.set_yscale(_SCALES[panel.y.scale])
+        _ticks(axes.yaxis, panel.y)
+        axes.set_ylim(panel.y.low, panel.y.high)
+        axes.set_ylabel(panel.y.label)
+        if panel.title:
+            axes.set_title(panel.title, loc="left", fontsize=8.5, pad=3)
+    x = figure.panels[-1].x
+    grid[-1].set_xscale(_SCALES[x.scale])
+    _ticks(grid[-1].xaxis, x)
+    grid[-1].set_xlim(x.low, x.high)
+    grid[-1].set_xlabel(x.label)
+    canvas.align_ylabels()
+    _legend(canvas, figure, figure.names or names)
+    return canvas
+
+
+def _is_cloud(artist: Artist) -> bool:
+    return artist.get_gid() == _CLOUD
+
+
+def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
+    colour, marker = LIGHT[line.run % len(LIGHT)], MARKERS[line.run % len(MARKERS)]
+    y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
+    if line.draw == "points":
+        size = 1.6 if line.x.size > _MANY_POINTS else 2.6
+        axes.plot(
+            line.x,
+            y,
+            marker,
+            color=colour,
+            markersize=size,
+            markeredgewidth=0,
+            alpha=0.75,
+            gid=_CLOUD,
+        )
+        return
+    pattern = dash(line.run, line.part)
+    axes.plot(
+        line.x,
+        y,
+        color=colour,
+        alpha=0.55 if line.faded else 1,
+        linewidth=1.1,
+        dashes=pattern or (None, None),
+        drawstyle="steps-post" if line.draw == "steps" else "default",
+        marker=marker if line.draw == "line" else "",
+        markersize=3,
+        markeredgewidth=0,
+    )
+
+
+def _band(axes: Axes, band: Band, y_axis: Axis) -> None:
+    """Fill the cells; at a side without a bound they fade out from the line on."""
+    colour = LIGHT[band.run % len(LIGHT)]
+    bounded = np.isfinite(band.low), np.isfinite(band.high)
+    low = np.where(bounded[0], band.low, band.value[:-1])
+    high = np.where(bounded[1], band.high, band.value[1:])
+
+    def fill(cells: Flags, foot: Floats, head: Floats, alpha: float) -> None:
+        if cells.any():
+            axes.stairs(
+                np.where(cells, head, np.nan),
+                band.x,
+                baseline=np.where(cells, foot, np.nan),
+                fill=True,
+                color=colour,
+                alpha=alpha,
+                linewidth=0,
+                zorder=1.5,
+            )
+
+    fill(bounded[0] | bounded[1], low, high, _BAND_ALPHA)
+    # Slab by slab: laid one over the other, their colours would be rounded once too often.
+    for step in range(_FADE_STEPS):
+        alpha = _BAND_ALPHA * (1 - (step + 0.5) / _FADE_STEPS)
+        near, far = (_FADE * n / _FADE_STEPS for n in (step, step + 1))
+        above = _shifted(high, near, y_axis), _shifted(high, far, y_axis)
+        below = _shifted(low, -far, y_axis), _shifted(low, -near, y_axis)
+        fill(bounded[0] & ~bounded[1], *above, alpha)
+        fill(bounded[1] & ~bounded[0], *below, alpha)
+    for bound in (band.low, band.high):
+        axes.stairs(
+            bound, band.x, baseline=None, color=colour, alpha=0.55, linewidth=0.4, zorder=1.6
+        )
+
+
+def _shifted(values: Floats, share: float, axis: Axis) -> Floats:
+    """Move values up by a share of the axis."""
+    if axis.scale == "linear":
+        return values + share * (axis.high - axis.low)
+    return values * float((axis.high / axis.low) ** share)
+
+
+def _bar(axes: Axes, interval: Interval, y_axis: Axis) -> None:
+    colour = LIGHT[interval.run % len(LIGHT)]
+    low = y_axis.low if interval.low is None else interval.low
+    axes.errorbar(
+        interval.x,
+        interval.value,
+        yerr=[
+            [max(interval.value - low, 0)],
+            [max((interval.high or interval.value) - interval.value, 0)],
+        ],
+        fmt="none",
+        ecolor=colour,
+        elinewidth=0.9,
+        capsize=2.2,
+        zorder=4,
+    )
+    if interval.high is None:
+        axes.annotate(
+            "",
+            (interval.x, interval.value),
+            xytext=(0, 15),
+            textcoords="offset points",
+            arrowprops={"arrowstyle": "<-", "color": colour, "linewidth": 0.8, "shrinkB": 1},
+            annotation_clip=False,
+        )
+
+
+def _mark(axes: Axes, interval: Interval) -> None:
+    colour = LIGHT[interval.run % len(LIGHT)]
+    axes.plot(
+        interval.x,
+        interval.value,
+        MARKERS[interval.run % len(MARKERS)],
+        color=colour,
+        markersize=3.6,
+        markerfacecolor=colour if interval.high is not None else "white",
+        markeredgewidth=0.8,
+        zorder=4.5,
+    )
+
+
+def _bars(axes: Axes, bars: Bars, dot: float) -> None:
+    colour = LIGHT[bars.run % len(LIGHT)]
+    long = bars.end - bars.start
+    short = long < dot
+    # The edge shows what is shorter than a dot, paler than it would be if it were that long.
+    for chosen, alpha in ((short, _SHORT_ALPHA), (~short, 1.0)):
+        if chosen.any():
+            axes.broken_barh(
+                list(zip(bars.start[chosen], long[chosen], strict=True)),
+                (bars.lane - _BAR / 2, _BAR),
+                facecolor=colour,
+                edgecolor=colour,
+                linewidth=0.3,
+                alpha=alpha,
+                gid=_CLOUD if long.size > _MANY_BARS else None,
+            )
+
+
+def _ticks(axis: Ticked, model: Axis) -> None:
+    if model.names:
+        axis.set_major_locator(FixedLocator(range(len(model.names))))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: model.names[round(value)]))
+        axis.set_tick_params(length=0)
+        for label in axis.get_ticklabels():
+            label.set_parse_math(False)
+        return
+    if model.scale == "linear":
+        axis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        return
+    decades = np.log10(model.high / model.low)
+    if model.scale == "nines":
+        axis.set_major_locator(FixedLocator([10.0**n for n in range(int(decades) + 1)]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: nines(value)))
+    else:
+        subs = (1.0, 2.0, 5.0) if decades < _FEW_DECADES else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=20))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_locator(LogLocator(subs=range(2, 10), numticks=20))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def number(value: float) -> str:
+    """Return a tick's number, thousands apart."""
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"  # noqa: PLR2004
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def nines(value: float) -> str:
+    """Return the percentile at ``1/(1 - p)``, which is a power of ten.
+
+    >>> nines(1000.0)
+    '99.9 %'
+
+    """
+    digits = round(np.log10(value))
+    return f"{percent('0.' + '9' * digits) if digits else '0'} %"
+
+
+def _legend(canvas: Canvas, figure: Figure, names: Sequence[str]) -> None:
+    lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
+    bars = {bars.run for panel in figure.panels for bars in panel.bars}
+    marked = any(panel.intervals for panel in figure.panels)
+    shown = sorted(lines.keys() | bars)
+    handles = [
+        _key(run, lines[run], marked=marked) if run in lines else _patch(run) for run in shown
+    ]
+    labels = [names[run] for run in shown]
+    legend = canvas.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.8)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _key(run: int, line: Line, *, marked: bool) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=LIGHT[run % len(LIGHT)],
+        linewidth=0 if line.draw == "points" else 1.1,
+        dashes=dash(run, line.part) or (None, None),
+        marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
+        markersize=4,
+        markeredgewidth=0,
+    )
+
+
+def _patch(run: int) -> Patch:
+    return Patch(color=LIGHT[run % len(LIGHT)], linewidth=0)

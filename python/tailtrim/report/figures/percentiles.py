@@ -1,0 +1,150 @@
+"""The figure of latency by percentile, with the interval along the whole curve."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailtrim.report import units
+from tailtrim.report.figures.binning import thinned
+from tailtrim.report.figures.distributions import latency_axis, measured
+from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.report.inputs.run_tables import ReportedRun
+
+
+def percentiles(runs: Sequence[ReportedRun]) -> Figure | None:
+    """Latency over 1/(1 - p), as HDR histograms are drawn."""
+    runs = measured(runs)
+    if not runs:
+        return None
+    shown = panel(runs)
+    return Figure(
+        key="hdr",
+        title="Latency by percentile",
+        caption=_caption(runs, len(shown.bands)),
+        panels=(shown,),
+    )
+
+
+def panel(runs: Sequence[ReportedRun]) -> Panel:
+    """Return the panel of runs that have samples."""
+    most = max(run.summary.samples for run in runs)
+    y = latency_axis(runs)
+    x = Axis("Percentile", "nines", 1.0, 1.25 * max(most, 10))
+    bands = {run.index: band for run in runs if (band := _band(run, y)) is not None}
+    return Panel(
+        x,
+        y,
+        tuple(line for run in runs for line in _lines(run, x, y, bands.get(run.index))),
+        tuple(
+            interval for run in runs for interval in _intervals(run, y, bars=run.index not in bands)
+        ),
+        tuple(bands.values()),
+    )
+
+
+def _caption(runs: Sequence[ReportedRun], banded: int) -> str:
+    confidence = ", ".join(
+        sorted({f"{units.percent(run.summary.latency_ns.confidence)} %" for run in runs})
+    )
+    parts = ["Stepped as the samples are, and ending where they end."]
+    if banded:
+        parts.append(
+            f"The band is the {confidence} confidence interval; where it fades, the samples give no"
+            " bound on that side. It is computed at nine percentiles a decade and holds in between,"
+            " from the lower bound of the one to the upper bound of the next. Markers are the"
+            " listed percentiles, hollow where there is no upper bound."
+        )
+    if banded < len(runs):
+        parts.append(
+            f"Bars are the {confidence} confidence intervals at the listed percentiles"
+            f"{' of runs whose directory has none for the curve' * bool(banded)}, with an arrow"
+            " where the samples give no upper bound; between them no interval is drawn."
+        )
+    parts.append("Paler beyond what the samples support.")
+    return " ".join(parts)
+
+
+def _lines(run: ReportedRun, x: Axis, y: Axis, band: Band | None) -> Iterator[Line]:
+    """Yield the quantile function: rank r of N holds from 1/(1 - (r - 1)/N) on."""
+    latencies, counts = run.histogram
+    samples = int(counts.sum())
+    above = samples - (np.cumsum(counts) - counts)
+    at = np.append(samples / above, float(samples))
+    value = np.append(latencies, latencies[-1]) / y.unit_ns
+    limit = _supported(run, band)
+    split = int(np.searchsorted(at, limit, side="right"))
+    joint = value[max(split - 1, 0)]
+    if limit > 1:
+        solid = np.append(at[:split], min(limit, samples)), np.append(value[:split], joint)
+        yield Line(run.index, *thinned(*solid, x, y))
+    if limit < samples:
+        pale = np.append(limit, at[split:]), np.append(joint, value[split:])
+        yield Line(run.index, *thinned(*pale, x, y), faded=True)
+
+
+def _supported(run: ReportedRun, band: Band | None) -> float:
+    """Return up to where the samples support the percentiles."""
+    if band is None:
+        quantiles = run.summary.latency_ns.quantiles
+        return max(
+            (reciprocal(quantile.p) for quantile in quantiles if quantile.supported), default=1.0
+        )
+    # Clusters can leave a gap: what lies behind it is bounded, but not all up to there is.
+    bounded = np.append(np.isfinite(band.high), False)
+    return float(band.x[np.argmin(bounded)])
+
+
+def _band(run: ReportedRun, y: Axis) -> Band | None:
+    """Return the interval from each percentile of the table to the next.
+
+    The quantile function does not fall, so between two percentiles it is at least what the first
+    is and at most what the second is: the lower bound of the first and the upper bound of the
+    second hold there with the confidence of the table. Before the first percentile there is only
+    an upper bound, behind the last only a lower one.
+    """
+    table = run.quantiles()
+    if table is None or not table.p:
+        return None
+    at = [1.0, *map(reciprocal, table.p)]
+    value = [run.histogram[0][:1], table.value_ns]
+    low, high = [np.nan, *table.low_ns], [*table.high_ns]
+    if at[-1] < run.summary.samples:
+        at.append(float(run.summary.samples))
+        value.append(run.histogram[0][-1:])
+        high.append(np.nan)
+    else:
+        low.pop()
+    return Band(
+        run.index,
+        np.asarray(at),
+        np.asarray(low) / y.unit_ns,
+        np.asarray(high) / y.unit_ns,
+        np.concatenate(value) / y.unit_ns,
+    )
+
+
+def _intervals(run: ReportedRun, y: Axis, *, bars: bool) -> Iterator[Interval]:
+    for quantile in run.summary.latency_ns.quantiles:
+        at = reciprocal(quantile.p)
+        if quantile.value is not None and at <= run.summary.samples:
+            yield Interval(
+                run.index,
+                at,
+                quantile.value / y.unit_ns,
+                None if quantile.low is None else quantile.low / y.unit_ns,
+                None if quantile.high is None else quantile.high / y.unit_ns,
+                bars=bars,
+            )
+
+
+def reciprocal(p: str) -> float:
+    """Return 1/(1 - p), where the axis of percentiles has p."""
+    rest = 1 - Decimal(p)
+    return float(1 / rest) if rest else float("inf")

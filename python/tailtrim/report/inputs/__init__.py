@@ -1,0 +1,1 @@
+"""What figures, tables and pages are made from: the tables, explanation and trace of a run."""

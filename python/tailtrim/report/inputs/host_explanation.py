@@ -1,0 +1,196 @@
+"""Why the packets of a run were late, as ``explanation.json`` says: typed and checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.rundir import RunDirectory
+
+EXPLANATION = "explanation.json"
+
+# What explanations had before they named their quantiles.
+_QUANTILES = ("0.5", "0.99", "0.999", "0.9999")
+
+_LARGEST = 2**63
+
+# Times and counts go into arrays of 64 bits.
+Whole = Annotated[int, Field(ge=-_LARGEST, lt=_LARGEST)]
+Key = tuple[str, str, str | None]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class CauseSignature(_Data):
+    """What a recognised cause is, and the checks of the audit that concern it."""
+
+    name: str
+    what: str
+    checks: tuple[str, ...]
+
+
+class AdvisedChange(_Data):
+    """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
+
+    id: str
+    title: str
+    when: str
+
+
+class Advice(_Data):
+    """A check that concerns a cause, and what is changed for it."""
+
+    check: str
+    title: str
+    wanted: str
+    changes: tuple[AdvisedChange, ...] = ()
+
+
+class Sender(_Data):
+    """Who sent an interrupt."""
+
+    pid: int
+    comm: str
+    function: str | None = None
+
+
+class HostCause(_Data):
+    """A cause and what it cost; ``without_ns`` are the quantiles without it."""
+
+    kind: str
+    name: str
+    detail: str | None = None
+    events: Whole
+    late_packets: Whole
+    excess_ns: Whole
+    share_ppm: Whole
+    without_ns: tuple[Whole, ...]
+    sender: tuple[Sender, int] | None = None
+    signature: CauseSignature | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its events have in common."""
+        return self.kind, self.name, self.detail
+
+
+class LatePacket(_Data):
+    """A late packet; ``causes`` are places among the verdict's, each with its part in ns."""
+
+    arrival_ns: Whole
+    latency_ns: Whole
+    excess_ns: Whole
+    causes: tuple[tuple[int, Whole], ...]
+    queue_ns: Whole
+    unknown_ns: Whole
+
+
+class Service(_Data):
+    """The device as the stamps show it."""
+
+    base_ns: Whole
+    service_ns: Whole
+
+
+class HostVerdict(_Data):
+    """Why packets were late: the causes, costliest first, and each late packet."""
+
+    service: Service
+    serving: str | None = None
+    error_ns: Whole
+    quantiles_ns: tuple[Whole, ...]
+    late_from_ns: Whole
+    excess_ns: Whole
+    queue_ns: Whole
+    unknown_ns: Whole
+    null_ppm: Whole | None = None
+    causes: tuple[HostCause, ...]
+    advice: tuple[Advice, ...] = ()
+    late: tuple[LatePacket, ...]
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        for late in self.late:
+            for place, _ in late.causes:
+                if not 0 <= place < len(self.causes):
+                    raise ValueError(f"a packet names cause {place} of {len(self.causes)}")
+        return self
+
+    def ppm(self, part_ns: int) -> int:
+        """Return which part of the excess a time is, in millionths."""
+        return part_ns * 1_000_000 // max(self.excess_ns, 1)
+
+
+class HostExplanation(_Data):
+    """What a trace of the host says of a run."""
+
+    cpu: Whole
+    holes: Whole = 0
+    missing: tuple[str, ...] = ()
+    quantiles: tuple[str, ...] = _QUANTILES
+    verdict: HostVerdict
+
+    @model_validator(mode="after")
+    def _even(self) -> Self:
+        told = [self.verdict.quantiles_ns, *(cause.without_ns for cause in self.verdict.causes)]
+        for values in told:
+            # Without samples there are none.
+            if values and len(values) != len(self.quantiles):
+                raise ValueError(f"{len(values)} values for {len(self.quantiles)} quantiles")
+        for p in self.quantiles:
+            if not 0 <= float(p) < 1:
+                raise ValueError(f"{p!r} is no quantile")
+        return self
+
+    def at(self, p: str, values_ns: tuple[int, ...]) -> int | None:
+        """Return the value of quantile ``p`` among the values of all; ``None`` if not asked for."""
+        return dict(zip(self.quantiles, values_ns, strict=False)).get(p)
+
+
+class _ExplanationFile(_Data):
+    schema_: Literal["tailtrim.explanation/1"] = Field(alias="schema")
+    host: HostExplanation | None = None
+
+
+def read(directory: RunDirectory) -> HostExplanation | None:
+    """Read the explanation of a run; ``None`` where it has none that rests on a trace.
+
+    Raises:
+        RunDirectoryError: the file cannot be read or is none of ours.
+
+    """
+    path = directory.path / EXPLANATION
+    if not path.exists():
+        return None
+    try:
+        return _ExplanationFile.model_validate_json(path.read_bytes()).host
+    except (OSError, ValidationError) as error:
+        reason = _first(error) if isinstance(error, ValidationError) else str(error)
+        message = f"{path}: the explanation cannot be read: {reason}; tailtrim explain makes it"
+        raise RunDirectoryError(message) from error
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, found["loc"]))
+    return units.printable(f"{place}: {found['msg']}" if place else found["msg"])
+
+
+def of_host(host: Any) -> HostExplanation:
+    """Return what :func:`tailtrim.explain.explain` found, typed."""
+    return HostExplanation.model_validate(
+        {
+            "cpu": host.cpu,
+            "holes": host.holes,
+            "missing": host.missing,
+            "quantiles": host.quantiles,
+            "verdict": host.verdict,
+        }
+    )

@@ -1,0 +1,110 @@
+"""A run as figures need it: its tables as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tailtrim.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tailtrim.report.arrays import Floats, Integers
+    from tailtrim.rundir import RunDirectory, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileCurve:
+    """Quantiles along the whole curve, ascending; a bound is NaN where there is none."""
+
+    p: tuple[str, ...]
+    value_ns: Floats
+    low_ns: Floats
+    high_ns: Floats
+
+
+class ReportedRun:
+    """A run directory, its name and its place among those of a report."""
+
+    def __init__(self, index: int, name: str, directory: RunDirectory) -> None:
+        """Take a directory; tables are read when they are needed."""
+        self.index = index
+        self.name = name
+        self.directory = directory
+
+    @property
+    def summary(self) -> Summary:
+        """The numbers of the run."""
+        return self.directory.summary
+
+    @cached_property
+    def histogram(self) -> tuple[Integers, Integers]:
+        """Latencies in ns, ascending, and how often each occurred."""
+        latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
+        return latencies, counts
+
+    def quantiles(self) -> QuantileCurve | None:
+        """Return the quantiles for the curve, ``None`` if the directory is older than they are."""
+        if not (self.directory.path / "quantile.parquet").exists():
+            return None
+        table = self.directory.table("quantile")
+        return QuantileCurve(
+            tuple(map(str, self._column(table, "p").to_pylist())),
+            *(
+                np.asarray(self._column(table, name).to_pylist(), dtype=float)
+                for name in ("value_ns", "low_ns", "high_ns")
+            ),
+        )
+
+    def worst(self) -> tuple[Integers, Integers]:
+        """Ingress stamps in ns and latencies in ns of the worst packets."""
+        at, latencies = self._arrays(self.directory.table("worst"), "ingress_ns", "latency_ns")
+        return at, latencies
+
+    @cached_property
+    def samples(self) -> tuple[Integers, Integers]:
+        """Ingress and egress stamps in ns of the samples, in the order in which they left."""
+        came, left = self._arrays(self.directory.table("sample"), "ingress_ns", "egress_ns")
+        order = np.lexsort((came, left))
+        return came[order], left[order]
+
+    def gaps(self) -> dict[str, tuple[Integers, Integers]]:
+        """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""
+        table = self.directory.table("gap")
+        gaps, counts = self._arrays(table, "gap_ns", "count")
+        taps = np.asarray(table["tap"].to_pylist(), dtype=object)
+        return {
+            tap: (gaps[chosen], counts[chosen])
+            for tap in ("ingress", "egress")
+            for chosen in (taps == tap,)
+        }
+
+    def seconds(self) -> dict[str, Integers]:
+        """Return the columns of each second; the maximum is 0 where there are no samples."""
+        table = self.directory.table("second")
+        names = (
+            "second",
+            "ingress_packets",
+            "egress_packets",
+            "lost",
+            "samples",
+            "max_latency_ns",
+        )
+        return dict(zip(names, self._arrays(table, *names), strict=True))
+
+    def _arrays(self, table: pa.Table, *names: str) -> tuple[Integers, ...]:
+        return tuple(
+            np.asarray(self._column(table, name).fill_null(0).to_numpy(), dtype=np.int64)
+            for name in names
+        )
+
+    def _column(self, table: pa.Table, name: str) -> pa.ChunkedArray:
+        try:
+            return table[name]
+        except KeyError as error:
+            message = f"{self.directory.path}: a table lacks the column {error}"
+            raise RunDirectoryError(message) from error

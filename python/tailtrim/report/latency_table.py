@@ -1,0 +1,73 @@
+"""The rows of the latency table, for terminal and page alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from tailtrim.report import units, wording
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.rundir.summary import Quantile, Summary
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyRow:
+    """One run in the table; a quantile is ``None`` where the run was not asked for it."""
+
+    name: str
+    summary: Summary
+    rate: str
+    loss: str
+    quantiles: tuple[Quantile | None, ...]
+    adjusted: tuple[Quantile | None, ...] | None
+    max_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyTable:
+    """The table: ``columns`` are quantiles in percent, ascending.
+
+    ``beyond`` are quantiles that no run has the samples to tell from the maximum: they have no
+    column of their own.
+    """
+
+    columns: tuple[str, ...]
+    beyond: tuple[str, ...]
+    rows: tuple[LatencyRow, ...]
+
+    @classmethod
+    def of(cls, summaries: Sequence[Summary], names: Sequence[str]) -> LatencyTable:
+        """Arrange the runs."""
+        asked = {quantile.p for summary in summaries for quantile in summary.latency_ns.quantiles}
+        most = max((summary.samples for summary in summaries), default=0)
+        ordered = sorted(asked, key=Decimal)
+        shown = [p for p in ordered if (1 - Decimal(p)) * most >= 1]
+        return cls(
+            tuple(map(units.percent, shown)),
+            tuple(units.percent(p) for p in ordered if p not in shown),
+            tuple(
+                _row(summary, name, shown) for summary, name in zip(summaries, names, strict=True)
+            ),
+        )
+
+
+def _row(summary: Summary, name: str, shown: Sequence[str]) -> LatencyRow:
+    missing, known = wording.undelivered(summary)
+    return LatencyRow(
+        name=name,
+        summary=summary,
+        rate=units.rate(summary.rate_pps),
+        loss=units.loss(missing, known),
+        quantiles=_pick(summary.latency_ns.quantiles, shown),
+        adjusted=_pick(summary.delivery_adjusted_ns, shown) if missing else None,
+        max_ns=summary.latency_ns.max,
+    )
+
+
+def _pick(quantiles: Sequence[Quantile], shown: Sequence[str]) -> tuple[Quantile | None, ...]:
+    known = {quantile.p: quantile for quantile in quantiles}
+    return tuple(known.get(p) for p in shown)

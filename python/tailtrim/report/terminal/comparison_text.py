@@ -1,0 +1,123 @@
+"""Comparisons for a terminal, and how long to measure for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
+from tailtrim.report import units
+from tailtrim.report.comparison_wording import (
+    cells_of,
+    difference,
+    legend,
+    losses,
+    maxima,
+    notes,
+    sent_cells,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from tailtrim.compare import Comparison, Difference, Length
+
+_STYLES = {BETTER: "green", WORSE: "bold red", NO_DIFFERENCE: "", NOT_SUPPORTED: "dim"}
+_HOUR = 3_600
+_MINUTES = 120
+#: Settings that are listed; the JSON has all.
+_LISTED = 12
+
+
+def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> Group:
+    """Return what ``rich`` prints of comparisons; ``all_in`` is where the rest of a list is."""
+    parts: list[RenderableType] = []
+    for comparison in comparisons:
+        parts += [*_parts(comparison, all_in), Text()]
+    return Group(*parts, Text(legend(comparisons), style="dim"))
+
+
+def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
+    for side, one in (("A", comparison.a), ("B", comparison.b)):
+        runs = f"{len(one.runs)} run{'s' * (len(one.runs) > 1)}"
+        text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
+        yield Text(text, style="bold")
+    yield _table(comparison)
+    yield Text(maxima(comparison))
+    if comparison.sent:
+        yield Text("Of all packets sent, lost ones infinitely late:")
+        yield _sent(comparison)
+    if text := losses(comparison):
+        yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
+    for note in notes(comparison):
+        yield Text(f"note: {note}")
+    yield from _differences(comparison.differences, all_in)
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for name in ("−", "+"):  # noqa: RUF001 - a minus
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in comparison.quantiles:
+        cells = cells_of(row)
+        table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]), *cells[7:])
+    return table
+
+
+def _sent(comparison: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in comparison.sent:
+        cells = sent_cells(row)
+        table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]))
+    return table
+
+
+def _differences(found: Sequence[Difference], all_in: str) -> Iterator[RenderableType]:
+    if not found:
+        yield Text("No setting that is recorded differs.")
+        return
+    yield Text("What was set up differently:")
+    for one in found[:_LISTED]:
+        yield Text(f"  {difference(one)}")
+    if len(found) > _LISTED:
+        yield Text(f"  and {len(found) - _LISTED} more, which {all_in} lists")
+
+
+def length_lines(length: Length, confidence: str) -> Iterator[str]:
+    """Return what ``tailtrim plan-length`` prints, line by line."""
+    what = "latency" if length.of_latency else "share of packets beyond it"
+    yield (
+        f"p{units.percent(length.p)} within {100 * length.precision:g} % of its {what}"
+        f" ({units.percent(confidence)} % confidence):"
+    )
+    yield f"  samples   {units.count(length.samples)}{_duration(length, length.samples)}"
+    bounded = f"{units.count(length.bounded_from)}{_duration(length, length.bounded_from)}"
+    yield f"  at least  {bounded}, for any upper bound"
+    if length.design_effect > 1:
+        yield (
+            f"  {length.design_effect:.3g} samples are worth one independent one: late packets come"
+            " together"
+        )
+
+
+def _duration(length: Length, samples: int) -> str:
+    if not length.rate_pps:
+        return ""
+    seconds = samples / length.rate_pps
+    told = f"{seconds:,.1f} s"
+    if seconds >= _HOUR:
+        told = f"{seconds / 3600:,.1f} h"
+    elif seconds >= _MINUTES:
+        told = f"{seconds / 60:,.1f} min"
+    return f" ({told} at {length.rate_pps:,.0f} packets/s)"

@@ -1,0 +1,125 @@
+"""An experiment for a terminal: one line a run, the wire's beside those that it is the floor of."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from tailtrim.report import units, wording
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.experiment import Outcome
+    from tailtrim.plan import Run
+    from tailtrim.rundir import RunDirectory, Summary
+
+    Complete = tuple[Run, Outcome, RunDirectory]
+
+#: Quantiles that the table has; those in between are in the report.
+_SHOWN = ("0.5", "0.99", "0.999", "0.9999")
+_MARK = "*"
+
+
+def render(complete: Sequence[Complete]) -> Group:
+    """Return what ``rich`` prints of the complete runs of an experiment.
+
+    Runs with the same traffic are together, the wire first: what it takes is the testbed's own.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=False, overflow="fold")
+    for name in ("kpkt/s", "loss %", *(units.percent(p) for p in _SHOWN), "Max"):
+        table.add_column(name, justify="right", no_wrap=True)
+    groups: dict[str, list[Complete]] = {}
+    for one in complete:
+        groups.setdefault(_traffic(one[0]), []).append(one)
+    unsupported = False
+    for group in groups.values():
+        variables = _variables(group)
+        if len(groups) > 1 and variables:
+            table.add_row(Text(variables, style="dim"))
+        for run, outcome, result in sorted(group, key=_order):
+            cells = _cells(result.summary)
+            unsupported |= any(cell.endswith(_MARK) for cell in cells)
+            style = "dim" if run.dut.preset == "wire" else ""
+            table.add_row(Text(_name(run, outcome, variables), style=style), *cells)
+    legend = "Percentiles of latency in µs." + (
+        f" {_MARK}: not supported by so few samples." if unsupported else ""
+    )
+    cost = _cost_of_tracing(complete)
+    return Group(table, Text(legend, style="dim"), *([Text(cost)] if cost else []))
+
+
+def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
+    """Say what recording adds, from runs that were done without and with it."""
+    pairs: dict[str, dict[bool, list[Summary]]] = {}
+    for run, _, result in complete:
+        same = run.model_dump_json(include={"dut", "traffic", "loop"})
+        pairs.setdefault(same, {}).setdefault(run.traced, []).append(result.summary)
+    both = [pair for pair in pairs.values() if len(pair) > 1]
+    if not both:
+        return None
+    told = []
+    for p in ("0.5", "0.99"):
+        added = [median(_values(pair[True], p)) - median(_values(pair[False], p)) for pair in both]
+        told.append(f"{median(added) / 1000:+,.2f} µs at p{units.percent(p)}")
+    return f"Tracing adds {', '.join(told)} (median of {len(both)} pairs of runs)."
+
+
+def _values(summaries: Sequence[Summary], p: str) -> list[int]:
+    found = (q.value for one in summaries for q in one.latency_ns.quantiles if q.p == p)
+    return [value for value in found if value is not None] or [0]
+
+
+def _traffic(run: Run) -> str:
+    return run.traffic.model_dump_json()
+
+
+def _order(one: Complete) -> tuple[bool, int]:
+    run = one[0]
+    return run.dut.preset != "wire", run.number
+
+
+def _variables(group: Sequence[Complete]) -> str:
+    """Return the loop variables that all runs of the same traffic share."""
+    first, *others = (run.loop for run, _, _ in group)
+    shared = {
+        name: value
+        for name, value in first.items()
+        if all(other.get(name) == value for other in others)
+    }
+    return ", ".join(f"{name}={value}" for name, value in shared.items())
+
+
+def _name(run: Run, outcome: Outcome, variables: str) -> str:
+    shared = set(variables.split(", "))
+    told = {run.dut.preset, run.dut.delay, run.dut.disturb}
+    own = [
+        text
+        for name, value in run.loop.items()
+        if value not in told and (text := f"{name}={value}") not in shared
+    ]
+    name = " ".join([run.dut.label, *own])
+    if run.traced:
+        name += " (traced)"
+    if run.repetition:
+        name += f" #{run.repetition + 1}"
+    return units.printable(f"{name} (invalid)" if outcome.invalid else name)
+
+
+def _cells(summary: Summary) -> list[str]:
+    known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
+    cells = [units.rate(summary.rate_pps), units.loss(*wording.undelivered(summary))]
+    for p in _SHOWN:
+        quantile = known.get(p)
+        if quantile is None or quantile.value is None:
+            cells.append(units.NONE)
+        else:
+            mark = "" if quantile.supported else _MARK
+            cells.append(units.microseconds(quantile.value) + mark)
+    largest = summary.latency_ns.max
+    return [*cells, units.NONE if largest is None else units.microseconds(largest)]

@@ -1,0 +1,116 @@
+"""An explanation in lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.report import cause_wording, units
+from tailtrim.report.inputs.host_explanation import of_host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tailtrim.explain import Explanation, PeriodicCause
+    from tailtrim.report.inputs.host_explanation import Advice, HostExplanation
+
+_ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+
+
+def lines(explanation: Explanation) -> Iterator[str]:
+    """Return what ``tailtrim explain`` prints, line by line."""
+    if explanation.host is not None:
+        yield from _of_host(of_host(explanation.host))
+        yield ""
+    late = units.count(explanation.late_packets)
+    yield (
+        f"{late} packets are late (above {units.time(explanation.late_above_ns)}, median"
+        f" {units.time(explanation.median_ns)}), by {units.count(explanation.stalls)} stalls."
+    )
+    if not explanation.periodic:
+        yield "No periodic cause is found."
+    sources = dict.fromkeys(cause.source for cause in explanation.periodic)
+    for source in sources:
+        yield ""
+        yield from _of_source([one for one in explanation.periodic if one.source == source])
+    for batch in explanation.batches:
+        yield ""
+        yield (
+            f"Some of every {_ordinal(batch.packets)} packet are {units.time(batch.delay_ns)} late"
+            f" ({units.count(batch.events)} packets): a batch of the device or its card."
+        )
+    yield ""
+    unexplained = units.count(explanation.unexplained)
+    yield f"{unexplained} of {units.count(explanation.stalls)} stalls are not periodic."
+    if explanation.host is None:
+        yield (
+            "This explanation is statistical: without a trace of the host, it knows rhythms and"
+            " rates, not which interrupt met which packet."
+        )
+
+
+def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
+    shortest, *longer = sorted(causes, key=lambda cause: cause.height_ns)
+    yield f"{shortest.frequency_hz:.1f} Hz{_named(shortest)}: {_level(shortest)}"
+    for cause in longer:
+        yield (
+            f"every {_ordinal(cause.every)} time longer,"
+            f" {cause.frequency_hz:.1f} Hz{_named(cause)}: {_level(cause)}"
+        )
+
+
+def _level(cause: PeriodicCause) -> str:
+    return (
+        f"up to {units.time(cause.height_ns)} ({units.time(cause.delay_ns)} above the median),"
+        f" {units.count(cause.events)} events"
+    )
+
+
+def _named(cause: PeriodicCause) -> str:
+    return f" ({', '.join(cause.vectors)} by its rate)" if cause.vectors else ""
+
+
+def _ordinal(number: int) -> str:
+    """Return the word for one in so many.
+
+    >>> _ordinal(3), _ordinal(12), _ordinal(32)
+    ('third', '12th', '32nd')
+
+    """
+    if number in {2, 3}:
+        return {2: "second", 3: "third"}[number]
+    teen = number // 10 % 10 == 1
+    return f"{number}{'th' if teen else _ENDINGS.get(number % 10, 'th')}"
+
+
+def _of_host(host: HostExplanation) -> Iterator[str]:
+    verdict = host.verdict
+    yield cause_wording.sentence(verdict)
+    yield ""
+    yield f"{'cause':<40}{'packets':>9}{'share':>8}{'p99.9 without':>15}  checks"
+    for name, cause in zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True):
+        if not cause.late_packets:
+            continue
+        checks = cause.signature.checks if cause.signature else ()
+        without_ns = host.at("0.999", cause.without_ns)
+        yield (
+            f"{name:<40.40}{units.count(cause.late_packets):>9}"
+            f"{cause_wording.share(cause.share_ppm):>8}"
+            f"{units.NONE if without_ns is None else units.time(without_ns):>15}"
+            f"  {' '.join(checks)}"
+        )
+    yield from _advised(verdict.advice)
+    if host.holes:
+        holes = "1 hole" if host.holes == 1 else f"{units.count(host.holes)} holes"
+        yield f"The trace has {holes}, where it is not known what happened."
+    if host.missing:
+        yield f"This kernel lacks {', '.join(host.missing)}."
+
+
+def _advised(advice: Iterable[Advice]) -> Iterator[str]:
+    for number, one in enumerate(advice):
+        if not number:
+            yield ""
+            yield "What the checks ask, and what tailtrim tune plan would change for it:"
+        yield f"{one.check}  {one.title}: {one.wanted}"
+        for change in one.changes:
+            yield f"         {change.title} ({cause_wording.when(change)})"

@@ -1,0 +1,13 @@
+"""The names of the files in a run directory."""
+
+from __future__ import annotations
+
+SUMMARY, PROVENANCE = "summary.json", "provenance.json"
+
+#: The Parquet tables that every run directory has, without their suffix.
+TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
+
+#: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
+#: interrupt came, when the device was disturbed on purpose, and when its own work stood still.
+EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
+DISTURBED, STALLS = "disturbed.csv", "stalls.csv"

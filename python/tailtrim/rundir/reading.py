@@ -1,0 +1,69 @@
+"""A run directory that exists: :class:`RunDirectory`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+from tailtrim.rundir.summary import Summary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+
+class RunDirectory:
+    """A run directory that exists.
+
+    Args:
+        path: where it is.
+
+    Raises:
+        RunDirectoryError: when there is none, or not a whole one.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open the directory and read its summary."""
+        self.path = Path(path)
+        summary = self.path / SUMMARY
+        try:
+            text = summary.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"{self.path}: this is no run directory, expected one with a {SUMMARY}"
+            raise RunDirectoryError(message) from error
+        self.summary = Summary.from_json(text, source=str(summary))
+
+    @property
+    def name(self) -> str:
+        """The directory's own name, which stands for the run in tables and figures."""
+        return self.path.resolve().name
+
+    def table(self, name: str, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a table, see ``schema/``, or some of its columns.
+
+        Raises:
+            RunDirectoryError: when the directory lacks the table or its file is damaged.
+
+        """
+        import pyarrow.parquet  # noqa: PLC0415 - takes longer to import than most commands run
+
+        path = self.path / f"{name}.parquet"
+        try:
+            return pyarrow.parquet.read_table(path, columns=columns and list(columns))
+        except (OSError, pyarrow.ArrowException) as error:
+            raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
+
+    def provenance(self) -> dict[str, Any]:
+        """Command, versions and inputs of the run; empty where the directory has none."""
+        try:
+            text = (self.path / PROVENANCE).read_text(encoding="utf-8")
+            provenance = json.loads(text)
+        except (OSError, ValueError):
+            return {}
+        return provenance if isinstance(provenance, dict) else {}

@@ -1,0 +1,263 @@
+"""The result of an analysis in numbers, typed.
+
+The one source of these numbers is the native matcher, which writes them as JSON (``--json``,
+``summary.json`` in a run directory); here they become dataclasses. All times are integers in
+nanoseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from tailtrim.errors import RunDirectoryError
+
+T = TypeVar("T")
+
+SCHEMA = "tailtrim.summary/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """What became of every ingress packet; all but ``packets`` add up to ``packets``."""
+
+    packets: int
+    matched: int
+    lost: int
+    duplicate: int
+    beyond_window: int
+    cut: int
+    trimmed: int
+    unstamped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Egress:
+    """What became of every egress packet; all but ``packets`` add up to ``packets``."""
+
+    packets: int
+    matched: int
+    unmatched: int
+    copy: int
+    cut: int
+    trimmed: int
+    unstamped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What identified the packets: ``selection`` as given, or ``bytes`` after the L2 header."""
+
+    selection: str | None
+    bytes: int
+    masks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """What a capture says apart from any matching; stamps are ns of the capture's clock."""
+
+    capture: str
+    first_ns: int | None
+    last_ns: int | None
+    bytes: int
+    cut_frames: int
+    short_signatures: int
+    out_of_order: int
+    misplaced: int
+    tap_drops: int | None
+    damage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """A quantile by nearest rank and how sure it is.
+
+    ``low`` and ``high`` bound the true quantile (``None``: the samples do not bound it on that
+    side). ``supported`` says whether there is an upper bound; ``samples_needed`` is how many
+    independent samples it takes. ``effective_samples`` are the independent samples that those
+    here are worth: late packets that come in clusters count less. ``clusters`` is the number of
+    runs of successive packets above the value (``None``: more than are kept).
+
+    Among delivery-adjusted quantiles a ``value`` of ``None`` lies among the lost packets: it is
+    infinite.
+    """
+
+    p: str
+    value: int | None
+    low: int | None
+    high: int | None
+    supported: bool
+    samples_needed: int
+    effective_samples: int
+    clusters: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Latency of the delivered packets in ns."""
+
+    min: int | None
+    max: int | None
+    iqr: int | None
+    confidence: str
+    quantiles: tuple[Quantile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The middle and the ends of a distribution in ns."""
+
+    min: int | None
+    p50: int | None
+    p99: int | None
+    p999: int | None
+    max: int | None
+    iqr: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorstPackets:
+    """The worst packets: how many are kept, the runs they form, the smallest latency of them."""
+
+    count: int
+    clusters: int
+    from_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BurstPosition:
+    """Latency at a position in the burst, from 1."""
+
+    position: int
+    samples: int
+    latency_ns: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Latency by position in the burst; ``gap_ns`` is the largest gap within one."""
+
+    gap_ns: int
+    positions: tuple[BurstPosition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a reader must know before trusting the numbers."""
+
+    code: str
+    count: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The result of an analysis in numbers."""
+
+    ingress: Ingress
+    egress: Egress
+    samples: int
+    trim_ns: int
+    window_ns: int
+    signature: Signature
+    ingress_tap: Tap
+    egress_tap: Tap
+    latency_ns: Latency
+    delivery_adjusted_ns: tuple[Quantile, ...]
+    ingress_gap_ns: Spread
+    egress_gap_ns: Spread
+    delay_variation_ns: Spread
+    worst: WorstPackets
+    bursts: Bursts | None
+    warnings: tuple[Notice, ...]
+    text: str
+
+    @property
+    def rate_pps(self) -> float | None:
+        """Packets per second at the ingress tap, over the whole capture."""
+        tap = self.ingress_tap
+        if tap.first_ns is None or tap.last_ns is None or tap.last_ns == tap.first_ns:
+            return None
+        stamped = self.ingress.packets - self.ingress.unstamped
+        return (stamped - 1) * 1e9 / (tap.last_ns - tap.first_ns)
+
+    @property
+    def loss(self) -> float | None:
+        """Share of the packets with a known end that were not delivered within the window."""
+        ingress = self.ingress
+        undelivered = ingress.lost + ingress.beyond_window
+        known = ingress.matched + undelivered
+        return undelivered / known if known else None
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "summary") -> Summary:
+        """Read what ``--json`` prints.
+
+        Raises:
+            RunDirectoryError: when the text is no summary of this version; ``source`` says where
+                it came from.
+
+        """
+        try:
+            data = json.loads(text)
+            schema = data["schema"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise RunDirectoryError(f"{source}: this is no summary, expected {SCHEMA}") from error
+        if schema != SCHEMA:
+            raise RunDirectoryError(f"{source}: the schema is {schema!r}, expected {SCHEMA!r}")
+        try:
+            return cls._from_data(data, text)
+        except (KeyError, TypeError) as error:
+            raise RunDirectoryError(f"{source}: the summary lacks {error}") from error
+
+    @classmethod
+    def _from_data(cls, data: dict[str, Any], text: str) -> Summary:
+        latency = data["latency_ns"]
+        bursts = data["bursts"]
+        return cls(
+            ingress=_known(Ingress, data["ingress"]),
+            egress=_known(Egress, data["egress"]),
+            samples=data["samples"],
+            trim_ns=data["trim_ns"],
+            window_ns=data["window_ns"],
+            signature=Signature(
+                data["signature"]["selection"],
+                data["signature"]["bytes"],
+                tuple(data["signature"]["masks"]),
+            ),
+            ingress_tap=_known(Tap, data["taps"]["ingress"]),
+            egress_tap=_known(Tap, data["taps"]["egress"]),
+            latency_ns=Latency(
+                latency["min"],
+                latency["max"],
+                latency["iqr"],
+                latency["confidence"],
+                tuple(_known(Quantile, quantile) for quantile in latency["quantiles"]),
+            ),
+            delivery_adjusted_ns=tuple(
+                _known(Quantile, quantile) for quantile in data["delivery_adjusted_ns"]
+            ),
+            ingress_gap_ns=_known(Spread, data["gap_ns"]["ingress"]),
+            egress_gap_ns=_known(Spread, data["gap_ns"]["egress"]),
+            delay_variation_ns=_known(Spread, data["delay_variation_ns"]),
+            worst=_known(WorstPackets, data["worst"]),
+            bursts=bursts
+            and Bursts(
+                bursts["gap_ns"],
+                tuple(
+                    BurstPosition(
+                        row["position"], row["samples"], _known(Spread, row["latency_ns"])
+                    )
+                    for row in bursts["positions"]
+                ),
+            ),
+            warnings=tuple(_known(Notice, warning) for warning in data["warnings"]),
+            text=text,
+        )
+
+
+def _known(kind: type[T], data: dict[str, Any]) -> T:
+    """Fill a dataclass; fields that a later minor version adds are passed over."""
+    return kind(**{field.name: data[field.name] for field in fields(kind)})  # type: ignore[arg-type]

@@ -1,0 +1,147 @@
+"""Run directories and other files that are whole or not there, and where they come from."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from tailtrim._native import VERSION
+from tailtrim.errors import OutputError
+from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SCHEMA = "tailtrim.provenance/1"
+
+
+class Draft:
+    """A run directory being written: complete or not there at all.
+
+    Used as a context manager; :meth:`commit` moves the draft to its place, leaving without a
+    commit removes it. What a killed process leaves behind, the next one removes.
+    """
+
+    def __init__(self, place: str | os.PathLike[str]) -> None:
+        """Make a draft beside ``place``."""
+        self.place = Path(place)
+        if self.place.exists() and not self._replaceable():
+            message = f"{self.place}: exists and is no run directory, so it is not replaced"
+            raise OutputError(message)
+        try:
+            self.place.parent.mkdir(parents=True, exist_ok=True)
+            prefix = f".tailtrim-draft-{self.place.name}-"
+            _remove_abandoned(self.place.parent, prefix)
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=self.place.parent))
+            # The lock goes with the process, however that ends.
+            self._lock = os.open(self.path, os.O_RDONLY)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            # mkdtemp is private; a run directory is as open as any other.
+            umask = os.umask(0)
+            os.umask(umask)
+            self.path.chmod(0o777 & ~umask)
+        except OSError as error:
+            raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+    def __enter__(self) -> Self:
+        """Return the draft itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove what was not committed."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+
+    def _replaceable(self) -> bool:
+        if not self.place.is_dir():
+            return False
+        return (self.place / SUMMARY).exists() or not any(self.place.iterdir())
+
+    def commit(self, summary: str, provenance: dict[str, Any]) -> None:
+        """Write summary and provenance and move the directory to its place."""
+        try:
+            (self.path / SUMMARY).write_text(summary + "\n", encoding="utf-8")
+            text = json.dumps(provenance, indent=2) + "\n"
+            (self.path / PROVENANCE).write_text(text, encoding="utf-8")
+            if self.place.exists():
+                shutil.rmtree(self.place)
+            self.path.rename(self.place)
+        except OSError as error:
+            raise OutputError(f"{self.place}: cannot be written: {error.strerror}") from error
+
+
+#: A younger draft may belong to a process that has not locked it yet.
+_ABANDONED_AFTER_S = 60
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Remove drafts whose process is gone."""
+    for draft in folder.glob(f"{glob.escape(prefix)}*"):
+        with suppress(OSError):
+            lock = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - draft.stat().st_mtime > _ABANDONED_AFTER_S:
+                    shutil.rmtree(draft)
+            finally:
+                os.close(lock)
+
+
+@contextmanager
+def replacing(place: Path) -> Iterator[BinaryIO]:
+    """Write a file under another name that gets its own when it is complete.
+
+    Directories are made; leaving with an exception removes what was written.
+
+    Raises:
+        OutputError: when the file cannot be written.
+
+    """
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with draft.open("xb") as file:
+            yield file
+        draft.replace(place)
+    except OSError as error:
+        message = f"{place}: cannot be written: {error.strerror or error}"
+        raise OutputError(message) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:
+    """Say how a run came about: the command, versions, inputs."""
+    return {
+        "schema": SCHEMA,
+        "command": sys.argv,
+        "versions": {"tailtrim": VERSION, "python": sys.version.split()[0]},
+        "inputs": [
+            {
+                "path": str(path),
+                "bytes": path.stat().st_size if path.is_file() else None,
+                "sha256": digest,
+            }
+            for path, digest in zip(inputs, hashes, strict=True)
+        ],
+    }
+
+
+def sha256(path: Path) -> str | None:
+    """Hash a file; ``None`` for pipes, which can be read only once."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
