@@ -17,10 +17,10 @@ from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
+from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
 from tailtrim.report.units import NONE
 from tailtrim.selftest import Selftest, evaluate
-from tailtrim.testbed import enter
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")
