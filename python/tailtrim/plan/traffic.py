@@ -33,7 +33,9 @@ class Traffic(Strict):
         description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such as"
         " 20bursts/s; or rate_pps.",
     )
-    pattern: Pattern = Field(default=Cbr(Cbr.form), description="When packets are sent.")
+    pattern: Pattern = Field(
+        default=Cbr.form, validate_default=True, description="When packets are sent."
+    )
     flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
     duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
     ip: Literal[4, 6] = Field(default=4, description="Version of IP.")
