@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING
 import machine
 
 import tailtrim
-from tailtrim.agent import Agent, program
 from tailtrim.errors import TailtrimError
-from tailtrim.testbed import Testbed
-from tailtrim.testbed.local import MACS, SEND, TAP_IN
+from tailtrim.nodes.agent import Agent, program
+from tailtrim.nodes.local import LocalForwarding, LocalTestbed
 
 if TYPE_CHECKING:
-    from tailtrim.testbed.node import Node
+    from tailtrim.nodes.namespace import Namespace
 
 RUNS = Path(__file__).resolve().parent / "runs"
 PACED_PPS = 100_000
@@ -89,12 +88,12 @@ def measured(turn: int, seconds: float, folder: Path) -> Iterator[Row]:
     for sender, start in senders(folder).items():
         yield from sending(sender, start, turn, seconds, folder)
     for tap, start_tap in taps(folder).items():
-        yield capturing(tap, start_tap, turn)
+        yield capturing(tap, start_tap, turn, folder)
     yield from forwarding(turn, seconds, folder)
 
 
 #: Gives the command for a rate, ``None`` for all it can; or says why there is none.
-Start = Callable[[float | None], "list[str] | str"]
+Start = Callable[[LocalForwarding, float | None], "list[str] | str"]
 
 
 def senders(folder: Path) -> dict[str, Start]:
@@ -104,42 +103,45 @@ def senders(folder: Path) -> dict[str, Start]:
     (folder / "frame.cfg").write_text(frame)
     write_frames(folder / "frames.pcap")
 
-    def ours(port: str) -> Start:
-        def start(rate: float | None) -> list[str] | str:
-            load = ["--rate", "20Mpps" if rate is None else f"{rate:.0f}", "--dst-mac", MACS["l1"]]
+    def ours(kind: str) -> Start:
+        def start(at: LocalForwarding, rate: float | None) -> list[str] | str:
+            load = ["--rate", "20Mpps" if rate is None else f"{rate:.0f}"]
+            load += ["--dst-mac", at.sink.mac]
+            port = f"{kind}{at.send.name}"
             return [program(), "generate", "--port", port, *load, "--cpu", "1"]
 
         return start
 
-    def trafgen(rate: float | None) -> list[str] | str:
+    def trafgen(at: LocalForwarding, rate: float | None) -> list[str] | str:
         # --cpus is how many, not which.
         options = ["--num", "0", "--cpus", "1", "--no-sock-mem"]
         options += [] if rate is None else ["--gap", f"{1e9 / rate:.0f}ns"]
-        command = ["trafgen", "--dev", SEND, "--conf", str(folder / "frame.cfg"), *options]
+        options += ["--conf", str(folder / "frame.cfg")]
+        command = ["trafgen", "--dev", at.send.name, *options]
         return ["taskset", "--cpu-list", "1", *command]
 
-    def tcpreplay(rate: float | None) -> list[str] | str:
+    def tcpreplay(at: LocalForwarding, rate: float | None) -> list[str] | str:
         pace = ["--topspeed"] if rate is None else [f"--pps={rate:.0f}"]
         options = ["--loop", "0", "--preload-pcap", str(folder / "frames.pcap")]
-        return ["taskset", "--cpu-list", "1", "tcpreplay", "-i", SEND, *pace, *options]
+        return ["taskset", "--cpu-list", "1", "tcpreplay", "-i", at.send.name, *pace, *options]
 
     def testpmd(driver: str) -> Start:
-        def start(rate: float | None) -> list[str] | str:
+        def start(at: LocalForwarding, rate: float | None) -> list[str] | str:
             if rate is not None:
                 return "it has no pace but the highest"
             memory = ["--no-huge", "-m", "256", "--no-pci", "--no-telemetry", "--no-shconf"]
-            device = f"--vdev=net_{driver}0,iface={SEND}"
+            device = f"--vdev=net_{driver}0,iface={at.send.name}"
             load = ["--forward-mode=txonly", "--txpkts=60", "--total-num-mbufs=8192", "--burst=64"]
             return ["dpdk-testpmd", "-l", "0,1", *memory, device, "--", *load, "--nb-cores=1"]
 
         return start
 
     return {
-        "tailtrim-agent": ours(SEND),
+        "tailtrim-agent": ours(""),
         "trafgen": trafgen,
         "tcpreplay": tcpreplay,
         "testpmd txonly": testpmd("af_packet"),
-        "tailtrim-agent (AF_XDP)": ours(f"xdp:{SEND}"),
+        "tailtrim-agent (AF_XDP)": ours("xdp:"),
         "testpmd txonly (AF_XDP)": testpmd("af_xdp"),
     }
 
@@ -157,7 +159,9 @@ def write_frames(path: Path) -> None:
 
 def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) -> Iterator[Row]:
     """Measure how many packets a second arrive, and how evenly they do at a rate."""
-    with Testbed() as testbed, running(testbed.loadgen, start(None)) as failed:
+    with ExitStack() as stack:
+        testbed = stack.enter_context(LocalTestbed().forwarding(folder))
+        failed = stack.enter_context(running(testbed.loadgen, start(testbed, None)))
         time.sleep(1)
         before, began = received(testbed), time.monotonic()
         time.sleep(seconds)
@@ -166,12 +170,11 @@ def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) ->
         yield Row("packets/s", name, turn, arrived / took, "" if told else "packets/s", told)
     what = f"gaps at {PACED_PPS:,} packets/s"
     with ExitStack() as stack:
-        testbed = stack.enter_context(Testbed())
-        tap = ["--tap", f"t={TAP_IN}", "--out", str(folder), "--buffer", "512"]
-        prefix = testbed.timestamper.prefix
-        capture = stack.enter_context(Agent("capture", *tap, prefix=prefix))
+        testbed = stack.enter_context(LocalTestbed().forwarding(folder))
+        tap = ["--tap", f"t={testbed.tap_in.name}", "--out", str(folder), "--buffer", "512"]
+        capture = stack.enter_context(Agent(testbed.timestamper, "capture", *tap))
         capture.ready()
-        failed = stack.enter_context(running(testbed.loadgen, start(PACED_PPS)))
+        failed = stack.enter_context(running(testbed.loadgen, start(testbed, PACED_PPS)))
         time.sleep(1 + seconds)
         told = failed()
         taken = capture.stop()["taps"]["t"]
@@ -184,7 +187,7 @@ def sending(name: str, start: Start, turn: int, seconds: float, folder: Path) ->
 
 
 @contextmanager
-def running(node: Node, command: list[str] | str) -> Iterator[Callable[[], str]]:
+def running(node: Namespace, command: list[str] | str) -> Iterator[Callable[[], str]]:
     """Run a command in a node meanwhile; yields what tells why it does not run."""
     if isinstance(command, str):
         yield lambda: f"skipped: {command}"
@@ -234,38 +237,38 @@ def gap_quantiles(file: str) -> dict[str, float]:
     return found
 
 
-def received(testbed: Testbed) -> int:
+def received(testbed: LocalForwarding) -> int:
     """Return how many frames have come in at the first tap."""
-    shown = testbed.timestamper.run("ip", "-j", "-s", "link", "show", TAP_IN)
+    shown = testbed.timestamper.run("ip", "-j", "-s", "link", "show", testbed.tap_in.name)
     return int(json.loads(shown)[0]["stats64"]["rx"]["packets"])
 
 
-StartTap = Callable[[], "list[str] | str"]
+StartTap = Callable[[str], "list[str] | str"]
 
 
 def taps(folder: Path) -> dict[str, StartTap]:
     """Return the capturing programs."""
 
-    def ours() -> list[str] | str:
-        return [program(), "capture", "--tap", f"t={TAP_IN}", "--out", str(folder)]
+    def ours(port: str) -> list[str] | str:
+        return [program(), "capture", "--tap", f"t={port}", "--out", str(folder)]
 
-    def netsniff() -> list[str] | str:
+    def netsniff(port: str) -> list[str] | str:
         if shutil.which("netsniff-ng") is None:
             return "netsniff-ng is not installed"
         sizes = ["--ring-size", "128MiB", "--silent", "-T", "0xa1b23c4d"]
-        return ["netsniff-ng", "--in", TAP_IN, "-o", str(folder / "netsniff.pcap"), *sizes]
+        return ["netsniff-ng", "--in", port, "-o", str(folder / "netsniff.pcap"), *sizes]
 
-    def tcpdump() -> list[str] | str:
+    def tcpdump(port: str) -> list[str] | str:
         if shutil.which("tcpdump") is None:
             return "tcpdump is not installed"
         sizes = ["-s", "96", "-B", "131072", "--nano", "-Z", "root"]
-        return ["tcpdump", "-i", TAP_IN, "-w", str(folder / "tcpdump.pcap"), *sizes]
+        return ["tcpdump", "-i", port, "-w", str(folder / "tcpdump.pcap"), *sizes]
 
-    def dumpcap() -> list[str] | str:
+    def dumpcap(port: str) -> list[str] | str:
         if shutil.which("dumpcap") is None:
             return "dumpcap is not installed"
         sizes = ["-s", "96", "-B", "128", "-P", "-q"]
-        return ["dumpcap", "-i", TAP_IN, "-w", str(folder / "dumpcap.pcap"), *sizes]
+        return ["dumpcap", "-i", port, "-w", str(folder / "dumpcap.pcap"), *sizes]
 
     return {
         "tailtrim-agent": ours,
@@ -275,25 +278,27 @@ def taps(folder: Path) -> dict[str, StartTap]:
     }
 
 
-def capturing(name: str, start: StartTap, turn: int) -> Row:
+def capturing(name: str, start: StartTap, turn: int, folder: Path) -> Row:
     """Find the highest rate at which no frame is lost."""
-    command, best, note = start(), 0.0, ""
-    if isinstance(command, str):
-        return Row("loss-free capture", name, turn, float("nan"), "", f"skipped: {command}")
-    out = next(name for name in ("--out", "-w", "-o") if name in command)
-    file = Path(command[command.index(out) + 1])
-    file = file / "t.pcap" if file.is_dir() else file
+    best, note = 0.0, ""
     for rate in RATES_PPS:
-        with Testbed() as testbed:
+        with LocalTestbed().forwarding(folder) as testbed:
+            command = start(testbed.tap_in.name)
+            if isinstance(command, str):
+                return Row("loss-free capture", name, turn, float("nan"), "", f"skipped: {command}")
+            out = next(name for name in ("--out", "-w", "-o") if name in command)
+            file = Path(command[command.index(out) + 1])
+            file = file / "t.pcap" if file.is_dir() else file
             tap = subprocess.Popen(
                 [*testbed.timestamper.prefix, *command],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
             time.sleep(1)
-            load = ["--rate", str(rate), "--stop-after", f"{CAPTURE_S}s", "--dst-mac", MACS["l1"]]
+            load = ["--rate", str(rate), "--stop-after", f"{CAPTURE_S}s"]
+            load += ["--port", testbed.send.name, "--dst-mac", testbed.sink.mac]
             # Two senders: one is not enough to overload a tap.
-            generator = [program(), "generate", "--port", SEND, *load, "--cpu", "0,1"]
+            generator = [program(), "generate", *load, "--cpu", "0,1"]
             ended = subprocess.run(
                 [*testbed.loadgen.prefix, *generator], check=True, capture_output=True, text=True
             )

@@ -23,8 +23,8 @@ from typing import Any
 
 import machine
 
-from tailtrim.agent import program
 from tailtrim.errors import TailtrimError
+from tailtrim.nodes.agent import program
 
 RUNS = Path(__file__).resolve().parent / "runs"
 OURS = "tailtrim noise"

@@ -39,9 +39,9 @@ from roundtrip_peers import (
 )
 from roundtrip_record import MOST, QUANTILES, SUSTAINED, Row
 
-from tailtrim.agent import program
 from tailtrim.errors import TailtrimError
-from tailtrim.testbed.node import Node, link
+from tailtrim.nodes.agent import program
+from tailtrim.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,9 +65,9 @@ REPLY = f"udp sport {peers.ECHO}"
 
 
 @contextmanager
-def pair(*, steered: bool = False) -> Iterator[tuple[Node, Node]]:
+def pair(*, steered: bool = False) -> Iterator[tuple[Namespace, Namespace]]:
     """Lay a cable between two hosts; ``steered``: each receives on its own CPU, as two hosts do."""
-    with Node("client") as near, Node("reflector") as far:
+    with Namespace("client") as near, Namespace("reflector") as far:
         link(near, ASKS, far, ANSWERS, macs=MACS, mtu=1_500)
         for node, port, address, cpu in (
             (near, ASKS, NEAR, peers.CLIENT_CPU),
@@ -193,7 +193,7 @@ def reflectors(turn: int) -> Iterator[Row]:
             yield from climb(told, ASKED_PPS, partial(ask_own, client, near))
 
 
-def ask_own(client: Client, node: Node, rate: int) -> tuple[float, float, float]:
+def ask_own(client: Client, node: Namespace, rate: int) -> tuple[float, float, float]:
     """Have a client ask; return what was sent and what came back, a second and as a share."""
     _, (sent, answered) = ask(client, node, rate, STEP_S)
     # sockperf runs for whole seconds.
@@ -223,7 +223,7 @@ def climb(
     yield Row(*told, MOST, most, note)
 
 
-def offer(node: Node, rate: int) -> tuple[float, float, float]:
+def offer(node: Namespace, rate: int) -> tuple[float, float, float]:
     """Have the generator ask; return what was sent and what came back, a second and as a share."""
     load = ["--rate", str(rate), "--stop-after", f"{STEP_S}s", "--dst-mac", MACS[1]]
     to = ["--src-ip", NEAR, "--dst-ip", FAR, "--dst-port", str(peers.ECHO)]
@@ -242,7 +242,7 @@ def offer(node: Node, rate: int) -> tuple[float, float, float]:
     return result["sent"] / took, replies / took, replies / max(result["sent"], 1)
 
 
-def received(node: Node) -> int:
+def received(node: Namespace) -> int:
     """Return how many packets have come in."""
     text = node.run("ip", "-s", "link", "show", "dev", ASKS)
     lines = text.splitlines()

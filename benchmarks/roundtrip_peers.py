@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailtrim.agent import program
+from tailtrim.nodes.agent import program
 from tailtrim.roundtrip import read_hpct, read_irtt
 from tailtrim.roundtrip.hpct import ANSWERED
 from tailtrim.roundtrip.log import table
@@ -34,7 +34,7 @@ from tailtrim.roundtrip.log import table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tailtrim.testbed.node import Node
+    from tailtrim.nodes.namespace import Namespace
 
     Trips = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 
@@ -263,7 +263,7 @@ def irtt() -> Client:
 
 
 @contextmanager
-def answering(reflector: Reflector, node: Node) -> Iterator[int | None]:
+def answering(reflector: Reflector, node: Namespace) -> Iterator[int | None]:
     """Have a reflector run meanwhile; yields its process."""
     if reflector.command is None:
         yield None
@@ -287,7 +287,9 @@ def answering(reflector: Reflector, node: Node) -> Iterator[int | None]:
             process.wait()
 
 
-def ask(client: Client, node: Node, rate: int, seconds: float) -> tuple[Trips, tuple[int, int]]:
+def ask(
+    client: Client, node: Namespace, rate: int, seconds: float
+) -> tuple[Trips, tuple[int, int]]:
     """Run a client and return its round trips, and how many probes it sent and got answered.
 
     Raises:

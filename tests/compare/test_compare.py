@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tailtrim
-import tailtrim.agent
 from tailtrim.cli import app
 from tailtrim.compare import compare, compare_halves, plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
+from tailtrim.nodes import agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,7 +220,7 @@ def test_what_was_only_seen_is_no_configuration(measured: Path, tmp_path: Path) 
 
 
 def test_the_host_is_audited_for_comparisons() -> None:
-    audit = tailtrim.agent.audit()
+    audit = agent.audit()
     assert audit["schema"] == "tailtrim.audit/1"
     assert {check["level"] for check in audit["checks"]} >= {"set"}
 

@@ -40,7 +40,7 @@ def test_a_control_has_neither() -> None:
 
 
 def test_every_disturbance_is_to_be_named() -> None:
-    from tailtrim.plan.model import LASTING, MOMENTS  # noqa: PLC0415 - what this test is about
+    from tailtrim.devices.disturbed import LASTING, MOMENTS  # noqa: PLC0415 - what this test is about
 
     assert set(EXPECTED) == {*MOMENTS, *LASTING}
 

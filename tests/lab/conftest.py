@@ -13,7 +13,7 @@ from laboratory import Lab
 from pairs import Pair
 from peers import Cable
 
-from tailtrim.testbed.node import Node
+from tailtrim.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ def lab(tmp_path: Path) -> Lab:
 @pytest.fixture
 def pair(lab: Lab) -> Iterator[Pair]:
     """Return two hosts for ``ping``, or skip loudly."""
-    with Node("near") as near, Node("far") as far:
+    with Namespace("near") as near, Namespace("far") as far:
         yield Pair(near, far, lab)
 
 

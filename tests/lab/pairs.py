@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reflectors import FAR
 
-from tailtrim.testbed.node import Node, link
+from tailtrim.nodes.namespace import Namespace, link
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -20,7 +20,7 @@ NEAR_6, FAR_6 = "fd99::1", "fd99::2"
 class Pair:
     """Two hosts and a fibre between them."""
 
-    def __init__(self, near: Node, far: Node, lab: Lab) -> None:
+    def __init__(self, near: Namespace, far: Namespace, lab: Lab) -> None:
         self.near, self.far, self.lab = near, far, lab
         link(near, "veth0", far, "veth0", macs=("02:00:00:00:00:01", "02:00:00:00:00:02"), mtu=1500)
         for node, v4, v6 in ((near, NEAR, NEAR_6), (far, FAR, FAR_6)):

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from tailtrim.testbed.node import Node
+    from tailtrim.nodes.namespace import Namespace
 
 FAR = "10.99.0.2"
 TIMEOUT_S = 0.3
@@ -20,7 +20,7 @@ PROBE = struct.Struct(">4sIQ")
 class Responder:
     """A reflector with known faults, each for one last digit of the probes' numbers."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Namespace) -> None:
         def open_socket() -> socket.socket:
             opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             opened.bind((FAR, 7))
@@ -82,7 +82,7 @@ class Stamps:
 
     SINCE_1900_S = 2_208_988_800
 
-    def __init__(self, node: Node, *, ahead_ns: int, keeps_ns: int) -> None:
+    def __init__(self, node: Namespace, *, ahead_ns: int, keeps_ns: int) -> None:
         def open_socket() -> socket.socket:
             opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -135,7 +135,7 @@ class Counting(Stamps):
 
     NOT_THERE, NOT_BACK = 3, 6
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Namespace) -> None:
         super().__init__(node, ahead_ns=0, keeps_ns=200_000)
 
     def serve(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.testbed.kernel import rules
+from tailtrim.devices.nftables import rules
 
 if TYPE_CHECKING:
     from laboratory import Lab

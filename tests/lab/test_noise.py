@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.agent import program
+from tailtrim.nodes.agent import program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim import testbed as testbeds
-from tailtrim.plan import Dut
-from tailtrim.testbed import presets
-from tailtrim.testbed.local import SINK, redirect
-from tailtrim.testbed.ready import wait_until_ready
+from tailtrim.devices import Wire
+from tailtrim.devices.ready import wait_until_ready
+from tailtrim.devices.started import Started
+from tailtrim.nodes.local import LocalTestbed
+from tailtrim.nodes.ports import redirect
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -181,7 +181,7 @@ def test_an_interface_that_goes_is_one_clear_error(lab: Lab, tmp_path: Path) -> 
         ["forward", "--from", "l0", "--to", "l1"],
     ):
         with (
-            testbeds.Testbed() as testbed,
+            LocalTestbed().forwarding(tmp_path) as testbed,
             subprocess.Popen(
                 [*testbed.loadgen.prefix, agent, *verb],
                 stdout=subprocess.PIPE,
@@ -205,8 +205,19 @@ def test_an_interface_that_goes_is_one_clear_error(lab: Lab, tmp_path: Path) -> 
 def test_an_independent_capture_sees_the_same_packets(lab: Lab, tmp_path: Path) -> None:
     agent = str(Path(lab.program).with_name("tailtrim-agent"))
     seen = tmp_path / "sink.pcap"
-    with testbeds.Testbed() as testbed, presets.Device(testbed, Dut(preset="wire"), tmp_path, [0]):
-        tcpdump = ["tcpdump", "-i", SINK, "-w", str(seen), "-s", "96", "-U", "-Z", "root"]
+    with LocalTestbed().forwarding(tmp_path) as testbed, Started(Wire(preset="wire"), testbed):
+        tcpdump = [
+            "tcpdump",
+            "-i",
+            testbed.sink.name,
+            "-w",
+            str(seen),
+            "-s",
+            "96",
+            "-U",
+            "-Z",
+            "root",
+        ]
         tcpdump += ["--nano", "--immediate-mode", "udp"]
         with subprocess.Popen(
             [*testbed.loadgen.prefix, *tcpdump], stderr=subprocess.PIPE, text=True
@@ -249,16 +260,16 @@ def test_the_selftest_recovers_known_delays(lab: Lab) -> None:
     assert lab.left() == []
 
 
-def test_readiness_is_seen_by_packets_not_by_time(lab: Lab) -> None:
+def test_readiness_is_seen_by_packets_not_by_time(lab: Lab, tmp_path: Path) -> None:
     assert lab.left() == []
-    with testbeds.Testbed() as testbed:
+    with LocalTestbed().forwarding(tmp_path) as testbed:
 
         def alive() -> None:
             # The device comes up late: the third look finds it.
             looks.append(1)
             if len(looks) == 3:
-                redirect(testbed.dut, "d0", "d1")
+                redirect(testbed.dut_in, testbed.dut_out)
 
         looks: list[int] = []
-        wait_until_ready(testbed, "02:00:00:00:00:04", 4, alive, 10)
+        wait_until_ready(testbed, testbed.sink, 4, alive, 10)
         assert len(looks) >= 3 + 5 - 1

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from textwrap import dedent
+from typing import TypeVar
 
 import pytest
 
 from tailtrim import plan as plans
+from tailtrim.devices import Command, Forward, Reflector
+from tailtrim.devices.device import Device
 from tailtrim.errors import PlanError
+
+Kind = TypeVar("Kind", bound=Device)
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +33,11 @@ def load(folder: Path, text: str) -> tuple[plans.Plan, list[plans.Run]]:
     path = folder / "plan.yml"
     path.write_text(dedent(text), encoding="utf-8")
     return plans.load(path)
+
+
+def device(run: plans.Run, kind: type[Kind]) -> Kind:
+    assert isinstance(run.dut, kind)
+    return run.dut
 
 
 def test_loop_variables_and_repetitions_multiply(tmp_path: Path) -> None:
@@ -55,7 +65,7 @@ def test_ranges_and_several_variables(tmp_path: Path) -> None:
         floor: false
         """,
     )
-    pairs = [(run.dut.batch, run.traffic.rate_pps) for run in runs]
+    pairs = [(device(run, Forward).batch, run.traffic.rate_pps) for run in runs]
     assert pairs == [(batch, rate * 10_000) for batch in (1, 32) for rate in range(1, 6)]
 
 
@@ -81,7 +91,8 @@ def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
         "reflector burst=1, firewall=nftables:1001",
         "reflector burst=1, together",
     ]
-    values = [(run.dut.reflect, run.dut.pinned, run.dut.firewall) for run in runs]
+    reflectors = [device(run, Reflector) for run in runs]
+    values = [(dut.reflect, dut.pinned, dut.firewall) for dut in reflectors]
     assert values[:5] == values[5:]
     assert values[:5] == [
         ("socket", False, "none"),
@@ -93,7 +104,7 @@ def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
     assert [run.varied for run in runs[:5]] == [None, "mode", "pinned", "firewall", "together"]
     # Bursts a second are packets a second of as many.
     assert [runs[0].traffic.rate, runs[5].traffic.rate] == ["20pps", "1000pps"]
-    assert [runs[0].traffic.pattern, runs[5].traffic.pattern] == ["cbr", "burst:50"]
+    assert [str(runs[0].traffic.pattern), str(runs[5].traffic.pattern)] == ["cbr", "burst:50"]
 
 
 @pytest.mark.parametrize(
@@ -223,8 +234,8 @@ def test_variables_within_texts(tmp_path: Path) -> None:
         floor: false
         """,
     )
-    assert [run.traffic.pattern for run in runs] == ["burst:2", "burst:10"]
-    assert runs[1].dut.command == "run --size 10k --price $5 {in} {out}"
+    assert [str(run.traffic.pattern) for run in runs] == ["burst:2", "burst:10"]
+    assert device(runs[1], Command).command == "run --size 10k --price $5 {in} {out}"
 
 
 def test_options_of_the_devices_of_a_loop_go_to_those_that_have_them(tmp_path: Path) -> None:
@@ -239,13 +250,13 @@ def test_options_of_the_devices_of_a_loop_go_to_those_that_have_them(tmp_path: P
         """,
     )
     # The variable of the firewall makes no difference to the others, so they run once.
-    assert [(run.dut.preset, run.dut.rules) for run in runs] == [
+    assert [(run.dut.preset, getattr(run.dut, "rules", None)) for run in runs] == [
         ("nftables", 1),
         ("nftables", 100),
-        ("forward", 1),
-        ("bridge", 1),
+        ("forward", None),
+        ("bridge", None),
     ]
-    assert [run.dut.batch for run in runs] == [32, 32, 8, 32]
+    assert [getattr(run.dut, "batch", None) for run in runs] == [None, None, 8, None]
 
 
 def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
@@ -292,8 +303,9 @@ def test_a_device_can_be_disturbed(tmp_path: Path) -> None:
         floor: false
         """
     _, runs = load(tmp_path, dedent(text) % ("forward", "none, 'stop:1ms,50ms', 'munmap:20ms'"))
-    assert [run.dut.disturb for run in runs] == [None, "stop:1ms,50ms", "munmap:20ms"]
-    assert [run.dut.disturbed_from_within for run in runs] == [False, False, True]
+    forwards = [device(run, Forward) for run in runs]
+    assert [dut.disturb for dut in forwards] == [None, "stop:1ms,50ms", "munmap:20ms"]
+    assert [dut.disturbed_from_within for dut in forwards] == [False, False, True]
     for preset, what, told in (
         ("testpmd", "munmap:20ms", "only preset forward can do that to itself"),
         ("bridge", "stop:1ms,50ms", "preset bridge has none"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import typer
 
-from tailtrim import agent
 from tailtrim.cli import verbs
 from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain
 from tailtrim.errors import HostError, TailtrimError
+from tailtrim.nodes import agent
 
 HELP = (
     "Measure round trips to reflectors (tailtrim-agent ping). Beside the agent's options: --out "

@@ -16,8 +16,8 @@ import typer
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
-from tailtrim.testbed import enter
 
 if TYPE_CHECKING:
     from tailtrim.plan import Run

@@ -15,12 +15,12 @@ from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
+from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
 from tailtrim.report.units import NONE
 from tailtrim.selftest.attribution import SCHEMA, AttributionScore
 from tailtrim.selftest.attribution import evaluate as evaluate_rows
 from tailtrim.selftest.known_delays import Selftest, evaluate
-from tailtrim.testbed import enter
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")

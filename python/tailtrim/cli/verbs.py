@@ -7,9 +7,9 @@ import sys
 
 import typer
 
-from tailtrim import agent
 from tailtrim.cli.console import IMPOSSIBLE, complain
 from tailtrim.errors import HostError
+from tailtrim.nodes import agent
 
 VERBS = {
     "audit": "Ask whether this host is fit for low latency (tailtrim-agent audit).",

@@ -16,15 +16,12 @@ at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
 """
 
 from tailtrim.plan.loading import load
-from tailtrim.plan.model import OPTIONS, PRESETS, TOGETHER, Dut, Limits, Plan, Run
+from tailtrim.plan.model import TOGETHER, Limits, Plan, Run
 from tailtrim.plan.schema import json_schema
 from tailtrim.plan.traffic import Traffic
 
 __all__ = [
-    "OPTIONS",
-    "PRESETS",
     "TOGETHER",
-    "Dut",
     "Limits",
     "Plan",
     "Run",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Scalar = int | float | str | bool
@@ -16,12 +19,13 @@ def _number(value: Any) -> Any:
 
 
 Number = Annotated[float, BeforeValidator(_number)]
-#: Decimals that have no other reading than the agent's.
-DECIMAL = r"\d+(\.\d+)?"
-TIME = rf"{DECIMAL}(ns|us|ms|s)"
 
 
-class Strict(BaseModel):
-    """A part of a plan: nothing in it that is not known, nothing converted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+def kinds(field: FieldInfo) -> dict[str, type[BaseModel]]:
+    """Return the models of a part that is one of several, by their tags; none of other parts."""
+    tag = field.discriminator
+    if not isinstance(tag, str):
+        return {}
+    return {
+        get_args(kind.model_fields[tag].annotation)[0]: kind for kind in get_args(field.annotation)
+    }

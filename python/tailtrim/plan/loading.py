@@ -8,7 +8,9 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.plan.model import OPTIONS, TOGETHER, Dut, Plan, Run
+from tailtrim.devices import InlineDevice, Wire
+from tailtrim.plan.base import kinds
+from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.source import Source
 from tailtrim.plan.variables import filled_in, loop_of, names_in
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tailtrim.devices import AnyDevice
     from tailtrim.plan.base import Scalar
     from tailtrim.plan.traffic import Traffic
 
@@ -24,6 +27,7 @@ MOST_RUNS = 100_000
 
 #: Where variables may be used.
 _PARTS = ("dut", "traffic")
+_DEVICES = kinds(Plan.model_fields["dut"])
 
 
 def load(path: Path) -> tuple[Plan, list[Run]]:
@@ -112,19 +116,20 @@ def _own_options(
     dut: dict[str, Any], loop: dict[str, list[Scalar]], source: Source
 ) -> dict[str, Any]:
     """Leave out the options that other devices of the same loop have."""
+    options = {preset: set(kind.model_fields) for preset, kind in _DEVICES.items()}
     others = {
         option
         for name in names_in(source.at(("dut", "preset")))
         for preset in loop.get(name, ())
-        for option in OPTIONS.get(str(preset), ())
+        for option in options.get(str(preset), ())
     }
-    own = OPTIONS.get(str(dut.get("preset")), ())
+    own = options.get(str(dut.get("preset")), {"preset"})
     return {key: value for key, value in dut.items() if key in own or key not in others}
 
 
 def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -> list[Run]:
     plan = plans[0]
-    wire = Dut(preset="wire")
+    wire = Wire(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
     runs: list[Run] = []
     floors: set[str] = set()
@@ -132,7 +137,8 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     for concrete, one in zip(plans, combinations, strict=True):
         key = concrete.traffic.model_dump_json()
         # A round trip passes no testbed that the wire could be the floor of.
-        floored = plan.floor and concrete.dut.preset not in {"wire", "reflector"}
+        passed = isinstance(concrete.dut, InlineDevice) and not isinstance(concrete.dut, Wire)
+        floored = plan.floor and passed
         if floored and key not in floors:
             # The wire knows nothing of the device: one floor for each traffic.
             floors.add(key)
@@ -156,6 +162,6 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
 
 
 def _run(
-    dut: Dut, traffic: Traffic, loop: dict[str, Scalar], repetition: int, *, floor: bool
+    dut: AnyDevice, traffic: Traffic, loop: dict[str, Scalar], repetition: int, *, floor: bool
 ) -> Run:
     return Run(number=0, dut=dut, traffic=traffic, loop=loop, repetition=repetition, floor=floor)

@@ -2,233 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, model_validator
 
-from tailtrim.plan.base import DECIMAL, TIME, Name, Number, Scalar, Strict
-from tailtrim.plan.traffic import LARGEST_SMALL, Traffic
+from tailtrim.devices import AnyDevice, Reflector
+from tailtrim.devices.options import Strict
+from tailtrim.nodes import testbeds
+from tailtrim.plan.base import Name, Number, Scalar
+from tailtrim.plan.traffic import Traffic
 
-#: Devices under test that are ready to use, and the options that each has.
-OPTIONS: dict[str, tuple[str, ...]] = {
-    "wire": (),
-    "forward": ("mode", "batch", "work_ns", "delay", "disturb"),
-    "testpmd": ("driver", "forward_mode", "disturb"),
-    "bridge": (),
-    "router": (),
-    "nftables": ("rules", "position"),
-    "ovs": ("disturb",),
-    "xdp": (),
-    "suricata": ("ruleset", "disturb"),
-    "snort": ("ruleset", "disturb"),
-    "command": ("command", "disturb"),
-    "reflector": (
-        *("protocol", "reflect", "busy_poll", "pinned", "path", "firewall", "rules"),
-        *("coalesce_us", "tuned", "preemption"),
-    ),
-}
-PRESETS = tuple(OPTIONS)
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"
-#: What these handle at most of a frame, with FCS: their buffers are for an MTU of 1,500.
-_SMALL_FRAMES = ("forward", "testpmd")
 #: What the smallest echo takes, with FCS.
 _ECHO = 70
-
-#: Disturbances that take no time of their own, and those that last as long as is asked for; some
-#: only a process can do to itself.
-MOMENTS = ("munmap", "mprotect", "membarrier", "bpf")
-LASTING = ("pause", "thread", "fifo", "timers", "softirqs", "quota", "stop")
-_WITHIN = ("munmap", "mprotect", "membarrier", "pause")
-
-
-class Dut(Strict):
-    """The device under test."""
-
-    preset: Literal[
-        "wire",
-        "forward",
-        "testpmd",
-        "bridge",
-        "router",
-        "nftables",
-        "ovs",
-        "xdp",
-        "suricata",
-        "snort",
-        "command",
-        "reflector",
-    ] = Field(
-        description="Which of the devices that are ready to use, or command for any other."
-        " reflector: round trips to another host are measured, not packets that pass."
-    )
-    mode: Literal["poll", "wait"] = Field(
-        default="poll", description="forward: ask all the time, or sleep until a frame comes."
-    )
-    batch: int = Field(default=32, ge=1, le=64, description="forward: most frames in one go.")
-    work_ns: int = Field(
-        default=0, ge=0, le=10_000_000, description="forward: busy work for each frame."
-    )
-    delay: str | None = Field(
-        default=None, description="forward: a known delay, such as bimodal:20us,100us,0.01."
-    )
-    disturb: str | None = Field(
-        default=None,
-        description="programs: what is done to it at random times, which the run's disturbed.csv"
-        " tells: thread, fifo, timers, softirqs, quota or stop, such as stop:2ms,100ms (for 2 ms),"
-        " or bpf:20ms; to forward from within, also munmap:20ms, mprotect:20ms, membarrier:20ms or"
-        " pause:2ms,100ms.",
-    )
-    driver: Literal["af_packet", "af_xdp"] = Field(
-        default="af_packet", description="testpmd: how it gets at its ports; af_xdp needs root."
-    )
-    forward_mode: Literal["io", "mac", "macswap"] = Field(
-        default="io", description="testpmd: what it does with MAC addresses."
-    )
-    rules: int = Field(
-        default=1,
-        ge=1,
-        le=100_000,
-        description="nftables, reflector: how many rules a firewall has.",
-    )
-    position: int = Field(
-        default=1, ge=1, description="nftables: which of them accepts the packets, from 1."
-    )
-    ruleset: str | None = Field(
-        default=None, description="suricata, snort: file with rules; without, they only forward."
-    )
-    command: str | None = Field(
-        default=None, description="command: what to run; {in} and {out} are its interfaces."
-    )
-    protocol: Literal["udp", "icmp"] = Field(
-        default="udp", description="reflector: UDP echo, or ICMP echo, which the kernel answers."
-    )
-    reflect: Literal["socket", "af-xdp", "xdp", "nat"] = Field(
-        default="socket", description="reflector: where requests become replies."
-    )
-    busy_poll: bool = Field(
-        default=False, description="reflector: it asks all the time, or sleeps until one comes."
-    )
-    pinned: bool = Field(default=False, description="reflector: it keeps to one CPU.")
-    path: str = Field(
-        default="direct",
-        description="reflector: what lies between: direct, bridge, router, or firewall:N, a router"
-        " whose rule N of so many accepts the probes.",
-    )
-    firewall: str = Field(
-        default="none",
-        description="reflector: its host's own: none, nftables:N or iptables:N (which writes into"
-        " nftables), where rule N of so many accepts the probes.",
-    )
-    coalesce_us: int | Literal["as-is"] = Field(
-        default="as-is", description="reflector: microseconds for which its NIC gathers packets."
-    )
-    tuned: str = Field(default="as-is", description="reflector: profile of tuned for this host.")
-    preemption: Literal["as-is", "none", "voluntary", "lazy", "full"] = Field(
-        default="as-is", description="reflector: how this host's kernel lets itself be preempted."
-    )
-
-    @field_validator("delay")
-    @classmethod
-    def _known_delay(cls, value: str | None) -> str | None:
-        models = (
-            rf"constant:{TIME}|bimodal:{TIME},{TIME},{DECIMAL}"
-            rf"|heavy:{TIME},{DECIMAL}|stall:{TIME},{TIME},{TIME}"
-        )
-        if value is not None and not re.fullmatch(models, value):
-            raise ValueError(
-                "expected constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD,"
-                " each T such as 20us"
-            )
-        return value
-
-    @field_validator("disturb")
-    @classmethod
-    def _known_disturbance(cls, value: str | None) -> str | None:
-        # For a loop over several.
-        value = None if value == "none" else value
-        moments, lasting = "|".join(MOMENTS), "|".join(LASTING)
-        known = rf"({moments}):{TIME}|({lasting}):{TIME},{TIME}"
-        if value is not None and not re.fullmatch(known, value):
-            raise ValueError(
-                f"expected none, {', '.join(MOMENTS)} with :EVERY, or {', '.join(LASTING)} with"
-                " :TIME,EVERY, each time such as 20ms"
-            )
-        return value
-
-    @field_validator("path", "firewall")
-    @classmethod
-    def _known_rule(cls, value: str, info: ValidationInfo) -> str:
-        words, with_rule = {
-            "path": (("direct", "bridge", "router"), ("firewall",)),
-            "firewall": (("none",), ("nftables", "iptables")),
-        }[info.field_name or ""]
-        if value not in words and not re.fullmatch(rf"({'|'.join(with_rule)}):[1-9]\d*", value):
-            told = [*words, *(f"{word}:RULE" for word in with_rule)]
-            raise ValueError(f"expected {', '.join(told[:-1])} or {told[-1]}, such as 1001")
-        return value
-
-    @field_validator("command")
-    @classmethod
-    def _can_be_split(cls, value: str | None) -> str | None:
-        if value is None:
-            return value
-        try:
-            parts = shlex.split(value)
-        except ValueError as error:
-            raise ValueError(f"expected words as a shell splits them ({error})") from error
-        if not parts:
-            raise ValueError("expected a program and its arguments")
-        return value
-
-    @model_validator(mode="after")
-    def _fits(self) -> Dut:
-        for option in self.__class__.model_fields:
-            if option in self.model_fields_set and option not in ("preset", *OPTIONS[self.preset]):
-                presets = ", ".join(name for name, own in OPTIONS.items() if option in own)
-                raise ValueError(
-                    f"{option}: preset {self.preset} has none, it belongs to {presets}"
-                )
-        if self.disturbed_from_within and self.preset != "forward":
-            raise ValueError(f"disturb: only preset forward can do that to itself: {self.disturb}")
-        if self.preset == "command" and self.command is None:
-            raise ValueError("command: preset command needs one")
-        if self.position > self.rules:
-            raise ValueError(f"position: there are {self.rules} rules, not {self.position}")
-        for option in ("path", "firewall"):
-            kind, _, rule = getattr(self, option).partition(":")
-            if rule and int(rule) > self.rules:
-                raise ValueError(f"{option}: {kind} has {self.rules} rules, not {rule}")
-        if self.protocol == "icmp" and self.reflect != "socket":
-            raise ValueError("reflect: the kernel answers ICMP, and nobody else")
-        if self.protocol == "icmp" and ":" in self.path + self.firewall:
-            raise ValueError("protocol: the rules of a firewall are for UDP")
-        return self
-
-    @model_serializer(mode="wrap")
-    def _own(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        every: dict[str, Any] = handler(self)
-        return {key: every[key] for key in ("preset", *OPTIONS[self.preset])}
-
-    @property
-    def disturbed_from_within(self) -> bool:
-        """Whether the device disturbs itself."""
-        return self.disturb is not None and self.disturb.partition(":")[0] in _WITHIN
-
-    @property
-    def label(self) -> str:
-        """A short name for tables."""
-        known = ", ".join(filter(None, (self.delay, self.disturb)))
-        return f"{self.preset} ({known})" if known else self.preset
 
 
 class Limits(Strict):
@@ -249,10 +36,10 @@ class Plan(Strict):
     """An experiment."""
 
     name: Name = Field(description="What to call it; results go to results/NAME.")
-    testbed: Literal["local"] = Field(
+    testbed: testbeds.Name = Field(
         default="local", description="local: network namespaces of this machine."
     )
-    dut: Dut
+    dut: AnyDevice
     traffic: Traffic
     loop: dict[Name, list[Scalar]] = Field(
         default_factory=dict,
@@ -291,15 +78,16 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _leaves_something(self) -> Plan:
-        if self.dut.preset == "reflector":
+        if isinstance(self.dut, Reflector):
             self._is_of_round_trips()
         elif self.trim_s >= self.traffic.duration_s:
             raise ValueError(
                 f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
             )
-        if self.traffic.largest_frame > LARGEST_SMALL and self.dut.preset in _SMALL_FRAMES:
+        largest = self.dut.largest_frame
+        if largest is not None and self.traffic.largest_frame > largest:
             raise ValueError(
-                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {LARGEST_SMALL}"
+                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {largest}"
             )
         return self
 
@@ -313,7 +101,7 @@ class Plan(Strict):
             "traffic.flows": (traffic.flows, 1),
             "traffic.vlan": (traffic.vlan, None),
             "traffic.ip": (traffic.ip, 4),
-            "traffic.pattern": (traffic.pattern.startswith("replay"), False),
+            "traffic.pattern": (traffic.pattern.brings_rate, False),
         }
         for key, (value, only) in impossible.items():
             if value != only:
@@ -328,7 +116,7 @@ class Run(Strict):
     """One combination of the loop variables, once."""
 
     number: int
-    dut: Dut
+    dut: AnyDevice
     traffic: Traffic
     loop: dict[str, Scalar]
     repetition: int
@@ -347,7 +135,7 @@ class Run(Strict):
     @property
     def label(self) -> str:
         """A name for tables: the device and the loop variables."""
-        told = {self.dut.preset, self.dut.delay, self.dut.disturb}
+        told = {self.dut.preset, *self.dut.named}
         values = ", ".join(
             f"{name}={value}" for name, value in self.loop.items() if value not in told
         )

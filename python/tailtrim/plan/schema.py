@@ -5,27 +5,56 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tailtrim.plan.base import kinds
 from tailtrim.plan.model import Plan
 
 _VARIABLE = {"type": "string", "pattern": r"\$", "description": "With a loop variable."}
+_OF_LOOP = "DeviceOfLoop"
 
 
 def json_schema() -> str:
     """Return what ``schema/plan.json`` holds.
 
-    Beyond the model it allows what a file may say instead of a value: a loop variable.
+    Beyond the model it allows what a file may say instead of a value: a loop variable. Where the
+    device itself is one, all options are allowed.
     """
     schema = Plan.model_json_schema()
-    for part in ("Dut", "Traffic"):
-        properties = schema["$defs"][part]["properties"]
+    known = schema["$defs"]
+    field = Plan.model_fields["dut"]
+    devices = [known[kind.__name__]["properties"] for kind in kinds(field).values()]
+    for properties in (*devices, known["Traffic"]["properties"]):
         for name, allowed in properties.items():
-            properties[name] = _or_variable(allowed)
+            if name != field.discriminator:
+                properties[name] = _or_variable(allowed)
+    known[_OF_LOOP] = _of_loop(devices, str(field.discriminator))
+    one = schema["properties"]["dut"]
+    schema["properties"]["dut"] = {"anyOf": [one, {"$ref": f"#/$defs/{_OF_LOOP}"}]}
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A plan of tailtrim run",
         **{key: value for key, value in schema.items() if key != "title"},
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _of_loop(devices: list[dict[str, Any]], tag: str) -> dict[str, Any]:
+    """Return what is known of a device that a loop variable names: options of each are allowed."""
+    options: dict[str, list[dict[str, Any]]] = {}
+    for properties in devices:
+        for name, allowed in properties.items():
+            if allowed not in options.setdefault(name, []):
+                options[name].append(allowed)
+    properties = {
+        name: ways[0] if len(ways) == 1 else {"anyOf": ways} for name, ways in options.items()
+    }
+    return {
+        "additionalProperties": False,
+        "description": "Several devices, each with those of the options that it has.",
+        "properties": properties | {tag: _VARIABLE},
+        "required": [tag],
+        "title": _OF_LOOP,
+        "type": "object",
+    }
 
 
 def _or_variable(allowed: dict[str, Any]) -> dict[str, Any]:

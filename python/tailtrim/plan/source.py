@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
+from tailtrim.plan.base import kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str, ...]
@@ -72,27 +76,42 @@ class Source:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = tuple(map(str, first["loc"]))
-            problem = first["msg"].removeprefix("Value error, ")
-            problem = problem.replace("Input should be ", "expected ")
-            if first["type"] == "extra_forbidden":
-                known = _model_at(model, place[:-1]).model_fields
-                self.fail(place, f"unknown key, expected one of {', '.join(known)}")
-            if first["type"] == "string_pattern_mismatch":
-                self._fail_with_variable(
-                    place, f"expected text that {first['ctx']['pattern']} matches"
-                )
-            if first["type"] == "missing":
+            self._tell(error.errors()[0], model)
+
+    def _tell(self, first: ErrorDetails, model: type[BaseModel]) -> NoReturn:
+        """Say what pydantic found, in the words and at the place of the file."""
+        at = _Spot.of(model, tuple(map(str, first["loc"])))
+        place = at.place
+        problem = first["msg"].removeprefix("Value error, ")
+        problem = problem.replace("Input should be ", "expected ")
+        match first["type"]:
+            case "union_tag_invalid":
+                *others, last = map(repr, at.kinds)
+                given = first["input"][at.tag_key]
+                told = f"expected {', '.join(others)} or {last}, not {given!r}"
+                self._fail_with_variable((*place, at.tag_key), told)
+            case "union_tag_not_found":
+                self.fail((*place, at.tag_key), "is missing")
+            case "model_attributes_type" if at.kinds:
+                told = f"{{{at.tag_key}: {next(iter(at.kinds))}}} or another one"
+                self.fail(place, f"expected {told}, not {first['input']!r}")
+            case "extra_forbidden":
+                self.fail(place, at.unknown())
+            case "string_pattern_mismatch":
+                told = f"expected text that {first['ctx']['pattern']} matches"
+                self._fail_with_variable(place, told)
+            case "missing" if at.tag:
+                self.fail(place[:-1], f"{place[-1]}: {at.tag_key} {at.tag} needs one")
+            case "missing":
                 self.fail(place, "is missing")
-            key, colon, rest = problem.partition(": ")
-            inner = (*place, *key.split("."))
-            if colon and self.at(inner) is not None:
-                # What does not fit together is told of the key that does not fit.
-                place, problem = inner, rest
-            elif not isinstance(first.get("input"), dict):
-                problem = f"{problem}, not {first.get('input')!r}"
-            self._fail_with_variable(place, problem)
+        key, colon, rest = problem.partition(": ")
+        inner = (*place, *key.split("."))
+        if colon and self.at(inner) is not None:
+            # What does not fit together is told of the key that does not fit.
+            place, problem = inner, rest
+        elif not isinstance(first.get("input"), dict):
+            problem = f"{problem}, not {first.get('input')!r}"
+        self._fail_with_variable(place, problem)
 
     def _fail_with_variable(self, place: Place, problem: str) -> NoReturn:
         said = self.at(place)
@@ -128,9 +147,42 @@ class Source:
             self._nothing_twice(value, (*where, key))
 
 
-def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
-    for key in place:
-        field = model.model_fields[key].annotation
-        if isinstance(field, type) and issubclass(field, BaseModel):
-            model = field
-    return model
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where an error of pydantic's is.
+
+    ``place`` is where in the file. Where a part is one of several ``kinds``, pydantic's location
+    has a ``tag`` between, the value of ``tag_key``. ``model`` has the place's last key.
+    """
+
+    place: Place
+    model: type[BaseModel]
+    kinds: dict[str, type[BaseModel]] = field(default_factory=dict)
+    tag_key: str = ""
+    tag: str = ""
+
+    @classmethod
+    def of(cls, model: type[BaseModel], location: Place) -> _Spot:
+        """Find it from a model on."""
+        spot, keys = cls((), model), iter(location)
+        for key in keys:
+            place = (*spot.place, key)
+            known = spot.model.model_fields.get(key)
+            inner = known.annotation if known else None
+            if known and (several := kinds(known)):
+                tag = next(keys, "")
+                found = several.get(tag, spot.model)
+                spot = cls(place, found, several, str(known.discriminator), tag)
+            elif isinstance(inner, type) and issubclass(inner, BaseModel):
+                spot = cls(place, inner)
+            else:
+                spot = replace(spot, place=place)
+        return spot
+
+    def unknown(self) -> str:
+        """Say of a key that is unknown there whose it is, or what is known."""
+        owners = [tag for tag, kind in self.kinds.items() if self.place[-1] in kind.model_fields]
+        if owners:
+            belongs = f"it belongs to {', '.join(owners)}"
+            return f"{self.tag_key} {self.tag} has none, {belongs}"
+        return f"unknown key, expected one of {', '.join(self.model.model_fields)}"

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tailtrim.plan.base import DECIMAL, Number, Strict
+from tailtrim.devices.options import DECIMAL, Strict
+from tailtrim.plan.base import Number
+from tailtrim.plan.patterns import Cbr, Pattern, parse
 
-#: What buffers for an MTU of 1,500 hold, with FCS.
-LARGEST_SMALL = 1_518
-#: Frame sizes, with FCS: the smallest, the largest; and what a probe needs with each version of IP,
-#: and with a VLAN tag more.
-_LEAST, _MOST = 64, 9_018
+#: Frame sizes, with FCS: the smallest, the largest for an MTU of 1,500, the largest; and what a
+#: probe needs with each version of IP, and with a VLAN tag more.
+_LEAST, _LARGEST_SMALL, _MOST = 64, 1_518, 9_018
 _PROBE = {4: 64, 6: 84}
 _TAG = 4
 
@@ -33,9 +33,8 @@ class Traffic(Strict):
         description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such as"
         " 20bursts/s; or rate_pps.",
     )
-    pattern: str = Field(
-        default="cbr",
-        description="cbr, poisson, burst:N, jitter:SHARE, replay:CAPTURE or replay:CAPTURE:SCALE.",
+    pattern: Pattern = Field(
+        default=Cbr.form, validate_default=True, description="When packets are sent."
     )
     flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
     duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
@@ -73,16 +72,6 @@ class Traffic(Strict):
             raise ValueError("expected more than nothing")
         return value
 
-    @field_validator("pattern")
-    @classmethod
-    def _known(cls, value: str) -> str:
-        if not re.fullmatch(r"cbr|poisson|burst:[1-9]\d*|jitter:0?\.\d+|replay:.+", value):
-            raise ValueError(
-                "expected cbr, poisson, burst:N, jitter:SHARE up to 0.5 or replay:CAPTURE"
-            )
-        # For a loop over burst sizes.
-        return "cbr" if value == "burst:1" else value
-
     @model_validator(mode="before")
     @classmethod
     def _packets_of_bursts(cls, data: Any) -> Any:
@@ -90,18 +79,21 @@ class Traffic(Strict):
         if not isinstance(data, dict):
             return data
         rate = re.fullmatch(rf"({DECIMAL}) ?bursts/s", str(data.get("rate")))
-        burst = re.fullmatch(r"(?:cbr|burst:([1-9]\d*))", str(data.get("pattern", "cbr")))
-        if not rate or not burst:
+        try:
+            burst = parse(str(data.get("pattern", Cbr.form))).burst
+        except ValueError:
+            # It is told when the pattern itself is looked at.
             return data
-        packets = Decimal(rate.group(1)) * int(burst.group(1) or 1)
+        if not rate or burst is None:
+            return data
+        packets = Decimal(rate.group(1)) * burst
         return data | {"rate": f"{packets:f}pps"}
 
     @model_validator(mode="after")
     def _one_rate(self) -> Traffic:
-        replay = self.pattern.startswith("replay")
-        if replay and (self.rate_pps is not None or self.rate is not None):
+        if self.pattern.brings_rate and (self.rate_pps is not None or self.rate is not None):
             raise ValueError("rate_pps or rate: a replay has the rate of its capture")
-        if not replay and (self.rate_pps is None) == (self.rate is None):
+        if not self.pattern.brings_rate and (self.rate_pps is None) == (self.rate is None):
             raise ValueError("rate_pps or rate: exactly one of them is needed")
         least = _PROBE[self.ip] + (_TAG if self.vlan is not None else 0)
         if min(self._sizes) < least:
@@ -112,7 +104,7 @@ class Traffic(Strict):
     @property
     def _sizes(self) -> list[int]:
         if self.frame_bytes == "imix":
-            return [_LEAST, LARGEST_SMALL]
+            return [_LEAST, _LARGEST_SMALL]
         return [int(size) for size in str(self.frame_bytes).split(",")]
 
     @property

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tailtrim.devices.disturbed import MOMENTS, DisturbedDevice
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import explain
-from tailtrim.plan.model import MOMENTS
 from tailtrim.rundir import DISTURBED, STALLS
 
 if TYPE_CHECKING:
@@ -134,7 +134,10 @@ def evaluate(experiment: Experiment) -> list[AttributionScore]:
     complete = experiment.complete()
     if len(complete) < len(experiment.runs):
         raise RunDirectoryError(f"{experiment.path}: not all runs are complete")
-    return [score(result, run.dut.disturb or "") for run, _, result in complete]
+    return [
+        score(result, (run.dut.disturb if isinstance(run.dut, DisturbedDevice) else None) or "")
+        for run, _, result in complete
+    ]
 
 
 def score(run: RunDirectory, what: str, *, late_from: str = _LATE_FROM) -> AttributionScore:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim.devices import Forward
 from tailtrim.errors import RunDirectoryError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def evaluate(experiment: Experiment) -> Selftest:
     checks = [
         _check(run.dut.delay, result, floor, list(spoilt.invalid))
         for run, spoilt, result in complete
-        if run.dut.delay is not None
+        if isinstance(run.dut, Forward) and run.dut.delay is not None
     ]
     return Selftest(floor, list(outcome.invalid), checks)
 

@@ -97,7 +97,7 @@ def _variables(group: Sequence[Complete]) -> str:
 
 def _name(run: Run, outcome: Outcome, variables: str) -> str:
     shared = set(variables.split(", "))
-    told = {run.dut.preset, run.dut.delay, run.dut.disturb}
+    told = {run.dut.preset, *run.dut.named}
     own = [
         text
         for name, value in run.loop.items()

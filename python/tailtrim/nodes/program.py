@@ -1,4 +1,4 @@
-"""A program that runs in a node, together with everything that it starts."""
+"""A program in a namespace, together with everything that it starts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tailtrim.testbed.node import environment
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tailtrim.testbed.node import Node
+    from tailtrim.nodes.node import Node
 
 #: How long a program may take to end when it is told to.
 _END_S = 3.0
@@ -40,8 +38,8 @@ exit "$code"
 """
 
 
-class Program:
-    """A program in a node, for as long as the context lasts.
+class Contained:
+    """A program in a node whose processes are this host's, for as long as the context lasts.
 
     It runs in a PID namespace of its own: leaving the context, and the end of this process, also by
     kill -9, end it with everything that it started. Its output goes to a file.
@@ -60,21 +58,14 @@ class Program:
 
         """
         self._log = log
-        with ExitStack() as stack:
-            output = stack.enter_context(log.open("w", encoding="utf-8"))
+        with log.open("w", encoding="utf-8") as output:
             # Standard input stays open: testpmd ends with it.
-            self._process = subprocess.Popen(
-                [
-                    *node.prefix,
-                    *("unshare", "--pid", "--fork", "--kill-child", "--"),
-                    *("sh", "-c", _INIT, "sh", *command),
-                ],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment() | dict(more or {}),
-                # Ctrl-C is for this process, which ends the program.
-                start_new_session=True,
+            self._process = node.open(
+                *("unshare", "--pid", "--fork", "--kill-child", "--"),
+                *("sh", "-c", _INIT, "sh", *command),
+                output=output,
+                errors=subprocess.STDOUT,
+                environment=more,
             )
 
     def __enter__(self) -> Self:

@@ -7,15 +7,9 @@ import subprocess
 import sys
 
 from tailtrim.errors import HostError
-from tailtrim.testbed.node import environment, which
+from tailtrim.nodes.host import USER_NAMESPACE, environment, unprivileged, which
 
-_MARK = "TAILTRIM_USER_NAMESPACE"
 _AS_ROOT = ("--user", "--map-root-user", "--")
-
-
-def unprivileged() -> bool:
-    """Whether this is root of a user namespace only, as :func:`enter` makes one."""
-    return _MARK in os.environ
 
 
 def enter() -> None:
@@ -39,7 +33,7 @@ def enter() -> None:
             " kernel.apparmor_restrict_unprivileged_userns=0 user.max_user_namespaces=10000"
         )
         raise error
-    os.environ[_MARK] = "1"
+    os.environ[USER_NAMESPACE] = "1"
     sys.stdout.flush()
     # As it was started, with the options of Python itself.
     command = [program, *_AS_ROOT, sys.executable, *sys.orig_argv[1:]]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tailtrim.nodes.node import Clocks
     from tailtrim.plan import Limits
     from tailtrim.rundir import Summary
 
 #: CLOCK_REALTIME may drift against CLOCK_MONOTONIC by this much in a run; beyond it, it stepped.
 _STEP_S = 0.0005
 _DRIFT = 500e-6
-
-Clocks = tuple[float, float]
 
 
 def load_doubts(limits: Limits, generator: dict[str, Any]) -> list[str]:
@@ -49,11 +47,6 @@ def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summ
     if summary.samples == 0:
         doubts.append("no packet passed the device under test")
     return doubts
-
-
-def clocks() -> Clocks:
-    """Read CLOCK_REALTIME, which stamps packets, and CLOCK_MONOTONIC, which never steps, in s."""
-    return time.clock_gettime(time.CLOCK_REALTIME), time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def clock_doubts(before: Clocks, after: Clocks) -> list[str]:

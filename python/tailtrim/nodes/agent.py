@@ -1,4 +1,4 @@
-"""The agent as a local process, if need be within a network namespace."""
+"""The agent: on this host, and on a node for as long as it is needed there."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, PlanError, RunError
+from tailtrim.nodes.node import allowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from tailtrim.nodes.node import Node
 
 #: The agent's exit codes, see ``tailtrim-agent --help``.
 _USAGE, _IMPOSSIBLE = 2, 3
@@ -29,7 +32,7 @@ _AUDIT_S = 30.0
 
 
 def program() -> str:
-    """Return the path of the agent: beside this Python, or on the PATH.
+    """Return the path of the agent on this host: beside this Python, or on the PATH.
 
     Raises:
         HostError: there is none.
@@ -75,20 +78,33 @@ class Agent:
     this one, too: its standard input is held open by this process alone.
     """
 
-    def __init__(self, verb: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
-        """Start a verb; ``prefix`` is what to start it with, such as nsenter."""
+    def __init__(
+        self,
+        node: Node,
+        verb: str,
+        *arguments: str,
+        cpus: Sequence[int] = (),
+        tidies_up: bool = False,
+    ) -> None:
+        """Start a verb.
+
+        Args:
+            node: where.
+            verb: what.
+            arguments: those of the verb.
+            cpus: where it may run; by default where this process may.
+            tidies_up: the verb has to take back what it did, whatever ends this process.
+
+        """
         self.verb = verb
         self._stack = ExitStack()
         self._errors = self._stack.enter_context(_errors_file())
-        self._process = subprocess.Popen(
-            [*prefix, program(), verb, *arguments, "--until-eof"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-            # Ctrl-C is for this process, which ends the agent. And the scheduler shares the CPU out
-            # among sessions first: only in one of its own can the agent be preferred.
-            start_new_session=True,
+        self._process = node.open(
+            *(allowed(cpus) if cpus else ()),
+            *(node.agent, verb, *arguments, "--until-eof"),
+            output=subprocess.PIPE,
+            errors=self._errors,
+            tidies_up=tidies_up,
         )
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         #: Packets that the last progress told of.

@@ -1,4 +1,4 @@
-"""One run of round trips on the testbed: client, reflector, and what lies between."""
+"""One run of round trips: client, reflector, and what lies between."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.agent import Agent
+from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
-from tailtrim.measurement import keeping_to, placed
+from tailtrim.experiment.validity import clock_doubts
+from tailtrim.nodes.agent import Agent
 from tailtrim.plan import TOGETHER
-from tailtrim.roundtrip.log import leave_runs
-from tailtrim.testbed.far_host import Hosts
-from tailtrim.testbed.node import allowed
-from tailtrim.validity import clock_doubts, clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from tailtrim.devices import Reflector
+    from tailtrim.nodes.testbed import Reflection
     from tailtrim.plan import Limits, Plan, Run
 
 #: A reply that comes later is late.
@@ -41,21 +39,23 @@ class Reflected:
     left_out: tuple[str, ...]
 
 
-def reflect(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> Reflected:
-    """Measure round trips, once, and leave them as a run directory.
+def reflect(
+    at: Reflection, reflector: Reflector, plan: Plan, run: Run, told: Callable[[str], None]
+) -> Reflected:
+    """Measure round trips, once. The client's log stays on its node.
 
     Args:
+        at: where.
+        reflector: the run's device.
         plan: whose run.
         run: which one.
-        folder: gets the client's records, and the run directory as ``run`` in it.
         told: is called with what is being done.
 
     Raises:
-        HostError: this host cannot do it.
+        HostError: a node cannot do it.
         RunError: the reflector or the client died.
 
     """
-    asking, others = placed()
     left_out: list[str] = []
 
     def lacking(change: Callable[[], None]) -> None:
@@ -68,27 +68,22 @@ def reflect(plan: Plan, run: Run, folder: Path, told: Callable[[str], None]) -> 
             left_out.append(str(error))
 
     with ExitStack() as stack:
-        stack.enter_context(keeping_to([asking]))
-        hosts = stack.enter_context(Hosts(run.dut, others, [asking], lacking))
-        client = stack.enter_context(
-            Agent(
-                *("ping", *hosts.asking(), *_schedule(run), "--events", "--log", str(folder)),
-                *("--timeout", f"{_TIMEOUT_S:g}", "--cpu", str(asking), "--spin", "--same-clock"),
-                prefix=(*hosts.client.prefix, *allowed([asking])),
-            )
-        )
+        stack.enter_context(at.aside())
+        answering = stack.enter_context(Answering(reflector, at, lacking))
+        how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
+        how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
+        asked = [*reflector.asking(), *_schedule(run), *how]
+        client = stack.enter_context(Agent(at.client, "ping", *asked, cpus=at.client.cpus))
         told("measuring")
-        before = clocks()
+        before = at.client.clocks()
         client.ready()
         until_s = time.monotonic() + run.traffic.duration_s * _GRACE + _TIMEOUT_S + 10
         while client.poll() and time.monotonic() < until_s:
-            hosts.check()
+            answering.check()
             time.sleep(_LOOK_S)
         pinged = client.result(5)
-        doubts = clock_doubts(before, clocks()) + ping_doubts(plan.limits, pinged)
-        counted = hosts.stop()
-    told("analysing")
-    leave_runs(folder, folder / "run")
+        doubts = clock_doubts(before, at.client.clocks()) + ping_doubts(plan.limits, pinged)
+        counted = answering.stop()
     return Reflected(pinged, counted, tuple(doubts), tuple(left_out))
 
 
@@ -113,7 +108,7 @@ def _schedule(run: Run) -> list[str]:
     traffic = run.traffic
     rate = traffic.rate if traffic.rate is not None else f"{traffic.rate_pps}pps"
     return [
-        *("--rate", rate, "--schedule", traffic.pattern),
+        *("--rate", rate, "--schedule", str(traffic.pattern)),
         *("--packet-bytes", str(int(traffic.frame_bytes) - _AROUND), "--dscp", str(traffic.dscp)),
         # Repetitions are not the same again: each has a seed of its own, which the result tells.
         *("--seed", str(traffic.seed + run.repetition)),

@@ -5,37 +5,31 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunError
-from tailtrim.testbed.local import MACS, SEND, SINK
+from tailtrim.nodes.testbed import DESTINATION_IP, DESTINATION_PORT, SOURCE_IP, SOURCE_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.testbed.local import Testbed
-    from tailtrim.testbed.node import Node
+    from tailtrim.nodes.node import Frames
+    from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed import Forwarding
 
-_ALL = 0x0003  # ETH_P_ALL
 #: So many have to pass one after the other: the first may find caches and neighbours cold.
 _IN_A_ROW = 5
 _WAIT_S = 0.1
 
-#: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
-SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
-DESTINATION_IP = {4: "198.19.0.1", 6: "2001:2:0:1::1"}
-SOURCE_PORT, DESTINATION_PORT = 10_000, 20_000
-
 
 def wait_until_ready(
-    testbed: Testbed, mac: str, ip: int, alive: Callable[[], None], timeout_s: float
+    at: Forwarding, target: Port, ip: int, alive: Callable[[], None], timeout_s: float
 ) -> None:
     """Send probes until some pass the device in a row.
 
     Args:
-        testbed: where.
-        mac: where to.
+        at: where.
+        target: whom they are sent to.
         ip: version of IP.
         alive: raises when the device has died.
         timeout_s: how long to try.
@@ -44,9 +38,8 @@ def wait_until_ready(
         RunError: nothing passes.
 
     """
-    with ExitStack() as stack:
-        sender = stack.enter_context(_socket(testbed.loadgen, SEND))
-        sink = stack.enter_context(_socket(testbed.loadgen, SINK))
+    loadgen = at.loadgen
+    with loadgen.frames(at.send.name) as sender, loadgen.frames(at.sink.name) as sink:
         until_s = time.monotonic() + timeout_s
         number, passed = 0, 0
         while passed < _IN_A_ROW:
@@ -58,46 +51,22 @@ def wait_until_ready(
                 raise RunError(message)
             number += 1
             payload = f"tailtrim ready? {number:08d}".encode()
-            try:
-                sender.send(_frame(payload, mac, ip))
-            except OSError as error:
-                raise RunError(f"{SEND}: {error.strerror}") from error
+            sender.send(_frame(payload, target.mac, at.send.mac, ip))
             passed = passed + 1 if _arrives(sink, payload) else 0
 
 
-def _arrives(sink: socket.socket, payload: bytes) -> bool:
+def _arrives(sink: Frames, payload: bytes) -> bool:
     until_s = time.monotonic() + _WAIT_S
     while (left_s := until_s - time.monotonic()) > 0:
-        sink.settimeout(left_s)
-        try:
-            if payload in sink.recv(2048):
-                return True
-        except TimeoutError:
+        frame = sink.receive(left_s)
+        if frame is None:
             return False
-        except OSError as error:
-            raise RunError(f"{SINK}: {error.strerror}") from error
+        if payload in frame:
+            return True
     return False
 
 
-def _socket(node: Node, interface: str) -> socket.socket:
-    """Open a raw socket in a node; it stays there."""
-
-    def opened() -> socket.socket:
-        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL))
-        try:
-            raw.bind((interface, _ALL))
-        except OSError:
-            raw.close()
-            raise
-        return raw
-
-    try:
-        return node.inside(opened)
-    except OSError as error:
-        raise RunError(f"{node.role}: {interface}: {error.strerror}") from error
-
-
-def _frame(payload: bytes, mac: str, ip: int) -> bytes:
+def _frame(payload: bytes, target_mac: str, source_mac: str, ip: int) -> bytes:
     """Build a frame like those of the load, so that it goes the same way."""
     family = socket.AF_INET if ip == 4 else socket.AF_INET6  # noqa: PLR2004 - IPv4
     addresses = b"".join(socket.inet_pton(family, end[ip]) for end in (SOURCE_IP, DESTINATION_IP))
@@ -105,7 +74,7 @@ def _frame(payload: bytes, mac: str, ip: int) -> bytes:
     udp = struct.pack("!HHHH", SOURCE_PORT, DESTINATION_PORT, length, 0) + payload
     pseudo = addresses + struct.pack("!HH", socket.IPPROTO_UDP, length)
     udp = udp[:6] + struct.pack("!H", _checksum(pseudo + udp)) + udp[8:]
-    macs = bytes.fromhex((mac + MACS[SEND]).replace(":", ""))
+    macs = bytes.fromhex((target_mac + source_mac).replace(":", ""))
     if family == socket.AF_INET6:
         return macs + struct.pack("!HIHBB", 0x86DD, 6 << 28, length, 17, 64) + addresses + udp
     header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + length, 0, 0x4000, 64, 17, 0) + addresses

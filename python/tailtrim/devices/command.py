@@ -1,0 +1,37 @@
+"""Any other device: a command of the plan's."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from tailtrim.devices.program import ProgramDevice
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.testbed import Forwarding
+
+
+def _can_be_split(value: str) -> str:
+    try:
+        parts = shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"expected words as a shell splits them ({error})") from error
+    if not parts:
+        raise ValueError("expected a program and its arguments")
+    return value
+
+
+class Command(ProgramDevice):
+    """Any program that passes packets from one interface to the other."""
+
+    preset: Literal["command"]
+    command: Annotated[str, AfterValidator(_can_be_split)] = Field(
+        description="What to run; {in} and {out} are its interfaces."
+    )
+
+    def words(self, at: Forwarding) -> list[str]:
+        """Return how to start it."""
+        text = self.command.replace("{in}", at.dut_in.name).replace("{out}", at.dut_out.name)
+        return shlex.split(text)

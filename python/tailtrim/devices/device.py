@@ -1,0 +1,78 @@
+"""What every device under test is: options in a plan, and how to start it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from tailtrim.devices.options import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import ExitStack
+
+    from tailtrim.nodes.agent import Agent
+    from tailtrim.nodes.node import Program
+    from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed import Forwarding
+
+
+class Device(Strict):
+    """A device under test, with the options that a plan may give it.
+
+    A subclass narrows ``preset`` to its name and adds its options, each with a default unless it is
+    needed. Its docstring is what editors show.
+    """
+
+    preset: str
+
+    #: Bytes of the largest frame that it handles, with FCS; ``None`` if it handles all.
+    largest_frame: ClassVar[int | None] = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Values of options that its name in tables tells."""
+        return ()
+
+    @property
+    def label(self) -> str:
+        """A short name for tables."""
+        return f"{self.preset} ({', '.join(self.named)})" if self.named else self.preset
+
+
+class InlineDevice(Device):
+    """A device that packets pass: in at one port, out of the other."""
+
+    #: Files that it may leave.
+    leaves: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Agent | Program | None:
+        """Have packets pass; who waits until they do is :class:`.started.Started`.
+
+        Args:
+            at: where: it is the node ``dut``, with ports ``dut_in`` and ``dut_out``.
+            ip: version of IP that passes it.
+            stack: ends the device.
+
+        Returns:
+            Its process; ``None`` where the kernel is the device.
+
+        Raises:
+            HostError: the node lacks what it takes.
+            RunError: it did not get that far.
+
+        """
+
+    def serving(self, at: Forwarding) -> Sequence[int]:
+        """Return the CPUs on which packets pass the device: those of the kernel, unless told."""
+        return at.receiving
+
+    def destination(self, at: Forwarding) -> Port:
+        """Return whom frames have to be sent to: who receives them in the end, unless told."""
+        return at.sink
+
+    @property
+    def disturbance(self) -> str | None:
+        """What somebody else has to do to it at random times, if anything."""
+        return None

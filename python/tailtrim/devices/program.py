@@ -1,0 +1,40 @@
+"""Devices that are programs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from tailtrim.devices.disturbed import DisturbedDevice
+from tailtrim.nodes.node import allowed
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from tailtrim.nodes.node import Program
+    from tailtrim.nodes.testbed import Forwarding
+
+#: What the program prints.
+LOG = "dut.log"
+
+
+class ProgramDevice(DisturbedDevice):
+    """A device that is a program, on the CPUs of its node."""
+
+    leaves: ClassVar[tuple[str, ...]] = (LOG,)
+
+    @abstractmethod
+    def words(self, at: Forwarding) -> list[str]:
+        """Return how to start it: program and arguments.
+
+        Raises:
+            HostError: the node lacks what it takes.
+
+        """
+
+    def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Program:
+        """Start the program; its output goes to a log."""
+        command = [*allowed(at.dut.cpus), *self.words(at)]
+        # DPDK puts sockets there, and would leave them behind elsewhere.
+        more = {"RUNTIME_DIRECTORY": at.dut.path()}
+        return stack.enter_context(at.dut.start(*command, log=LOG, environment=more))

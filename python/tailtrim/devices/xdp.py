@@ -1,0 +1,27 @@
+"""An XDP program that redirects."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Literal
+
+from tailtrim.devices.device import InlineDevice
+from tailtrim.nodes.xdp import redirecting
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from tailtrim.nodes.testbed import Forwarding
+
+
+class Xdp(InlineDevice):
+    """An XDP program of a few instructions that redirects every frame; it needs root."""
+
+    preset: Literal["xdp"]
+
+    def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:
+        """Attach it to where frames come in."""
+        told = at.dut.run("ip", "-json", "link", "show", "dev", at.dut_out.name)
+        program = redirecting(int(json.loads(told)[0]["ifindex"]))
+        stack.enter_context(at.dut.attach_xdp(at.dut_in.name, program))
+        stack.enter_context(at.takes_redirected())

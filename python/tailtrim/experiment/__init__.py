@@ -1,0 +1,30 @@
+"""An experiment: the runs of a plan, one after the other, and what they leave behind.
+
+::
+
+    experiment.json      name, plan, order, seeds, host, versions, and what became of each run
+    plan.yml             the plan as it was given
+    audit.json           how the host was set up when the experiment began (tailtrim audit)
+    run-000/             a run directory (see :mod:`.rundir`) and beside its files
+        loop.json        the values of the loop variables, device and traffic, repetition
+        generator.json   what was intended, sent and refused, departure lateness
+        capture.json     what the taps saw and dropped
+        device.json      what the reference forwarder counted
+        dut.log          what any other device printed
+        disturbed.csv    when the reference forwarder disturbed itself
+        stalls.csv       when its work stood still
+        events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
+        explanation.json    and what that says of the late packets
+        outcome.json     why the run is not to be trusted, if it is not
+        ingress.pcap.zst, egress.pcap.zst   where the plan keeps captures
+
+With a reflector (preset ``reflector``) a run directory is that of ``tailtrim ping``; generator.json
+is what the client counted, device.json what the reflector did.
+
+A run appears when it is complete. One that is not to be trusted is marked as invalid, with reasons.
+"""
+
+from tailtrim.experiment.conduct import conduct
+from tailtrim.experiment.record import Experiment, Outcome
+
+__all__ = ["Experiment", "Outcome", "conduct"]

@@ -1,0 +1,143 @@
+"""One run of packets that pass: load, device, taps, and with ``trace: true`` the host's trace."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.devices.started import Started
+from tailtrim.errors import RunError
+from tailtrim.experiment.validity import clock_doubts
+from tailtrim.nodes.agent import Agent
+from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
+from tailtrim.rundir import DISTURBED, EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tailtrim.devices import InlineDevice
+    from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.plan import Plan, Run
+
+#: After the last departure the device may hold packets for so long without one leaving.
+_SETTLE_S = 0.3
+#: What a generator that cannot keep its schedule may take beyond its time.
+_GRACE = 3.0
+#: How often the device is looked at: on few cores every look takes time from it.
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the generator, the taps, the forwarder and the trace counted; why not to trust it."""
+
+    generator: dict[str, Any]
+    capture: dict[str, Any]
+    device: dict[str, Any] | None
+    trace: dict[str, Any] | None
+    doubts: tuple[str, ...]
+
+
+def measure(
+    at: Forwarding, dut: InlineDevice, plan: Plan, run: Run, told: Callable[[str], None]
+) -> Measured:
+    """Generate and capture, once. Captures, logs and the trace stay on their nodes.
+
+    Args:
+        at: where.
+        dut: the run's device.
+        plan: whose run.
+        run: which one.
+        told: is called with what is being done.
+
+    Raises:
+        HostError: a node cannot do it.
+        RunError: the device or a part of the meter died.
+
+    """
+    with ExitStack() as stack:
+        stack.enter_context(at.aside())
+        device = stack.enter_context(
+            Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
+        )
+        taps = ("--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}")
+        kept = ("--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd")
+        capture = stack.enter_context(
+            Agent(at.timestamper, "capture", *taps, *kept, cpus=at.timestamper.cpus)
+        )
+        capture.ready()
+        # Armed when everything else stands: setting up sends interrupts to all CPUs.
+        trace = None
+        if run.traced:
+            at.stand_off()
+            watched = ",".join(map(str, dut.serving(at)))
+            events = ("--cpus", watched, "--out", at.dut.path(EVENTS))
+            trace = stack.enter_context(
+                Agent(at.dut, "trace", *events, *_quota(device), tidies_up=True)
+            )
+            trace.ready()
+        told("measuring")
+        before = at.timestamper.clocks()
+        load = _load(run, dut.destination(at), at)
+        generator = stack.enter_context(Agent(at.loadgen, "generate", *load))
+        generator.ready()
+        disturbing = _disturbing(dut, device, at)
+        if disturbing is not None:
+            stack.enter_context(disturbing).ready()
+        # The device and the taps are looked at while the generator runs: who dies is told at once.
+        until_s = time.monotonic() + run.traffic.duration_s * _GRACE + 10
+        while generator.poll() and time.monotonic() < until_s:
+            device.check()
+            if not capture.poll():
+                capture.result(1)
+                raise RunError("the capture ended before the run did")
+            told(f"measuring, {capture.packets:,} packets")
+            time.sleep(_LOOK_S)
+        sent = generator.result(5)
+        device.check()
+        time.sleep(_SETTLE_S)
+        doubts = clock_doubts(before, at.timestamper.clocks())
+        # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
+        traced = trace.stop() if trace is not None else None
+        if disturbing is not None:
+            disturbing.stop()
+        captured = capture.stop()
+        return Measured(sent, captured, device.stop(), traced, tuple(doubts))
+
+
+def _quota(device: Started) -> list[str]:
+    """Have the quota of the device's process looked at, if it is one."""
+    with suppress(RunError):
+        return ["--device", str(device.pid)]
+    return []
+
+
+def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | None:
+    """Start what disturbs the device from outside, if anything is to."""
+    what = dut.disturbance
+    if what is None:
+        return None
+    cpu, node = at.dut.cpus[-1], at.dut
+    arguments = ["--cpu", str(cpu), "--pid", str(device.pid)]
+    if what.startswith("softirqs"):
+        storm = at.storm(cpu)
+        node, arguments = storm.node, [*arguments, "--port", storm.name]
+    return Agent(node, "disturb", what, *arguments, "--log", node.path(DISTURBED))
+
+
+def _load(run: Run, target: Port, at: Forwarding) -> list[str]:
+    traffic = run.traffic
+    arguments = ["--port", at.send.name, "--dst-mac", target.mac]
+    arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.pattern)]
+    rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
+    arguments += ["--rate", str(rate)] if rate is not None else []
+    arguments += ["--src-ip", SOURCE_IP[traffic.ip], "--dst-ip", DESTINATION_IP[traffic.ip]]
+    arguments += ["--flows", str(traffic.flows), "--dscp", str(traffic.dscp)]
+    # Repetitions are not the same again: each has a seed of its own, which the result tells.
+    arguments += ["--seed", str(traffic.seed + run.repetition)]
+    arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
+    arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
+    return [*arguments, "--cpu", str(at.loadgen.cpus[0])]

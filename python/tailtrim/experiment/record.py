@@ -1,0 +1,175 @@
+"""The record of an experiment: its runs in order, and what became of each."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import platform
+import shutil
+import sys
+import weakref
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tailtrim._native import VERSION
+from tailtrim.errors import HostError, OutputError
+from tailtrim.nodes.testbeds import TESTBEDS
+from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tailtrim.plan import Plan, Run
+
+SCHEMA = "tailtrim.experiment/1"
+AUDIT = "audit.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run: why it is not to be trusted (``invalid``), or broke (``failed``).
+
+    ``skipped`` says why this host cannot have the factor that the run is about, ``left_out`` what
+    of several factors it cannot.
+    """
+
+    run: str
+    label: str
+    floor: bool
+    invalid: tuple[str, ...] = ()
+    failed: str | None = None
+    skipped: str | None = None
+    left_out: tuple[str, ...] = ()
+
+
+class Experiment:
+    """The directory of an experiment.
+
+    Args:
+        path: where it is.
+        plan: what is to be run.
+        runs: its runs in order.
+
+    Raises:
+        OutputError: the directory belongs to something else, to another plan, or to another
+            process that works in it.
+
+    """
+
+    def __init__(self, path: Path, plan: Plan, runs: Sequence[Run], *, resume: bool) -> None:
+        """Make the directory, or take up the one that is there."""
+        self.path, self.plan, self.runs = path, plan, list(runs)
+        self.testbed = TESTBEDS[plan.testbed]()
+        record = path / "experiment.json"
+        if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise OutputError(f"{path}: exists and is no experiment, so nothing is put there")
+        self._lock()
+        self.outcomes: dict[str, Outcome] = {}
+        if record.exists():
+            if not resume:
+                error = OutputError(f"{path}: holds an experiment already")
+                error.add_note("go on with it by --resume, or choose another --out")
+                raise error
+            self._take_up(record)
+        for half in path.glob(".run-*"):
+            shutil.rmtree(half, ignore_errors=True)
+
+    def _lock(self) -> None:
+        """Keep others out, for as long as this object or this process lives."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some network file systems lock no directories; there, users have to know.
+            if error.errno == errno.EWOULDBLOCK:
+                raise OutputError(f"{self.path}: another process is running it") from error
+
+    def _take_up(self, record: Path) -> None:
+        """Go on where the record and the runs that are there end."""
+        try:
+            known = json.loads(record.read_text("utf-8"))
+            schema, plan, order = known["schema"], known["plan"], known["order"]
+            self.outcomes = {o["run"]: _outcome(o) for o in known["outcomes"]}
+            for run in self.runs:
+                outcome = self.path / run.folder / "outcome.json"
+                if outcome.exists():
+                    self.outcomes[run.folder] = _outcome(json.loads(outcome.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{record}: this is no record of an experiment ({error})") from error
+        if schema != SCHEMA:
+            raise OutputError(f"{record}: the schema is {schema!r}, expected {SCHEMA!r}")
+        wanted = self.plan.model_dump(mode="json")
+        other = [key for key in {**wanted, **plan} if wanted.get(key) != plan.get(key)]
+        if other or order != [run.label for run in self.runs]:
+            told = ", ".join(other) or "order of the runs"
+            raise OutputError(f"{self.path}: holds an experiment with another plan: {told}")
+
+    def missing(self) -> list[Run]:
+        """Return the runs that are not complete, in order."""
+        return [
+            run
+            for run in self.runs
+            if not (self.path / run.folder / "summary.json").exists()
+            or self.outcomes.get(run.folder) is None
+        ]
+
+    def complete(self) -> list[tuple[Run, Outcome, RunDirectory]]:
+        """Return the complete runs in order."""
+        return [
+            (run, self.outcomes[run.folder], RunDirectory(self.path / run.folder))
+            for run in self.runs
+            if run.folder in self.outcomes and (self.path / run.folder / "summary.json").exists()
+        ]
+
+    def add(self, outcome: Outcome) -> None:
+        """Record what became of a run."""
+        self.outcomes[outcome.run] = outcome
+        self.save()
+
+    def audit(self) -> None:
+        """Record how the host is set up, once: comparisons tell what was different."""
+        place = self.path / AUDIT
+        if place.exists():
+            return
+        try:
+            found = self.testbed.audit()
+        except HostError as error:
+            # An experiment is worth having without: the file says why there is none.
+            found = {"schema": None, "problem": str(error)}
+        write_json(place, found)
+
+    def save(self) -> None:
+        """Write the record; it is whole at any time."""
+        record = {
+            "schema": SCHEMA,
+            "plan": self.plan.model_dump(mode="json"),
+            "order": [run.label for run in self.runs],
+            "versions": {"tailtrim": VERSION, "python": platform.python_version()},
+            "host": asdict(self.testbed.facts()),
+            "command": sys.argv,
+            "outcomes": [asdict(self.outcomes[name]) for name in sorted(self.outcomes)],
+        }
+        write_json(self.path / "experiment.json", record)
+
+
+def _outcome(raw: dict[str, Any]) -> Outcome:
+    lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out")}
+    return Outcome(**(raw | lists))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file that is whole at any time."""
+    try:
+        draft = path.with_name(f".{path.name}.draft")
+        draft.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        draft.rename(path)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from error

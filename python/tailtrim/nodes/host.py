@@ -1,0 +1,39 @@
+"""The host that this process runs on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+
+from tailtrim.nodes.node import Facts
+
+#: Set where this is root of a user namespace only, see :mod:`.unprivileged`.
+USER_NAMESPACE = "TAILTRIM_USER_NAMESPACE"
+
+
+def environment() -> dict[str, str]:
+    """Return the environment for programs: users without root have no /usr/sbin on their PATH."""
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path += [folder for folder in ("/usr/local/sbin", "/usr/sbin", "/sbin") if folder not in path]
+    return os.environ | {"PATH": os.pathsep.join(path)}
+
+
+def which(program: str) -> str | None:
+    """Return the path of a program, also where only root looks for it."""
+    return shutil.which(program, path=environment()["PATH"])
+
+
+def unprivileged() -> bool:
+    """Whether this is root of a user namespace only, as :func:`.unprivileged.enter` makes one."""
+    return USER_NAMESPACE in os.environ
+
+
+def facts() -> Facts:
+    """Return what this host is; its CPUs are those that this process may use."""
+    return Facts(
+        kernel=platform.release(),
+        machine=platform.machine(),
+        cpus=len(os.sched_getaffinity(0)),
+        root=not unprivileged(),
+    )

@@ -1,0 +1,266 @@
+"""A node: what an experiment can do on a machine, or on a part of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Protocol, Self
+
+from tailtrim.errors import HostError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+#: CLOCK_REALTIME, which stamps packets, and CLOCK_MONOTONIC, which never steps, both in s.
+Clocks = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a node is: kernel release, machine type, how many CPUs, whether it lets us be root."""
+
+    kernel: str
+    machine: str
+    cpus: int
+    root: bool
+
+
+class Process(Protocol):
+    """A process on a node whose standard input and output this process holds."""
+
+    @property
+    def pid(self) -> int:
+        """Its number on the node."""
+
+    @property
+    def stdin(self) -> IO[str] | None:
+        """Its standard input."""
+
+    @property
+    def stdout(self) -> IO[str] | None:
+        """Its standard output, if it was asked for."""
+
+    def poll(self) -> int | None:
+        """Return its exit code; ``None`` while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end and return its exit code."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
+class Program(Protocol):
+    """A program on a node with everything that it started, for as long as the context lasts."""
+
+    def __enter__(self) -> Self:
+        """Return the program itself."""
+
+    def __exit__(self, *_: object) -> None:
+        """End it and everything that it started."""
+
+    @property
+    def pid(self) -> int:
+        """Its number on the node."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+
+    def last_words(self) -> str:
+        """Return the end of what it printed, in one line."""
+
+
+class Frames(Protocol):
+    """Whole frames, out of a port of a node and into it, for as long as the context lasts."""
+
+    def __enter__(self) -> Self:
+        """Return the frames themselves."""
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the port alone."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame.
+
+        Raises:
+            RunError: the port is gone.
+
+        """
+
+    def receive(self, within_s: float) -> bytes | None:
+        """Return the next frame, cut after 2,048 bytes; ``None`` if none comes in time.
+
+        Raises:
+            RunError: the port is gone.
+
+        """
+
+
+class Node(ABC):
+    """A machine, or a part of one, for as long as the context lasts.
+
+    Everything that was started on it ends with it at the latest, and with this process, whatever
+    ends that.
+
+    Args:
+        role: what it is for, such as loadgen or dut.
+        facts: what it is.
+        cpus: its CPUs on which an experiment may have what it measures, or measures with.
+        spared: those for what only waits meanwhile.
+
+    """
+
+    def __init__(
+        self, role: str, facts: Facts, cpus: Sequence[int] = (), spared: Sequence[int] = ()
+    ) -> None:
+        """Take what is known of it."""
+        self.role, self.facts = role, facts
+        self.cpus, self.spared = list(cpus), list(spared)
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Return the node itself."""
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Give the node up, with everything that runs on it."""
+
+    @property
+    @abstractmethod
+    def agent(self) -> str:
+        """The path of the agent on the node.
+
+        Raises:
+            HostError: there is none.
+
+        """
+
+    @abstractmethod
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
+        """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
+
+    @abstractmethod
+    def open(
+        self,
+        *command: str,
+        output: int | IO[str],
+        errors: int | IO[str],
+        environment: Mapping[str, str] | None = None,
+        tidies_up: bool = False,
+    ) -> Process:
+        """Start a command whose standard input stays open as long as this process holds it.
+
+        Args:
+            command: program and arguments.
+            output: where its standard output goes, as for :class:`subprocess.Popen`.
+            errors: likewise for standard error.
+            environment: variables beside those of this process.
+            tidies_up: it takes back what it did when its standard input ends, so that it must not
+                be killed where this process dies.
+
+        """
+
+    @abstractmethod
+    def start(
+        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+    ) -> Program:
+        """Start a program that is to run until its context is left.
+
+        Args:
+            command: program and arguments.
+            log: file of the run for what it prints.
+            environment: variables beside those of this process.
+
+        """
+
+    @abstractmethod
+    def path(self, name: str = "") -> str:
+        """Return where a file of the run is on the node; without a name, the folder of all."""
+
+    @abstractmethod
+    def put(self, name: str, text: str) -> str:
+        """Write a file of the run on the node, and return where."""
+
+    @abstractmethod
+    def get(self, name: str) -> Path | None:
+        """Return a file of the run, as a file here; ``None`` if the node has none."""
+
+    @abstractmethod
+    def clocks(self) -> Clocks:
+        """Read its clocks."""
+
+    @abstractmethod
+    def frames(self, port: str) -> Frames:
+        """Open a port for whole frames.
+
+        Raises:
+            RunError: there is no such port.
+
+        """
+
+    @abstractmethod
+    def attach_xdp(self, port: str, program: bytes) -> AbstractContextManager[None]:
+        """Attach an XDP program to a port, as a driver's own (native mode).
+
+        Args:
+            port: where frames come in.
+            program: instructions as the kernel takes them.
+
+        Raises:
+            HostError: the node's kernel, or its user, may not.
+
+        """
+
+    def run(self, *command: str, given: str | None = None) -> str:
+        """Run a command and return its output.
+
+        Raises:
+            HostError: it failed.
+
+        """
+        ended = self.call(*command, given=given)
+        if ended.returncode != 0:
+            problem = (ended.stderr or ended.stdout).strip().splitlines()
+            told = problem[0] if problem else f"ended with {ended.returncode}"
+            raise HostError(f"{self.role}: {' '.join(command)}: {told}")
+        return ended.stdout
+
+    def set(self, name: str, value: str) -> None:
+        """Set a sysctl; one that the node's kernel lacks is left alone."""
+        path = f"/proc/sys/{name}"
+        self.run("sh", "-c", f"[ ! -e {path} ] || echo {value} > {path}")
+
+    def exists(self, path: str) -> bool:
+        """Return whether the node has a file."""
+        return self.call("test", "-e", path).returncode == 0
+
+    def find(self, program: str) -> str | None:
+        """Return the path of a program; ``None`` where it is not installed."""
+        found = self.call("sh", "-c", 'command -v "$1"', "sh", program).stdout.strip()
+        return found or None
+
+    def require(self, programs: Mapping[str, str]) -> None:
+        """Make sure that programs are there.
+
+        Args:
+            programs: each with the package that has it.
+
+        Raises:
+            HostError: one is not; says which package has it.
+
+        """
+        for program, package in programs.items():
+            if self.find(program) is None:
+                raise HostError(f"{program} is not installed, expected {package}")
+
+
+def allowed(cpus: Sequence[int]) -> tuple[str, ...]:
+    """Return what to start a command with so that it runs on these CPUs only."""
+    return "taskset", "--cpu-list", ",".join(map(str, cpus))

@@ -1,0 +1,32 @@
+"""Ports of nodes, and what passes between two of one node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A network interface of a node."""
+
+    node: Node
+    name: str
+    mac: str
+
+
+def redirect(source: Port, target: Port) -> None:
+    """Have the kernel pass everything that comes in at one port out of another of its node.
+
+    By u32 and mirred, which every kernel has; matchall is missing from some.
+    """
+    node = source.node
+    node.run("tc", "qdisc", "add", "dev", source.name, "ingress")
+    node.run(
+        *("tc", "filter", "add", "dev", source.name, "parent", "ffff:", "protocol", "all"),
+        *("u32", "match", "u32", "0", "0"),
+        *("action", "mirred", "egress", "redirect", "dev", target.name),
+    )

@@ -1,0 +1,148 @@
+"""What a testbed is for an experiment: nodes by role, their ports, and how they are wired."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from tailtrim.nodes.node import Facts, Node
+    from tailtrim.nodes.ports import Port
+
+#: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
+SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
+DESTINATION_IP = {4: "198.19.0.1", 6: "2001:2:0:1::1"}
+SOURCE_PORT, DESTINATION_PORT = 10_000, 20_000
+
+
+class Topology(ABC):
+    """Nodes that are wired, for as long as the context lasts."""
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Return the topology itself."""
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Give all nodes up."""
+
+    @abstractmethod
+    def aside(self) -> AbstractContextManager[None]:
+        """Have this process, and what it starts, keep off the device's CPUs in this context.
+
+        A node's programs that are told their CPUs are on those.
+        """
+
+
+class Forwarding(Topology):
+    """Packets pass the device under test, and a tap on each side of it.
+
+    ::
+
+        loadgen ───── timestamper ───── dut ───── timestamper ───── loadgen
+           send       tap_in      dut_in dut_out      tap_out       sink
+
+    The device does nothing yet.
+    """
+
+    loadgen: Node
+    timestamper: Node
+    dut: Node
+    send: Port
+    sink: Port
+    dut_in: Port
+    dut_out: Port
+    tap_in: Port
+    tap_out: Port
+    #: The CPUs of the device's node on which its kernel handles what comes in at its ports.
+    receiving: Sequence[int]
+
+    @abstractmethod
+    def storm(self, cpu: int) -> Port:
+        """Lay one more fibre whose packets this CPU of the device receives; return who sends.
+
+        Raises:
+            HostError: this testbed cannot.
+
+        """
+
+    @abstractmethod
+    def takes_redirected(self) -> AbstractContextManager[None]:
+        """Have the second tap take what XDP redirects out of the device, in this context.
+
+        Raises:
+            HostError: this testbed cannot.
+
+        """
+
+    @abstractmethod
+    def stand_off(self) -> None:
+        """Have nothing that was set up interrupt the device's CPUs any more."""
+
+
+class Reflection(Topology):
+    """A client asks, a reflector answers; a node may be between them.
+
+    ::
+
+        client ───── reflector
+           asks     answers
+
+        client ───── node ───── reflector
+           asks   between[0, 1]   answers
+
+    No port has an address yet.
+    """
+
+    client: Node
+    reflector: Node
+    asks: Port
+    answers: Port
+    between: tuple[Port, Port] | None
+
+
+class Testbed(ABC):
+    """A testbed that a plan names."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Return what the host of the device under test is."""
+
+    @abstractmethod
+    def audit(self) -> dict[str, Any]:
+        """Return what the agent's audit says of the host of the device under test.
+
+        Raises:
+            HostError: there is no agent, or it cannot read the host.
+
+        """
+
+    @abstractmethod
+    def forwarding(self, folder: Path, largest_frame: int = 1_518) -> Forwarding:
+        """Wire nodes for packets that pass a device.
+
+        Args:
+            folder: for what programs leave.
+            largest_frame: bytes of the largest frame that fibres have to carry, with FCS.
+
+        Raises:
+            HostError: this testbed cannot.
+
+        """
+
+    @abstractmethod
+    def reflection(self, folder: Path, *, between: bool) -> Reflection:
+        """Wire nodes for round trips.
+
+        Args:
+            folder: for what programs leave.
+            between: whether a node is to join client and reflector, instead of a fibre.
+
+        Raises:
+            HostError: this testbed cannot.
+
+        """

@@ -1,0 +1,115 @@
+"""What experiments may expect of a node, whatever it is made of."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes.namespace import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from laboratory import Lab
+
+    from tailtrim.nodes.node import Node
+
+
+@pytest.fixture
+def node(lab: Lab) -> Iterator[Node]:
+    with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
+        yield node
+
+
+def test_a_command_runs_to_its_end(node: Node) -> None:
+    assert node.run("sh", "-c", "read word; echo $word", given="said\n") == "said\n"
+    ended = node.call("sh", "-c", "echo out; echo problem >&2; exit 3")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "out\n", "problem\n")
+    with pytest.raises(HostError, match=r"^dut: sh -c echo problem >&2; exit 3: problem$"):
+        node.run("sh", "-c", "echo problem >&2; exit 3")
+
+
+def test_programs_are_found_or_named_with_their_package(node: Node) -> None:
+    assert node.find("sh")
+    assert node.find("tailtrim-no-such-program") is None
+    node.require({"sh": "Debian package dash"})
+    with pytest.raises(HostError, match=r"^no-such is not installed, expected Debian package x$"):
+        node.require({"no-such": "Debian package x"})
+
+
+def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:
+    place = node.put("told.txt", "this\n")
+    assert place == node.path("told.txt")
+    assert node.run("cat", place) == "this\n"
+    node.run("sh", "-c", f"echo that >{node.path('left.txt')}")
+    left = node.get("left.txt")
+    assert left is not None
+    assert left.read_text() == "that\n"
+    assert left.parent == tmp_path
+    assert node.get("missing.txt") is None
+    assert node.exists(place)
+    assert not node.exists(node.path("missing.txt"))
+
+
+def test_its_facts_and_its_clocks(node: Node) -> None:
+    assert node.facts.kernel == node.run("uname", "-r").strip()
+    assert node.facts.machine == node.run("uname", "-m").strip()
+    before, after = node.clocks(), node.clocks()
+    assert all(one <= other for one, other in zip(before, after, strict=True))
+    assert abs(before[0] - float(node.run("date", "+%s"))) < 60
+
+
+def test_settings_that_its_kernel_lacks_are_left_alone(node: Node) -> None:
+    node.set("net/ipv4/ip_forward", "1")
+    assert node.run("cat", "/proc/sys/net/ipv4/ip_forward") == "1\n"
+    node.set("net/ipv4/no_such_setting", "1")
+
+
+def test_an_open_command_ends_with_its_input(node: Node) -> None:
+    process = node.open("cat", output=subprocess.PIPE, errors=subprocess.DEVNULL)
+    assert process.poll() is None
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write("said\n")
+    process.stdin.close()
+    assert process.stdout.read() == "said\n"
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_a_program_ends_with_all_that_it_started(node: Node, lab: Lab) -> None:
+    del lab
+    words = ("sh", "-c", "setsid sleep 1000 & echo $SAID; exec sleep 1001")
+    with node.start(*words, log="dut.log", environment={"SAID": "started"}) as program:
+        until_s = time.monotonic() + 10
+        while program.last_words() != "started":
+            assert time.monotonic() < until_s
+            time.sleep(0.01)
+        assert program.alive
+        children = node.call("pgrep", "-f", "sleep 100[01]").stdout.split()
+        assert len(children) >= 2
+    assert not program.alive
+    assert not set(children) & set(node.call("pgrep", "-f", "sleep 100[01]").stdout.split())
+
+
+def test_frames_go_in_and_out_of_ports(node: Node) -> None:
+    node.run("ip", "link", "add", "one", "type", "veth", "peer", "name", "other")
+    for port in ("one", "other"):
+        node.run("ip", "link", "set", port, "up", "arp", "off", "multicast", "off")
+    frame = bytes(12) + b"\x88\xb5" + b"tailtrim".ljust(50, b"\0")
+    with node.frames("one") as sender, node.frames("other") as receiver:
+        sender.send(frame)
+        seen = None
+        while seen != frame:
+            seen = receiver.receive(5)
+            assert seen is not None
+        node.run("ip", "link", "del", "one")
+        with pytest.raises(RunError, match="one: "):
+            sender.send(frame)
+    with pytest.raises(RunError, match="dut: no-such: "):
+        node.frames("no-such")
