@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Device(Strict):
     """A device under test, with the options that a plan may give it.
 
-    A subclass narrows ``preset`` to its name and adds its options, each with a default unless it is
-    needed. Its docstring is what editors show.
+    A subclass narrows ``preset`` to its name and adds its options. Its docstring is what editors
+    show.
     """
 
     preset: str
@@ -48,7 +48,7 @@ class InlineDevice(Device):
 
     @abstractmethod
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Agent | Program | None:
-        """Have packets pass; who waits until they do is :class:`.started.Started`.
+        """Start it. :class:`.started.Started` waits until packets pass.
 
         Args:
             at: where: it is the node ``dut``, with ports ``dut_in`` and ``dut_out``.
@@ -65,14 +65,14 @@ class InlineDevice(Device):
         """
 
     def serving(self, at: Forwarding) -> Sequence[int]:
-        """Return the CPUs on which packets pass the device: those of the kernel, unless told."""
+        """Return the CPUs that handle its packets: by default those of the kernel's receiving."""
         return at.receiving
 
     def destination(self, at: Forwarding) -> Port:
-        """Return whom frames have to be sent to: who receives them in the end, unless told."""
+        """Return the port that frames are addressed to: by default the load generator's sink."""
         return at.sink
 
     @property
     def disturbance(self) -> str | None:
-        """What somebody else has to do to it at random times, if anything."""
+        """The disturbance that has to come from outside the device, if any."""
         return None

@@ -1,4 +1,4 @@
-"""Devices that are processes, to which something can be done on purpose."""
+"""Devices that are processes, and the disturbances that a plan may ask for."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DisturbedDevice(InlineDevice):
         " pause:2ms,100ms.",
     )
 
-    #: Whether it can do to itself what only a process can do to itself.
+    #: Whether it implements the disturbances :data:`WITHIN`.
     disturbs_itself: ClassVar[bool] = False
 
     @model_validator(mode="after")
@@ -74,12 +74,12 @@ class DisturbedDevice(InlineDevice):
 
     @property
     def disturbance(self) -> str | None:
-        """What somebody else has to do to it."""
+        """The disturbance that has to come from outside the device, if any."""
         return None if self.disturbed_from_within else self.disturb
 
     @property
     def named(self) -> tuple[str, ...]:
-        """What is done to it."""
+        """The disturbance."""
         return (self.disturb,) if self.disturb else ()
 
     def serving(self, at: Forwarding) -> Sequence[int]:

@@ -53,7 +53,7 @@ class Forward(DisturbedDevice):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """How it delays packets, and what is done to it."""
+        """The delay and the disturbance."""
         return ((self.delay,) if self.delay else ()) + super().named
 
     def serving(self, at: Forwarding) -> list[int]:

@@ -29,7 +29,7 @@ def wait_until_ready(
 
     Args:
         at: where.
-        target: whom they are sent to.
+        target: the port that they are addressed to.
         ip: version of IP.
         alive: raises when the device has died.
         timeout_s: how long to try.

@@ -36,7 +36,7 @@ class Router(InlineDevice):
     preset: Literal["router"]
 
     def destination(self, at: Forwarding) -> Port:
-        """Return the router itself."""
+        """Return the router's own port."""
         return at.dut_in
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:

@@ -23,7 +23,7 @@ class Started:
         """Start the device and wait until packets pass it.
 
         Args:
-            device: which.
+            device: which, with its options.
             at: where.
             ip: version of IP that passes it.
             ready_s: how long it may take until packets pass.

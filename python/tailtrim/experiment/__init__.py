@@ -5,7 +5,7 @@
     experiment.json      name, plan, order, seeds, host, versions, and what became of each run
     plan.yml             the plan as it was given
     audit.json           how the host was set up when the experiment began (tailtrim audit)
-    run-000/             a run directory (see :mod:`.rundir`) and beside its files
+    run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped

@@ -1,4 +1,4 @@
-"""Who of an experiment has which CPUs of this host."""
+"""Which CPUs of this host the parts of an experiment use."""
 
 from __future__ import annotations
 

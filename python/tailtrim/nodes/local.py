@@ -113,12 +113,12 @@ class LocalForwarding(Forwarding):
         return sends
 
     def takes_redirected(self) -> AbstractContextManager[None]:
-        """Have the second tap take what XDP redirects out of the device."""
+        """Make the second tap accept what XDP redirects out of the device."""
         # A veth takes redirected frames only when its peer polls: a program makes it.
         return self.timestamper.attach_xdp(self.tap_out.name, xdp.passing())
 
     def stand_off(self) -> None:
-        """Have this process interrupt no CPU that it is not on any more."""
+        """Make Linux forget on which CPUs this process was before."""
         cpus.forgotten()
 
     def _lay_fibres(self) -> None:
@@ -195,7 +195,7 @@ def _without_ipv6(node: Namespace) -> None:
 
 
 def _up(end: Port) -> None:
-    """Take the end of a fibre up; it says nothing itself."""
+    """Take the end of a fibre up; it sends nothing of its own."""
     end.node.run("ip", "link", "set", end.name, "up", "arp", "off", "multicast", "off")
 
 

@@ -1,4 +1,4 @@
-"""A node: what an experiment can do on a machine, or on a part of one."""
+"""A node: a machine, or a part of one, and what an experiment can do there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Clocks = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a node is: kernel release, machine type, how many CPUs, whether it lets us be root."""
+    """A node's kernel release, machine type, number of CPUs, and whether its user is really root.
+
+    Root of a user namespace is not.
+    """
 
     kernel: str
     machine: str

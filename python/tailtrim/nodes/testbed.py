@@ -32,9 +32,9 @@ class Topology(ABC):
 
     @abstractmethod
     def aside(self) -> AbstractContextManager[None]:
-        """Have this process, and what it starts, keep off the device's CPUs in this context.
+        """Keep this process, and what it starts, off the device's CPUs in this context.
 
-        A node's programs that are told their CPUs are on those.
+        What is told its own CPUs runs on those.
         """
 
 
@@ -63,7 +63,7 @@ class Forwarding(Topology):
 
     @abstractmethod
     def storm(self, cpu: int) -> Port:
-        """Lay one more fibre whose packets this CPU of the device receives; return who sends.
+        """Lay one more fibre whose packets this CPU of the device receives; return its sender.
 
         Raises:
             HostError: this testbed cannot.
@@ -72,7 +72,7 @@ class Forwarding(Topology):
 
     @abstractmethod
     def takes_redirected(self) -> AbstractContextManager[None]:
-        """Have the second tap take what XDP redirects out of the device, in this context.
+        """Make the second tap accept what XDP redirects out of the device, in this context.
 
         Raises:
             HostError: this testbed cannot.
@@ -81,7 +81,7 @@ class Forwarding(Topology):
 
     @abstractmethod
     def stand_off(self) -> None:
-        """Have nothing that was set up interrupt the device's CPUs any more."""
+        """Make sure that setting up causes no more interrupts on the device's CPUs."""
 
 
 class Reflection(Topology):

@@ -22,7 +22,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 def kinds(field: FieldInfo) -> dict[str, type[BaseModel]]:
-    """Return the models of a part that is one of several, by their tags; none of other parts."""
+    """Return the models of a tagged union by their tags; an empty dictionary for other fields."""
     tag = field.discriminator
     if not isinstance(tag, str):
         return {}

@@ -27,7 +27,7 @@ class Pattern:
     #: What its words look like, as a regular expression; and how an error tells it.
     form: ClassVar[str]
     told: ClassVar[str]
-    #: Whether it brings a rate, so that a plan gives none.
+    #: Whether it has a rate of its own, so that a plan gives none.
     brings_rate: ClassVar[bool] = False
 
     def __str__(self) -> str:

@@ -180,7 +180,7 @@ class _Spot:
         return spot
 
     def unknown(self) -> str:
-        """Say of a key that is unknown there whose it is, or what is known."""
+        """Say which of the kinds have a key that is unknown there, or which keys are known."""
         owners = [tag for tag, kind in self.kinds.items() if self.place[-1] in kind.model_fields]
         if owners:
             belongs = f"it belongs to {', '.join(owners)}"
