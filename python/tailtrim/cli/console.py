@@ -32,6 +32,8 @@ TYPED = {
     "ingress": "ingress (DIR:0)",
     "egress": "egress (DIR:1)",
     "load": "tailtrim load DIR",
+    "resume": "--resume",
+    "out": "--out",
     "ping": "tailtrim ping --out DIR",
 }
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
-from tailtrim.errors import HostError, OutputError
+from tailtrim.errors import HostError, OutputError, Remedy
 from tailtrim.nodes.testbeds import TESTBEDS
 from tailtrim.rundir import RunDirectory
 
@@ -71,7 +71,7 @@ class Experiment:
         if record.exists():
             if not resume:
                 error = OutputError(f"{path}: holds an experiment already")
-                error.add_note("go on with it by --resume, or choose another --out")
+                error.add_note(Remedy("go on with it by {resume}, or choose another {out}"))
                 raise error
             self._take_up(record)
         for half in path.glob(".run-*"):
