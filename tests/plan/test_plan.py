@@ -181,6 +181,7 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("frame_bytes: 64", "frame_bytes: 9000", "traffic.frame_bytes: preset testpmd handles up"),
         ("rate_pps: $rate", "rate: $rate", "as traffic.rate: expected a valid string, not 10000"),
         ("cbr", "burst:0", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
+        ("cbr", "jitter:0.9", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
         ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: preset command needs"),
         ("{preset: testpmd}", '{preset: command, command: "\'"}', "line 3: dut.command: expected"),
         ("{preset: testpmd}", "{preset: wire, delay: 'constant:1us'}", "belongs to forward"),

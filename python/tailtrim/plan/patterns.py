@@ -99,7 +99,7 @@ class Burst(Pattern):
 class Jitter(Pattern):
     """jitter:SHARE, the same distance, but each packet up to this share of it off."""
 
-    form: ClassVar[str] = r"jitter:0?\.\d+"
+    form: ClassVar[str] = r"jitter:0?\.([0-4]\d*|50*)"
     told: ClassVar[str] = "jitter:SHARE up to 0.5"
 
 
