@@ -67,9 +67,9 @@ impl Disturber {
             if disturbance.kind == Disturbing::Barrier {
                 translation::register_barrier()?;
             }
-            let pages = Pages::new(PAGES)?;
+            let mut pages = Pages::new(PAGES)?;
             repeat(&disturbance, seed, &ends, || {
-                once(&disturbance, &pages, &pauses).map(|span| vec![span])
+                once(&disturbance, &mut pages, &pauses).map(|span| vec![span])
             })
         };
         let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(work)?;
@@ -92,7 +92,7 @@ impl Disturber {
     }
 }
 
-fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<Span> {
+fn once(disturbance: &Disturbance, pages: &mut Pages, pause: &Pause) -> io::Result<Span> {
     let start_ns = clock::realtime_ns();
     match disturbance.kind {
         Disturbing::Unmap => {
