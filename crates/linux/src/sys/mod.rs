@@ -8,7 +8,6 @@ pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
 pub(crate) mod interface;
-pub(crate) mod map;
 mod mapping;
 pub(crate) mod message;
 mod option;
