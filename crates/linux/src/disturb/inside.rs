@@ -34,6 +34,11 @@ pub struct Disturber {
 pub struct Pause(Arc<AtomicI64>);
 
 impl Pause {
+    /// Has the loop sleep until this time of `CLOCK_REALTIME`.
+    pub(crate) fn set(&self, until_ns: i64) {
+        self.0.store(until_ns, Ordering::Relaxed);
+    }
+
     /// Sleeps, if it is time to.
     #[inline]
     pub fn take(&self) {
@@ -110,7 +115,7 @@ fn once(disturbance: &Disturbance, pages: &mut Pages, pause: &Pause) -> io::Resu
         }
         Disturbing::Pause => {
             let until_ns = start_ns.saturating_add_unsigned(disturbance.for_ns);
-            pause.0.store(until_ns, Ordering::Relaxed);
+            pause.set(until_ns);
             return Ok((start_ns, until_ns));
         }
         // The others come from outside.
