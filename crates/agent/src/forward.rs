@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tailtrim_linux::disturb::Disturber;
-use tailtrim_linux::forward::{ForwardError, Forwarded, Forwarding, forward, forward_both};
+use tailtrim_linux::forward::{ForwardError, ForwardResult, Forwarded, Forwarding, Ways, forward};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
 use tailtrim_wire::traffic::{Delay, Disturbance};
@@ -68,14 +68,14 @@ pub(crate) struct Forward {
     #[arg(long, value_name = "FILE", requires = "delay")]
     pub(crate) delay_log: Option<PathBuf>,
     /// Disturb itself, at random times: munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY
-    #[arg(long, value_name = "WHAT", conflicts_with = "both_ways")]
+    #[arg(long, value_name = "WHAT")]
     pub(crate) disturb: Option<Disturbance>,
     /// Write when it did: a line for each time, from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "disturb")]
     pub(crate) disturb_log: Option<PathBuf>,
     /// Write when the work stood still for more than 1 us, or the loop for more than 20: a line for each time, from,to in
     /// ns of CLOCK_REALTIME
-    #[arg(long, value_name = "FILE", requires = "work", conflicts_with = "both_ways")]
+    #[arg(long, value_name = "FILE", requires = "work")]
     pub(crate) stall_log: Option<PathBuf>,
     /// CPU to run on
     #[arg(long)]
@@ -150,32 +150,31 @@ pub(crate) fn run(request: &Forward) -> Exit {
         work_ns: request.work,
         source_mac: request.rewrite_src_mac,
         destination_mac: request.rewrite_dst_mac,
-        delay: request.delay.map(|delay| (delay, request.seed)),
+        ways: match request.both_ways {
+            true => Ways::Both,
+            false => Ways::One { delay: request.delay.map(|delay| (delay, request.seed)) },
+        },
         pause: disturber.as_ref().map(Disturber::pause),
         watch: request.stall_log.is_some(),
     };
     events::ready();
     let log: Option<&mut dyn Write> = log.as_mut().map(|log| log as &mut dyn Write);
     let (from, to) = (from.as_mut(), to.as_mut());
-    let forwarded = if request.both_ways {
-        forward_both(from, to, &how, &stopped, &seen).map(|(there, back)| (there, Some(back)))
-    } else {
-        forward(from, to, &how, log, &stopped, &seen).map(|there| (there, None))
-    };
+    let forwarded = forward(from, to, &how, log, &stopped, &seen);
     drop(progress);
     let disturbed = match disturber.map(|disturber| finish(disturber, request)).transpose() {
         Ok(disturbed) => disturbed,
         Err(message) => return failed(&message, Exit::Disturbed),
     };
     match forwarded {
-        Ok((forwarded, back)) => {
+        Ok(ForwardResult { there, back, stalls }) => {
             if let Some(path) = &request.stall_log
-                && let Err(message) = disturb::log(path, &forwarded.stalls)
+                && let Err(message) = disturb::log(path, &stalls)
             {
                 return failed(&message, Exit::Disturbed);
             }
             let report = ForwardReport {
-                forwarded: &forwarded,
+                forwarded: &there,
                 back: back.as_ref(),
                 delay: request.delay.map(|delay| delay.to_string()),
                 seed: request.seed,

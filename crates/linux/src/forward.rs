@@ -32,15 +32,37 @@ pub struct Forwarding {
     pub source_mac: Option<[u8; 6]>,
     /// New destination MAC address.
     pub destination_mac: Option<[u8; 6]>,
-    /// How long to keep each packet, and the seed of it.
-    pub delay: Option<(Delay, u64)>,
+    /// Which directions.
+    pub ways: Ways,
     /// When to sleep although there may be frames.
     pub pause: Option<Pause>,
     /// Watch for times in which the work stood still.
     pub watch: bool,
 }
 
-/// What became of the frames.
+/// Which directions frames are forwarded in.
+#[derive(Debug, Clone)]
+pub enum Ways {
+    /// From the first port to the second.
+    One {
+        /// How long to keep each packet, and the seed of it. There is no such thing in both directions: a packet is
+        /// kept by waiting for its time, so that those of the other direction would be kept as well.
+        delay: Option<(Delay, u64)>,
+    },
+    /// There and back, in one loop.
+    Both,
+}
+
+impl Ways {
+    fn delay(&self) -> Option<&(Delay, u64)> {
+        match self {
+            Self::One { delay } => delay.as_ref(),
+            Self::Both => None,
+        }
+    }
+}
+
+/// What became of the frames of one direction.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Forwarded {
     /// Frames that came in.
@@ -57,8 +79,16 @@ pub struct Forwarded {
     pub elsewhere: u64,
     /// Frames without a probe, which were forwarded but are not in the log of delays.
     pub no_probe: u64,
-    /// When the work stood still, if that was watched.
-    #[serde(skip)]
+}
+
+/// What came of forwarding.
+#[derive(Debug, Clone)]
+pub struct ForwardResult {
+    /// From the first port to the second.
+    pub there: Forwarded,
+    /// From the second port to the first, if that was asked for.
+    pub back: Option<Forwarded>,
+    /// When the loop stood still, if that was watched.
     pub stalls: Vec<Span>,
 }
 
@@ -73,82 +103,62 @@ pub enum ForwardError {
     Log(#[source] io::Error),
 }
 
-/// Moves frames from one port to the other until `stopped`. With a delay, to `log` goes for each probe its
-/// sequence number and the ns from its receive stamp to the moment before it was sent, as 64-bit
+/// Moves frames between two ports until `stopped`; `seen` has the number of frames so far. With a delay, to `log` goes
+/// for each probe its sequence number and the ns from its receive stamp to the moment before it was sent, as 64-bit
 /// little-endian integers: what really was, not what was asked for.
 ///
 /// # Errors
 /// [`ForwardError`].
 pub fn forward(
-    from: &mut dyn Port,
-    to: &mut dyn Port,
+    one: &mut dyn Port,
+    other: &mut dyn Port,
     how: &Forwarding,
     mut log: Option<&mut dyn Write>,
     stopped: &AtomicBool,
     seen: &AtomicU64,
-) -> Result<Forwarded, ForwardError> {
-    let mut way = Way::new(how, to);
+) -> Result<ForwardResult, ForwardError> {
+    let mut there = Way::new(how, other);
+    let mut back = matches!(how.ways, Ways::Both).then(|| Way::new(how, one));
+    // Of the loop, not of a direction: it stands still for both.
+    let mut work = Work::lasting(how.work_ns, how.watch);
     let mut idle = Idle::default();
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if let Some(pause) = &how.pause {
             pause.take();
         }
-        way.work.round();
-        if way.pass(from, to, how, &mut log)? > 0 {
-            seen.store(way.forwarded.received, Ordering::Relaxed);
+        let mut came = there.pass(one, other, how, &mut work, &mut log)?;
+        let mut received = there.forwarded.received;
+        if let Some(back) = &mut back {
+            came += back.pass(other, one, how, &mut work, &mut None)?;
+            received += back.forwarded.received;
+        }
+        if came > 0 {
+            seen.store(received, Ordering::Relaxed);
             continue;
         }
         if ending {
             break;
         }
-        match idle.next(how.wait) {
-            Some(timeout) => {
-                from.wait(timeout)?;
-                to.wait(Duration::ZERO)?;
-                if how.wait {
-                    way.work.slept();
-                }
-            }
-            None => std::hint::spin_loop(),
+        let Some(timeout) = idle.next(how.wait) else {
+            std::hint::spin_loop();
+            continue;
+        };
+        if back.is_some() {
+            wait_either(one, other, timeout)?;
+        } else {
+            one.wait(timeout)?;
+            other.wait(Duration::ZERO)?;
+        }
+        if how.wait {
+            work.slept();
         }
     }
     if let Some(log) = &mut log {
         log.flush().map_err(ForwardError::Log)?;
     }
-    way.end(from, to)
-}
-
-/// As [`forward`], in both directions in one loop, without a log: there and back.
-///
-/// # Errors
-/// [`ForwardError`].
-pub fn forward_both(
-    one: &mut dyn Port,
-    other: &mut dyn Port,
-    how: &Forwarding,
-    stopped: &AtomicBool,
-    seen: &AtomicU64,
-) -> Result<(Forwarded, Forwarded), ForwardError> {
-    let (mut there, mut back) = (Way::new(how, other), Way::new(how, one));
-    let mut idle = Idle::default();
-    loop {
-        let ending = stopped.load(Ordering::Acquire);
-        let count =
-            there.pass(one, other, how, &mut None)? + back.pass(other, one, how, &mut None)?;
-        if count > 0 {
-            seen.store(there.forwarded.received + back.forwarded.received, Ordering::Relaxed);
-            continue;
-        }
-        if ending {
-            break;
-        }
-        match idle.next(how.wait) {
-            Some(timeout) => drop(wait_either(one, other, timeout)?),
-            None => std::hint::spin_loop(),
-        }
-    }
-    Ok((there.end(one, other)?, back.end(other, one)?))
+    let back = back.map(|back| back.end(other, one)).transpose()?;
+    Ok(ForwardResult { there: there.end(one, other)?, back, stalls: work.stalls })
 }
 
 /// What to do when nothing has come.
@@ -170,7 +180,6 @@ struct Way {
     forwarded: Forwarded,
     batch: Vec<Held>,
     carries: Capabilities,
-    work: Work,
     start_ns: i64,
 }
 
@@ -181,7 +190,6 @@ impl Way {
             forwarded: Forwarded::default(),
             batch: (0..batch).map(|_| Held::default()).collect(),
             carries: to.capabilities(),
-            work: Work::lasting(how.work_ns, how.watch),
             start_ns: clock::realtime_ns(),
         }
     }
@@ -192,9 +200,11 @@ impl Way {
         from: &mut dyn Port,
         to: &mut dyn Port,
         how: &Forwarding,
+        work: &mut Work,
         log: &mut Option<&mut dyn Write>,
     ) -> Result<usize, ForwardError> {
-        let Self { forwarded, batch, carries, work, .. } = self;
+        let Self { forwarded, batch, carries, .. } = self;
+        work.round();
         let mut count = 0;
         let came = from.receive(batch.len(), &mut |frame| {
             // A frame that was cut is none that anybody sent.
@@ -213,7 +223,7 @@ impl Way {
             held.rewrite(how);
             work.once();
         }
-        if how.delay.is_some() {
+        if how.ways.delay().is_some() {
             self.send_delayed(count, to, how, log)?;
         } else if count > 0 {
             let mut frames: [&[u8]; MOST_BATCH] = [&[]; MOST_BATCH];
@@ -234,7 +244,7 @@ impl Way {
         how: &Forwarding,
         log: &mut Option<&mut dyn Write>,
     ) -> Result<(), ForwardError> {
-        let Some((delay, seed)) = &how.delay else { return Ok(()) };
+        let Some((delay, seed)) = how.ways.delay() else { return Ok(()) };
         for held in &self.batch[..count] {
             let Some(probe) = Builder::probe(&held.bytes) else {
                 self.forwarded.no_probe += 1;
@@ -263,7 +273,6 @@ impl Way {
         (forwarded.dropped, forwarded.elsewhere) = (dropped, elsewhere);
         forwarded.sent = forwarded.sent.saturating_sub(discarded);
         forwarded.refused += discarded;
-        forwarded.stalls = self.work.stalls;
         Ok(self.forwarded)
     }
 }
@@ -302,3 +311,6 @@ fn busy_until(end_ns: i64, now_ns: impl Fn() -> i64) -> i64 {
         std::hint::spin_loop();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,12 +4,12 @@
 //! What the port does not take is counted and not offered again: it would be later still.
 
 use crate::port::{Counters, Port, PortError};
+use crate::start::together;
 use crate::sys::clock;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use tailtrim_stats::{Histogram, Probability, Ranked};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tailtrim_stats::{DepartureLateness, LatenessSummary};
 use tailtrim_wire::traffic::{Builder, Probe, Schedule, Sizes};
 
 /// Most probes in one batch: those that are due while the one before is sent.
@@ -60,27 +60,9 @@ pub struct Generated {
     /// Packets a second that were sent.
     pub achieved_pps: f64,
     /// Departure lateness of the probes sent.
-    pub lateness_ns: Lateness,
+    pub lateness_ns: LatenessSummary,
     /// What the port counted.
     pub port: Counters,
-}
-
-/// Actual minus intended departure, in ns; from 1 ms on in whole microseconds.
-#[derive(Debug, Clone, Serialize)]
-pub struct Lateness {
-    /// The quantiles by nearest rank.
-    pub quantiles: Vec<Quantile>,
-    /// The largest.
-    pub max: Option<i64>,
-}
-
-/// A quantile.
-#[derive(Debug, Clone, Serialize)]
-pub struct Quantile {
-    /// The probability as decimal text.
-    pub p: String,
-    /// The value in ns.
-    pub value: Option<i64>,
 }
 
 /// Why a load was not sent.
@@ -120,6 +102,9 @@ pub fn generate(
 ///
 /// # Errors
 /// [`GenerateError`] of the first sender that has one; it ends the others.
+///
+/// # Panics
+/// `place` panicked in a sender, which ends the others, too.
 pub fn generate_together(
     ports: &mut [Box<dyn Port>],
     load: &Load,
@@ -127,21 +112,18 @@ pub fn generate_together(
     place: &(dyn Fn(usize) + Sync),
     started: impl FnOnce(),
 ) -> Result<Generated, GenerateError> {
-    let placed = Barrier::new(ports.len() + 1);
-    let begun = Barrier::new(ports.len() + 1);
-    let start_ns = AtomicI64::new(0);
     let step = ports.len() as u64;
+    let (start, runners) = together(ports.len());
     let results: Vec<_> = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..)
             .zip(ports)
-            .map(|(number, port)| {
-                let (placed, begun, start_ns) = (&placed, &begun, &start_ns);
+            .zip(runners)
+            .map(|((number, port), runner)| {
                 let load = load.clone();
                 scope.spawn(move || {
+                    let _ends_others = EndsOthers(stopped);
                     place(number as usize);
-                    placed.wait();
-                    begun.wait();
-                    let start_ns = start_ns.load(Ordering::Relaxed);
+                    let Some(start_ns) = runner.ready() else { return Ok(Departures::default()) };
                     let share = Share { start_ns, first: number, step };
                     let sent = send(port.as_mut(), load, share, None, stopped);
                     if sent.is_err() {
@@ -151,10 +133,13 @@ pub fn generate_together(
                 })
             })
             .collect();
-        placed.wait();
-        started();
-        start_ns.store(clock::realtime_ns() + LEAD_NS, Ordering::Relaxed);
-        begun.wait();
+        // Without all of them there is no start.
+        if start.all_ready() {
+            started();
+            start.begin(clock::realtime_ns() + LEAD_NS);
+        } else {
+            drop(start);
+        }
         senders.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
     });
     let mut together = Departures::default();
@@ -165,6 +150,17 @@ pub fn generate_together(
         }
     }
     Ok(together.told())
+}
+
+/// Ends the other senders when its own panics.
+struct EndsOthers<'a>(&'a AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Which probes of a schedule a sender sends, and when the schedule starts.
@@ -183,7 +179,7 @@ struct Departures {
     last_intended_ns: u64,
     first_actual_ns: i64,
     last_actual_ns: i64,
-    lateness: Histogram,
+    lateness: DepartureLateness,
     port: Counters,
 }
 
@@ -196,7 +192,7 @@ impl Default for Departures {
             last_intended_ns: 0,
             first_actual_ns: i64::MAX,
             last_actual_ns: i64::MIN,
-            lateness: Histogram::new(),
+            lateness: DepartureLateness::default(),
             port: Counters::default(),
         }
     }
@@ -228,7 +224,7 @@ impl Departures {
             actual_ns,
             intended_pps: per_second(self.due, self.last_intended_ns),
             achieved_pps: per_second(self.sent, actual_ns),
-            lateness_ns: quantiles(&self.lateness),
+            lateness_ns: self.lateness.summary(),
             port: self.port,
         }
     }
@@ -285,7 +281,7 @@ fn send(
         }
         for probe in &probes[..taken] {
             let intended_ns = probe.intended_ns.cast_signed();
-            done.lateness.record(rounded(actual_ns - intended_ns));
+            done.lateness.record(actual_ns - intended_ns);
             if let Some(log) = &mut log {
                 for value in [probe.sequence.cast_signed(), intended_ns, actual_ns] {
                     log.write_all(&value.to_le_bytes()).map_err(GenerateError::Log)?;
@@ -306,24 +302,6 @@ fn send(
     done.port = port.counters()?;
     done.sent = done.sent.saturating_sub(done.port.discarded);
     Ok(done)
-}
-
-/// Lateness beyond a millisecond in microseconds: a generator that cannot keep up would fill the memory
-/// with values that are all different, and be slower for it (a tenth, measured).
-pub(crate) fn rounded(lateness_ns: i64) -> i64 {
-    if lateness_ns < 1_000_000 { lateness_ns } else { lateness_ns - lateness_ns % 1_000 }
-}
-
-pub(crate) fn quantiles(lateness: &Histogram) -> Lateness {
-    let ranked = Ranked::new(lateness);
-    let quantiles = ["0.5", "0.9", "0.99", "0.999", "0.9999"]
-        .into_iter()
-        .filter_map(|p| {
-            let value = ranked.quantile(p.parse::<Probability>().ok()?);
-            Some(Quantile { p: p.to_owned(), value })
-        })
-        .collect();
-    Lateness { quantiles, max: lateness.max() }
 }
 
 /// Frames of each size, made once.

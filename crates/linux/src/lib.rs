@@ -14,6 +14,7 @@ mod quota;
 pub mod reflect;
 pub mod socket;
 pub mod source;
+mod start;
 mod surroundings;
 mod sys;
 pub mod trace;

@@ -1,13 +1,17 @@
-//! Captures by name: plain files are mapped, `.zst` and `.gz` decompressed on the way, `-` is standard
-//! input. Compression is recognised by content, not by name.
+//! Captures by name: plain files, `.zst` and `.gz` decompressed on the way, `-` is standard input. Compression is
+//! recognised by content, not by name.
+//!
+//! Files are read, not mapped into memory: a capture may still be written to, or be shortened, by another process.
+//! Beyond the new end of a mapped file the kernel raises SIGBUS, which ends this process, or the Python process that it
+//! is a module of; and bytes that others change are no `&[u8]`. What is read is this process's own.
 
-use crate::sys::map;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Take};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use tailtrim_tail::capture::{Capture, CaptureError, Input, StampSource, Streamed, Whole};
+use tailtrim_tail::capture::{Capture, CaptureError, Input, StampSource, Streamed};
 
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// With the compression method: two bytes alone may also begin an mscap file.
@@ -36,8 +40,8 @@ pub struct Source {
 /// How much of a file has been read.
 #[derive(Debug, Clone)]
 pub enum Extent {
-    /// A mapped file of so many bytes.
-    Mapped(u64),
+    /// A plain file of so many bytes.
+    Plain(u64),
     /// A compressed file of so many bytes, of which so many were read.
     Compressed(u64, Arc<AtomicU64>),
     /// A pipe.
@@ -50,7 +54,7 @@ impl Extent {
     #[must_use]
     pub fn done(&self, offset: u64) -> Option<f64> {
         match self {
-            Self::Mapped(size) => Some(offset as f64 / *size as f64),
+            Self::Plain(size) => Some(offset as f64 / *size as f64),
             Self::Compressed(size, read) => Some(read.load(Relaxed) as f64 / *size as f64),
             Self::Unknown => None,
         }
@@ -59,6 +63,9 @@ impl Extent {
 
 /// Opens the capture `path`, `-` for standard input. Names ending in `.mscap` (also `.mscap.zst`,
 /// `.mscap.gz`) are `MoonSniff` records, which have no magic number.
+///
+/// A plain file is read up to the size that it has now: what is appended later is left out, and what is overwritten
+/// meanwhile may be read as it was or as it is. A file that has become shorter is an error.
 ///
 /// # Errors
 /// [`CaptureError::Io`] when it cannot be opened, otherwise those of [`Capture::open`].
@@ -89,11 +96,13 @@ fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
     if metadata.is_dir() {
         return Err(io::Error::other("this is a directory, expected a capture file"));
     }
-    // Pipes cannot be mapped, and files of length 0 neither.
+    // Some files, such as those of /proc, do not say how long they are.
     if metadata.is_file() && metadata.len() > 0 {
-        let map = map::sequential(&file)?;
-        if !is_compressed(&map) {
-            return Ok((Box::new(Whole::new(map)), Extent::Mapped(metadata.len())));
+        let mut head = [0; ZSTD.len()];
+        let count = file.read_at(&mut head, 0)?;
+        if !is_compressed(&head[..count]) {
+            let size = metadata.len();
+            return Ok((Box::new(Plain::new(file, size)), Extent::Plain(size)));
         }
     }
     let read = Arc::new(AtomicU64::new(0));
@@ -104,6 +113,42 @@ fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
     };
     let input = compressed_or_plain(BufReader::with_capacity(READ, Counted { file, read }))?;
     Ok((input, extent))
+}
+
+/// A plain file, as much of it as there was when it was opened.
+struct Plain {
+    input: Streamed<Take<File>>,
+    size: u64,
+    consumed: u64,
+}
+
+impl Plain {
+    fn new(file: File, size: u64) -> Self {
+        Self { input: Streamed::new(file.take(size)), size, consumed: 0 }
+    }
+}
+
+impl Input for Plain {
+    fn window(&self) -> &[u8] {
+        self.input.window()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
+        self.consumed += count as u64;
+    }
+
+    fn extend(&mut self) -> io::Result<bool> {
+        let more = self.input.extend()?;
+        let (read, size) = (self.consumed + self.window().len() as u64, self.size);
+        if !more && read < size {
+            return Err(io::Error::other(format!(
+                "the file had {size} bytes when it was opened and ends after {read}: another process shortened it; \
+                 expected a file that stays as it is"
+            )));
+        }
+        Ok(more)
+    }
 }
 
 /// A file that tells how much of it was read.

@@ -98,7 +98,7 @@ fn plain_and_compressed_captures_hold_the_same() {
     // Compression is recognised by content: the names say nothing.
     let (plain, expected) = sound(&files.write("plain.gz", &bytes));
     assert_eq!(expected.len(), FRAMES as usize);
-    assert!(matches!(plain.extent, Extent::Mapped(size) if size == bytes.len() as u64));
+    assert!(matches!(plain.extent, Extent::Plain(size) if size == bytes.len() as u64));
     let half = bytes.len() / 2;
     let compressed = [
         ("zst", zstd(&bytes)),
@@ -116,6 +116,51 @@ fn plain_and_compressed_captures_hold_the_same() {
     }
 }
 
+/// Opens a capture of 1 MB, reads a part of it, and has the file changed before the rest is read.
+fn changed(change: impl FnOnce(&mut File), reading: Reading) -> (Source, Records) {
+    let files = Files::new();
+    let path = files.write("a.pcap", &pcap(FRAMES));
+    let mut source = open(&path, reading).unwrap();
+    let mut batch = Vec::new();
+    assert!(source.capture.read(&Signer::new(Rewrites::default()), &mut batch).unwrap());
+    change(&mut File::options().append(true).open(&path).unwrap());
+    let (rest, error) = read(&mut source);
+    batch.extend(rest);
+    (source, (batch, error))
+}
+
+type Records = (Vec<Record>, Option<CaptureError>);
+
+#[test]
+fn a_capture_that_is_shortened_while_it_is_read_is_an_error_and_no_crash() {
+    // Where a record ends, so that nothing else tells; and all of it, which ends a process that has it mapped.
+    for left in [24 + 4_000 * 216, 0] {
+        let shorten = |file: &mut File| file.set_len(left).unwrap();
+        let (_, (records, error)) = changed(shorten, Reading::default());
+        // What was read before it was shortened counts.
+        assert!(records.len() >= 256 && records.len() < FRAMES as usize, "{}", records.len());
+        let text = error.unwrap().to_string();
+        let expected = format!(
+            "/a.pcap: reading failed after byte {}: the file had 1080024 bytes when it was opened and ends after ",
+            24 + records.len() * 216
+        );
+        assert!(text.contains(&expected), "{text}");
+        assert!(text.contains(": another process shortened it; expected "), "{text}");
+        let (source, (salvaged, none)) = changed(shorten, SALVAGE());
+        assert!(none.is_none() && salvaged == records);
+        assert!(source.capture.damage().unwrap().to_string().contains("shortened it"));
+    }
+}
+
+#[test]
+fn what_is_appended_while_a_capture_is_read_is_left_out() {
+    // The beginning of a record, as a program leaves it that is still writing.
+    let append = |file: &mut File| file.write_all(&[1; 100]).unwrap();
+    let (_, (records, error)) = changed(append, Reading::default());
+    assert!(error.is_none(), "{error:?}");
+    assert_eq!(records.len(), FRAMES as usize);
+}
+
 #[test]
 fn progress_of_a_compressed_capture_is_that_of_the_file() {
     let files = Files::new();
@@ -125,8 +170,8 @@ fn progress_of_a_compressed_capture_is_that_of_the_file() {
     assert!(source.capture.read(&Signer::new(Rewrites::default()), &mut batch).unwrap());
     let done = source.extent.done(source.capture.offset()).unwrap();
     assert!(done > 0.0 && done < 1.0, "{done}");
-    let mapped = Extent::Mapped(200);
-    assert_eq!((mapped.done(0), mapped.done(50)), (Some(0.0), Some(0.25)));
+    let plain = Extent::Plain(200);
+    assert_eq!((plain.done(0), plain.done(50)), (Some(0.0), Some(0.25)));
     assert_eq!(Extent::Unknown.done(50), None);
 }
 

@@ -1,13 +1,14 @@
 //! Generator, forwarder and tap on ports in memory: what goes in comes out, and every frame is counted.
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{Sink, tap};
-use tailtrim_linux::forward::{Forwarding, forward, forward_both};
-use tailtrim_linux::generate::{Load, Stop, generate};
+use tailtrim_linux::forward::{Forwarding, Ways, forward};
+use tailtrim_linux::generate::{Load, Stop, generate, generate_together};
 use tailtrim_linux::port::{
     Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
 };
@@ -104,6 +105,59 @@ fn a_load_ends_with_its_time_or_when_it_is_stopped() {
     assert_eq!(generate(&mut near, none, None, &never, || {}).unwrap().due, 0);
 }
 
+fn senders(count: usize) -> (Vec<Box<dyn Port>>, Vec<MemoryPort>) {
+    let pairs = (0..count).map(|_| memory_pair(100_000));
+    pairs.map(|(near, far)| (Box::new(near) as Box<dyn Port>, far)).unzip()
+}
+
+#[test]
+fn several_senders_take_turns_with_the_probes() {
+    let (mut near, far) = senders(3);
+    let load = load("1Mpps", "64", Stop::Packets(3_000));
+    let never = AtomicBool::new(false);
+    let mut ready = false;
+    let generated = generate_together(&mut near, &load, &never, &|_| {}, || ready = true).unwrap();
+    assert!(ready);
+    assert_eq!((generated.due, generated.sent, generated.refused), (3_000, 3_000, 0));
+    for (number, mut far) in (0..).zip(far) {
+        let sequences = received(&mut far).into_iter().map(|(probe, _)| probe.sequence);
+        assert!(sequences.eq((0..1_000).map(|turn| turn * 3 + number)));
+    }
+}
+
+#[test]
+fn a_sender_that_panics_before_the_start_does_not_hang_the_others() {
+    let (mut near, mut far) = senders(3);
+    let endless = load("1kpps", "64", Stop::Packets(u64::MAX));
+    let stopped = AtomicBool::new(false);
+    let place = |number| {
+        if number == 1 {
+            // Without a message on standard error.
+            resume_unwind(Box::new("no such CPU"));
+        }
+    };
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        generate_together(&mut near, &endless, &stopped, &place, || unreachable!("no start"))
+    }));
+    assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"no such CPU"));
+    assert!(far.iter_mut().all(|far| received(far).is_empty()));
+}
+
+/// A port that panics when something is sent.
+struct Panicking(MemoryPort);
+
+#[test]
+fn a_sender_that_panics_ends_the_others() {
+    let (mut near, _far) = senders(2);
+    near[0] = Box::new(Panicking(memory_pair(10).0));
+    let endless = load("1kpps", "64", Stop::Packets(u64::MAX));
+    let stopped = AtomicBool::new(false);
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        generate_together(&mut near, &endless, &stopped, &|_| {}, || {})
+    }));
+    assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"a port that panics"));
+}
+
 #[test]
 fn the_forwarder_passes_everything_on_with_new_addresses() {
     let (mut sender, mut from) = memory_pair(10_000);
@@ -123,12 +177,12 @@ fn the_forwarder_passes_everything_on_with_new_addresses() {
         work_ns: 100,
         source_mac: Some([6; 6]),
         destination_mac: Some([7; 6]),
-        delay: None,
+        ways: Ways::One { delay: None },
         pause: None,
         watch: false,
     };
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-    let forwarded = forward(&mut from, &mut to, &how, None, &stopped, &seen).unwrap();
+    let forwarded = forward(&mut from, &mut to, &how, None, &stopped, &seen).unwrap().there;
     assert_eq!((forwarded.received, forwarded.sent, forwarded.refused), (778, 778, 0));
     assert_eq!(seen.load(Ordering::Relaxed), 778);
     let mut count = 0;
@@ -148,7 +202,7 @@ fn plain(wait: bool) -> Forwarding {
         work_ns: 0,
         source_mac: None,
         destination_mac: None,
-        delay: None,
+        ways: Ways::One { delay: None },
         pause: None,
         watch: false,
     }
@@ -162,8 +216,9 @@ fn both_directions_pass_in_one_loop() {
         let stop = Arc::clone(&stopped);
         let forwarding = thread::spawn(move || {
             let seen = AtomicU64::new(0);
-            let ways = forward_both(&mut one, &mut other, &plain(wait), &stop, &seen).unwrap();
-            (ways, seen.into_inner())
+            let how = Forwarding { ways: Ways::Both, ..plain(wait) };
+            let result = forward(&mut one, &mut other, &how, None, &stop, &seen).unwrap();
+            ((result.there, result.back.unwrap()), seen.into_inner())
         });
         let (there, back) = (vec![1; 60], vec![2; 61]);
         for _ in 0..100 {
@@ -183,6 +238,34 @@ fn both_directions_pass_in_one_loop() {
         let ((there, back), seen) = forwarding.join().unwrap();
         assert_eq!((there.received, there.sent, there.refused), (200, 200, 0));
         assert_eq!((back.received, back.sent, back.refused, seen), (100, 100, 0, 300));
+    }
+}
+
+impl Port for Panicking {
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities()
+    }
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        self.0.receive(most, take)
+    }
+    fn send(&mut self, _: &[&[u8]]) -> Result<usize, PortError> {
+        resume_unwind(Box::new("a port that panics"))
+    }
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
+        self.0.wait(timeout)
+    }
+    fn is_pressed(&self) -> bool {
+        self.0.is_pressed()
+    }
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        self.0.counters()
+    }
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
     }
 }
 
@@ -227,7 +310,8 @@ fn what_is_too_long_is_counted_and_never_cut() {
     sender.send(&frames.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let mut from = Cutting(from, 1_514);
-    let forwarded = forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap();
+    let forwarded =
+        forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap().there;
     assert_eq!((forwarded.received, forwarded.sent, forwarded.too_long), (5, 3, 2));
     let mut lengths = Vec::new();
     receiver.receive(100, &mut |frame| lengths.push(frame.bytes.len())).unwrap();
@@ -238,7 +322,8 @@ fn what_is_too_long_is_counted_and_never_cut() {
     sender.send(&[&tagged]).unwrap();
     tagged[12..14].copy_from_slice(&[0x81, 0]);
     sender.send(&[&tagged]).unwrap();
-    let forwarded = forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap();
+    let forwarded =
+        forward(&mut from, &mut to, &plain(false), None, &stopped, &seen).unwrap().there;
     assert_eq!((forwarded.received, forwarded.sent, forwarded.too_long), (2, 1, 1));
 }
 
@@ -262,13 +347,14 @@ fn a_known_delay_is_kept_and_logged() {
         work_ns: 0,
         source_mac: None,
         destination_mac: None,
-        delay: Some((delay, seed)),
+        ways: Ways::One { delay: Some((delay, seed)) },
         pause: None,
         watch: false,
     };
     let mut log = Vec::new();
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-    let forwarded = forward(&mut from, &mut to, &how, Some(&mut log), &stopped, &seen).unwrap();
+    let forwarded =
+        forward(&mut from, &mut to, &how, Some(&mut log), &stopped, &seen).unwrap().there;
     assert_eq!((forwarded.received, forwarded.sent, forwarded.no_probe), (51, 51, 1));
     let log = numbers(&log);
     assert_eq!(log.len(), 2 * 50);

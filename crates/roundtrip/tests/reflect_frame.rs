@@ -126,6 +126,10 @@ fn what_is_no_request_is_left_alone() {
     longer[58..60].copy_from_slice(&16_u16.to_be_bytes());
     assert_eq!(tell(&mut longer), None);
     assert_eq!(reflector.counters().received, 1);
+    // Unless whoever redirects requests alone says that it was one.
+    reflector.refuse(Refusal::Malformed);
+    assert_eq!((reflector.counters().received, reflector.counters().refused.total()), (2, 2));
+    assert!(reflector.counters().add_up());
 }
 
 proptest! {

@@ -9,6 +9,8 @@
 //!    [design effect](BlockCounts::design_effect) of the clusters, and [`samples_needed`] when a
 //!    bound exists at all.
 //!
+//! How late probes departed is counted apart, in [`DepartureLateness`].
+//!
 //! Nothing here reads a clock, a file or a random number: equal input gives equal output.
 
 mod binomial;
@@ -18,6 +20,7 @@ mod dependence;
 mod distribution;
 mod histogram;
 mod interval;
+mod lateness;
 mod probability;
 mod ranked;
 mod spread;
@@ -28,6 +31,7 @@ pub use dependence::{BlockCounts, runs};
 pub use distribution::distribution;
 pub use histogram::Histogram;
 pub use interval::{Interval, ranks, samples_needed};
+pub use lateness::{DepartureLateness, LatenessQuantile, LatenessSummary};
 pub use probability::{Probability, ProbabilityError};
 pub use ranked::Ranked;
 pub use spread::Spread;

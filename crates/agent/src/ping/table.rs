@@ -4,6 +4,7 @@ use std::fmt::Write;
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::ping::{Live, Pinged, StreamResult};
 use tailtrim_roundtrip::{Counts, FollowUps, LostWays, Part, Parts};
+use tailtrim_stats::Probability;
 use tailtrim_tail::summary::{Quantile, grouped};
 
 /// The line that is written again each second.
@@ -32,7 +33,7 @@ pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
         let _ = writeln!(text);
     }
     let lateness = &pinged.lateness_ns;
-    let p99 = lateness.quantiles.iter().find(|quantile| quantile.p == "0.99");
+    let p99 = lateness.quantiles.iter().find(|quantile| quantile.p == Probability::P99);
     let _ = writeln!(
         text,
         "Departures: late by {} µs at p99, {} µs at most.",

@@ -34,6 +34,11 @@ pub struct Disturber {
 pub struct Pause(Arc<AtomicI64>);
 
 impl Pause {
+    /// Has the loop sleep until this time of `CLOCK_REALTIME`.
+    pub(crate) fn set(&self, until_ns: i64) {
+        self.0.store(until_ns, Ordering::Relaxed);
+    }
+
     /// Sleeps, if it is time to.
     #[inline]
     pub fn take(&self) {
@@ -67,9 +72,9 @@ impl Disturber {
             if disturbance.kind == Disturbing::Barrier {
                 translation::register_barrier()?;
             }
-            let pages = Pages::new(PAGES)?;
+            let mut pages = Pages::new(PAGES)?;
             repeat(&disturbance, seed, &ends, || {
-                once(&disturbance, &pages, &pauses).map(|span| vec![span])
+                once(&disturbance, &mut pages, &pauses).map(|span| vec![span])
             })
         };
         let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(work)?;
@@ -92,7 +97,7 @@ impl Disturber {
     }
 }
 
-fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<Span> {
+fn once(disturbance: &Disturbance, pages: &mut Pages, pause: &Pause) -> io::Result<Span> {
     let start_ns = clock::realtime_ns();
     match disturbance.kind {
         Disturbing::Unmap => {
@@ -110,7 +115,7 @@ fn once(disturbance: &Disturbance, pages: &Pages, pause: &Pause) -> io::Result<S
         }
         Disturbing::Pause => {
             let until_ns = start_ns.saturating_add_unsigned(disturbance.for_ns);
-            pause.0.store(until_ns, Ordering::Relaxed);
+            pause.set(until_ns);
             return Ok((start_ns, until_ns));
         }
         // The others come from outside.

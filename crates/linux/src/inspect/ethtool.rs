@@ -1,6 +1,6 @@
-//! What `ethtool` tells of an interface, as `key: value`. Numbers and layouts are those of linux/ethtool.h.
+//! What `ethtool` tells of an interface, as `key: value`. Layouts are those of linux/ethtool.h.
 
-use crate::sys::interface::ethtool;
+use crate::sys::ethtool::{self, CHANNELS, COALESCE, DRIVER, EEE, PAUSE, RINGS, TIMESTAMPING, get};
 use std::io;
 
 /// What can be asked.
@@ -41,14 +41,6 @@ pub(super) fn ask(nic: &str, what: &str) -> io::Result<String> {
     })
 }
 
-/// A structure of so many words, asked for by a command.
-fn get<const N: usize>(nic: &str, command: u32) -> io::Result<[u32; N]> {
-    let mut words = [0; N];
-    words[0] = command;
-    ethtool(nic, &mut words)?;
-    Ok(words)
-}
-
 fn table<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
     rows.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
 }
@@ -58,7 +50,7 @@ fn switch(word: u32) -> String {
 }
 
 fn coalesce(nic: &str) -> io::Result<String> {
-    let words: [u32; 23] = get(nic, 0x0e)?;
+    let words = get(nic, COALESCE)?;
     let number = |at: usize| words[at].to_string();
     Ok(table([
         ("adaptive-rx", switch(words[10])),
@@ -71,25 +63,25 @@ fn coalesce(nic: &str) -> io::Result<String> {
 }
 
 fn rings(nic: &str) -> io::Result<String> {
-    let words: [u32; 9] = get(nic, 0x10)?;
+    let words = get(nic, RINGS)?;
     let rows = [("rx-max", 1), ("tx-max", 4), ("rx", 5), ("tx", 8)];
     Ok(table(rows.map(|(key, at)| (key, words[at].to_string()))))
 }
 
 fn channels(nic: &str) -> io::Result<String> {
-    let words: [u32; 9] = get(nic, 0x3c)?;
+    let words = get(nic, CHANNELS)?;
     let rows =
         [("rx-max", 1), ("tx-max", 2), ("combined-max", 4), ("rx", 5), ("tx", 6), ("combined", 8)];
     Ok(table(rows.map(|(key, at)| (key, words[at].to_string()))))
 }
 
 fn pause(nic: &str) -> io::Result<String> {
-    let words: [u32; 4] = get(nic, 0x12)?;
+    let words = get(nic, PAUSE)?;
     Ok(table([("autoneg", 1), ("rx", 2), ("tx", 3)].map(|(key, at)| (key, switch(words[at])))))
 }
 
 fn eee(nic: &str) -> io::Result<String> {
-    let words: [u32; 10] = get(nic, 0x44)?;
+    let words = get(nic, EEE)?;
     // Supported by no link mode: there is nothing to turn off.
     if words[1] == 0 {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
@@ -126,7 +118,7 @@ const FILTERS: [&str; 16] = [
 ];
 
 fn timestamping(nic: &str) -> io::Result<String> {
-    let words: [u32; 11] = get(nic, 0x41)?;
+    let words = get(nic, TIMESTAMPING)?;
     let named = |bits: u32, names: &[&str]| {
         let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
         set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
@@ -147,7 +139,7 @@ fn text(words: &[u32]) -> String {
 }
 
 fn driver(nic: &str) -> io::Result<String> {
-    let words: [u32; 49] = get(nic, 0x03)?;
+    let words = get(nic, DRIVER)?;
     Ok(table([
         ("driver", text(&words[1..9])),
         ("version", text(&words[9..17])),
@@ -156,17 +148,8 @@ fn driver(nic: &str) -> io::Result<String> {
 }
 
 fn indirection(nic: &str) -> io::Result<String> {
-    /// More entries than any interface has.
-    const MOST: usize = 1 << 16;
-    let size: [u32; 2] = get(nic, 0x38)?;
-    let entries = size[1] as usize;
-    if entries == 0 || entries > MOST {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    }
-    let mut words = vec![0; 2 + entries];
-    (words[0], words[1]) = (0x38, size[1]);
-    ethtool(nic, &mut words)?;
-    let mut queues = words[2..].to_vec();
+    let mut queues = ethtool::indirection(nic)?;
+    let entries = queues.len();
     queues.sort_unstable();
     queues.dedup();
     let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
@@ -174,30 +157,14 @@ fn indirection(nic: &str) -> io::Result<String> {
 }
 
 fn features(nic: &str) -> io::Result<String> {
-    /// `ETH_SS_FEATURES`, and its bit in the mask of sets.
-    const SET: u32 = 4;
-    /// Bytes of a name.
-    const NAME: usize = 32;
-    let mut info = [0x37, 0, 1 << SET, 0, 0];
-    ethtool(nic, &mut info)?;
-    let count = info[4] as usize;
-    if info[2] == 0 || count == 0 || count > 1_024 {
-        return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-    }
-    let mut names = vec![0; 3 + count * NAME / 4];
-    (names[0], names[1], names[2]) = (0x1b, SET, info[4]);
-    ethtool(nic, &mut names)?;
-    let blocks = count.div_ceil(32);
-    let mut states = vec![0; 2 + blocks * 4];
-    (states[0], states[1]) = (0x3a, blocks as u32);
-    ethtool(nic, &mut states)?;
-    let row = |number: usize| {
-        let name = text(&names[3 + number * NAME / 4..3 + (number + 1) * NAME / 4]);
-        // Of each block: available, requested, active, never changed.
-        let block = &states[2 + number / 32 * 4..];
+    let (names, states) = ethtool::features(nic)?;
+    let row = |(number, name): (usize, &[u32; 8])| {
+        let name = text(name);
+        // Available, requested, active, never changed.
+        let block = states[number / 32];
         let bit = |word: usize| block[word] >> (number % 32) & 1 == 1;
         let fixed = if bit(0) && !bit(3) { "" } else { " [fixed]" };
         format!("{name}: {}{fixed}\n", if bit(2) { "on" } else { "off" })
     };
-    Ok((0..count).map(row).filter(|row| !row.starts_with(':')).collect())
+    Ok(names.iter().enumerate().map(row).filter(|row| !row.starts_with(':')).collect())
 }

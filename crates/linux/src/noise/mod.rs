@@ -10,9 +10,9 @@ pub use awake::Awake;
 pub use counters::{Delta, Snapshot, Watch};
 
 use crate::host::{Placement, PlacementError};
+use crate::start::{Runner, together};
 use crate::sys::process;
 use std::io;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tailtrim_host::Cpus;
@@ -103,32 +103,26 @@ pub fn measure<E: From<NoiseError>>(
     stopped: &AtomicBool,
     begin: impl FnOnce() -> Result<(), E>,
 ) -> Result<Vec<Measured>, E> {
-    // The threads and this one: when they are placed, and when they may run.
-    let gate = Barrier::new(cpus.len() + 1);
+    let (start, runners) = together(cpus.len());
     let mut begun = Ok(());
     let all = thread::scope(|scope| {
-        let spawn = |cpu| {
-            let (builder, gate) = (thread::Builder::new().name(THREAD.to_owned()), &gate);
-            builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped, gate))
-        };
         let mut threads = Vec::new();
         let mut problem = None;
-        for cpu in cpus.iter() {
-            match spawn(cpu) {
+        for (cpu, runner) in cpus.iter().zip(runners) {
+            let builder = thread::Builder::new().name(THREAD.to_owned());
+            match builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped, runner)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => problem = Some(error),
             }
         }
-        // Nobody may wait for a thread that does not exist.
-        for _ in threads.len()..cpus.len() {
-            scope.spawn(|| (gate.wait(), gate.wait()));
+        let all_ready = start.all_ready();
+        if all_ready {
+            begun = begin();
         }
-        gate.wait();
-        begun = if problem.is_some() { Ok(()) } else { begin() };
-        if problem.is_some() || begun.is_err() {
+        if !all_ready || begun.is_err() {
             stopped.store(true, Ordering::Release);
         }
-        gate.wait();
+        start.begin(());
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(measured) => measured,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -145,7 +139,7 @@ fn on(
     mode: Mode,
     fifo: bool,
     stopped: &AtomicBool,
-    gate: &Barrier,
+    runner: Runner<()>,
 ) -> Result<Measured, NoiseError> {
     let mut measured = Measured { cpu, ..Measured::default() };
     measured.gaps = vec![(0, 0); KEPT];
@@ -153,8 +147,9 @@ fn on(
     let placed = Placement::take(Some(cpu as usize), fifo);
     measured.gaps.clear();
     let _ = process::wake_promptly();
-    gate.wait();
-    gate.wait();
+    if runner.ready().is_none() {
+        return Ok(measured);
+    }
     measured.placement = placed?;
     let (before, waited) = (counters::context_switches(), counters::waited_ns());
     match mode {

@@ -1,6 +1,6 @@
 //! System management interrupts: the firmware takes all CPUs and no kernel sees it. Intel counts them.
 
-use crate::sys::perf::Event;
+use crate::sys::perf::Counter;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,7 +16,7 @@ pub(super) enum Smi {
     /// `/dev/cpu/N/msr`.
     Register(File),
     /// The event `msr/smi/` of perf, which counts from when it was opened.
-    Event(Event),
+    Event(Counter),
     /// Nobody counts, and why.
     Unknown(String),
 }
@@ -58,7 +58,7 @@ fn read(file: &File) -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-fn event(cpu: u32) -> Result<Event, String> {
+fn event(cpu: u32) -> Result<Counter, String> {
     let path = format!("{DEVICE}/events/smi");
     // `event=0x04`
     let Ok(text) = fs::read_to_string(&path) else {
@@ -70,7 +70,7 @@ fn event(cpu: u32) -> Result<Event, String> {
     let (Some(Ok(config)), Some(kind)) = (config, kind) else {
         return Err(format!("{path} is {text:?}, expected event=0x and a number"));
     };
-    Event::counter(kind, config, cpu).map_err(|error| {
+    Counter::new(kind, config, cpu).map_err(|error| {
         format!(
             "perf's msr/smi/: {error} (needs root or CAP_PERFMON, or kernel.perf_event_paranoid 0)"
         )

@@ -12,7 +12,7 @@ pub use log::{Field, RECORD_FIELDS};
 pub use result::{Pinged, StreamResult};
 pub use stream::StreamPlan;
 
-use crate::generate::{Stop, quantiles, rounded};
+use crate::generate::Stop;
 use crate::socket::{self, SocketError};
 use crate::sys::{clock, process};
 use std::io;
@@ -22,7 +22,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 use stream::Stream;
 use tailtrim_roundtrip::StampLevel;
-use tailtrim_stats::Histogram;
+use tailtrim_stats::DepartureLateness;
 use tailtrim_tail::analysis::{AnalysisError, Options};
 use tailtrim_wire::traffic::Schedule;
 
@@ -130,7 +130,7 @@ pub fn ping<P>(
         start_ns,
         spin: plan.spin,
         unstamped: !plan.level.stamps_sent(),
-        lateness: Histogram::new(),
+        lateness: DepartureLateness::default(),
         live: live.map(|sender| (sender, 0)),
     };
     run.drive(plan.schedule, plan.stop, stopped)?;
@@ -139,7 +139,7 @@ pub fn ping<P>(
     let pinged = Pinged {
         level: plan.level,
         timeout_ns: plan.timeout_ns,
-        lateness_ns: quantiles(&run.lateness),
+        lateness_ns: run.lateness.summary(),
         clock_stepped_ns: stepped_ns,
         streams,
     };
@@ -152,7 +152,7 @@ struct Run {
     spin: bool,
     /// Probes are not stamped on their way out: error queues have errors only.
     unstamped: bool,
-    lateness: Histogram,
+    lateness: DepartureLateness,
     /// Where to tell what happens, and the seconds told of.
     live: Option<(Sender<Live>, u64)>,
 }
@@ -218,7 +218,7 @@ impl Run {
         // The first stream's departure is the schedule's; those of the others follow it.
         let actual_ns = self.streams.first().map_or(0, Stream::last_departure_ns);
         for intended_ns in due {
-            self.lateness.record(rounded(actual_ns - intended_ns));
+            self.lateness.record(actual_ns - intended_ns);
         }
         Ok(())
     }

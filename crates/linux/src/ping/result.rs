@@ -1,9 +1,9 @@
 //! What came of it.
 
-use crate::generate::Lateness;
 use serde::Serialize;
 use std::net::SocketAddr;
 use tailtrim_roundtrip::{Counts, OneWay, Parts, StampLevel};
+use tailtrim_stats::LatenessSummary;
 use tailtrim_tail::summary::{Summary, Warning};
 
 /// Round trips of all streams.
@@ -14,7 +14,7 @@ pub struct Pinged {
     /// A reply that comes later is late.
     pub timeout_ns: i64,
     /// Departure lateness of the probes of the first stream.
-    pub lateness_ns: Lateness,
+    pub lateness_ns: LatenessSummary,
     /// By how much the clock was set or slewed meanwhile.
     pub clock_stepped_ns: i64,
     /// Each stream.

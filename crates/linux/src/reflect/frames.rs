@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tailtrim_roundtrip::frame::{Came, FrameReply, finish, reflect};
-use tailtrim_roundtrip::reflect::{Policy, Reflector, Service};
+use tailtrim_roundtrip::reflect::{Policy, Reflector, Refusal, Service};
 use tailtrim_wire::tlv::StampedBy;
 
 /// Frames in one go; T3 is written before all of them are sent.
@@ -48,8 +48,18 @@ impl FrameReflector {
         let receiving =
             Receiving { snap: 0, memory_bytes: BUFFER_BYTES, promptly: true, hardware: false };
         let port = XdpPort::open_for(name, receiving, &filter)?;
-        Ok(Self {
-            port: Box::new(port),
+        Ok(Self::on(Box::new(port), listening, addresses, policy))
+    }
+
+    /// On a port that receives requests to these addresses alone.
+    fn on(
+        port: Box<dyn Port>,
+        listening: &Listening,
+        addresses: Vec<IpAddr>,
+        policy: Policy,
+    ) -> Self {
+        Self {
+            port,
             services: listening.services.clone(),
             addresses,
             busy_poll: listening.busy_poll,
@@ -57,7 +67,7 @@ impl FrameReflector {
             requests: (0..BATCH).map(|_| (Vec::new(), None)).collect(),
             reflected: Reflected::default(),
             clock_ns: clock::monotonic_ns(),
-        })
+        }
     }
 
     /// Addresses and services.
@@ -130,9 +140,14 @@ impl FrameReflector {
             frame.clear();
             frame.extend_from_slice(received.bytes);
             let how = arrival(&received, now_ns, reflected);
-            if let Some(Ok(made)) = reflect(reflector, services, &how, frame) {
-                *reply = Some(made);
-                count += 1;
+            match reflect(reflector, services, &how, frame) {
+                Some(Ok(made)) => {
+                    *reply = Some(made);
+                    count += 1;
+                }
+                Some(Err(_)) => {}
+                // The program redirects requests alone, and looks at no length.
+                None => reflector.refuse(Refusal::Malformed),
             }
         })?;
         if count == 0 {
@@ -167,4 +182,47 @@ fn arrival(received: &Received<'_>, now_ns: i64, reflected: &mut Reflected) -> C
         }
     };
     Came { received_ns, by, now_ns, truncated }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::memory_pair;
+
+    /// An echo request of 4 bytes, with these lengths in IP and UDP.
+    fn request(ip_len: u16, udp_len: u16) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0, 0x45, 0];
+        frame.extend(ip_len.to_be_bytes());
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend([0x9c, 0x40, 0, 7]);
+        frame.extend(udp_len.to_be_bytes());
+        frame.extend([0, 0, 1, 2, 3, 4]);
+        frame
+    }
+
+    #[test]
+    fn redirected_frames_with_a_wrong_udp_length_are_counted() {
+        let (port, mut client) = memory_pair(64);
+        let listening = Listening {
+            services: vec![(Service::Echo, 7)],
+            addresses: Vec::new(),
+            device: None,
+            busy_poll: true,
+            hardware: false,
+        };
+        let reflector =
+            FrameReflector::on(Box::new(port), &listening, Vec::new(), Policy::default());
+        // Sound; then UDP shorter than its header, shorter and longer than IP says; IP longer than the frame.
+        let frames =
+            [(32, 12), (32, 7), (32, 11), (32, 13), (33, 13)].map(|(ip, udp)| request(ip, udp));
+        for frame in &frames {
+            client.send(&[frame]).unwrap();
+        }
+        let reflected = reflector.run(&AtomicBool::new(true), &AtomicU64::new(0)).unwrap();
+        let counters = reflected.counters;
+        assert_eq!((counters.received, counters.reflected), (5, 1));
+        assert_eq!(counters.refused.of(Refusal::Malformed), 4);
+        assert!(counters.add_up());
+        assert_eq!(client.receive(64, &mut |_| {}).unwrap(), 1);
+    }
 }

@@ -1,7 +1,7 @@
 //! What was received, and what the kernel tells of what was sent.
 
 use super::{address, control};
-use crate::sys::socket::Slots;
+use crate::sys::message::Slots;
 use std::net::{IpAddr, SocketAddr};
 
 /// Room for a batch of datagrams; used again and again.

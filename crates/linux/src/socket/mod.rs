@@ -18,8 +18,7 @@ pub use inbox::{ErrorOrigin, Inbox, Notice, Point, Received};
 pub use nic::NicStamps;
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 
-use crate::sys::socket::{self as sys, MOST};
-use crate::sys::{clock, poll};
+use crate::sys::{clock, message, poll, socket as sys};
 use opening::{open_echo, open_failed, open_udp};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -27,7 +26,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Most datagrams that one call sends.
-pub const BATCH: usize = MOST;
+pub const BATCH: usize = message::MOST;
 
 /// A socket.
 #[derive(Debug)]
@@ -109,13 +108,8 @@ impl Socket {
             set("keeping to IPv6", ip, libc::IPV6_V6ONLY, 1)?;
         }
         if let Some(device) = &settings.device {
-            sys::set_bytes(
-                self.as_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_BINDTODEVICE,
-                device.as_bytes(),
-            )
-            .map_err(|source| open_failed(self.local, "binding to the interface", source))?;
+            sys::bind_to_device(self.as_fd(), device)
+                .map_err(|source| open_failed(self.local, "binding to the interface", source))?;
         }
         if let Some(class) = settings.traffic_class {
             set("traffic class", ip, choose(libc::IPV6_TCLASS, libc::IP_TOS), class.into())?;
@@ -276,9 +270,9 @@ impl Socket {
         inbox.to = self.bound_to();
         inbox.from = self.peer.filter(|_| self.bare);
         let received = if inbox.from.is_some() {
-            sys::receive_plain(self.as_fd(), &mut inbox.slots)
+            message::receive_plain(self.as_fd(), &mut inbox.slots)
         } else {
-            sys::receive(self.as_fd(), &mut inbox.slots, 0)
+            message::receive(self.as_fd(), &mut inbox.slots, 0)
         };
         match received {
             // An ICMP message about an earlier datagram: the error queue has it in full.
@@ -292,7 +286,7 @@ impl Socket {
     /// # Errors
     /// [`SocketError::Broken`].
     pub fn notices(&self, inbox: &mut Inbox) -> Result<usize, SocketError> {
-        match sys::receive(self.as_fd(), &mut inbox.slots, libc::MSG_ERRQUEUE) {
+        match message::receive(self.as_fd(), &mut inbox.slots, libc::MSG_ERRQUEUE) {
             Err(error) if is_about_a_datagram(&error) => Ok(0),
             other => other.map_err(|source| self.broken("reading the error queue", source)),
         }

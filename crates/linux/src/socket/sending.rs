@@ -3,8 +3,8 @@
 use super::{
     BATCH, Outgoing, Sent, Socket, SocketError, address, control, is_about_a_datagram, open_failed,
 };
-use crate::sys::clock;
-use crate::sys::socket::{self as sys, Parcel};
+use crate::sys::message::{self, Parcel};
+use crate::sys::{clock, socket as sys};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -56,10 +56,10 @@ impl Socket {
     /// Gives datagrams to the kernel. Returns when that began, too.
     fn hand_over(&self, parcels: &[Parcel<'_>]) -> (i64, io::Result<usize>) {
         let begun_ns = clock::realtime_ns();
-        let result = sys::send(self.as_fd(), parcels);
+        let result = message::send(self.as_fd(), parcels);
         if result.as_ref().is_err_and(is_about_a_datagram) {
             // It may be an ICMP message about an earlier one, which is told only once.
-            return (clock::realtime_ns(), sys::send(self.as_fd(), parcels));
+            return (clock::realtime_ns(), message::send(self.as_fd(), parcels));
         }
         (begun_ns, result)
     }

@@ -3,6 +3,7 @@
 //! Layout and who owns a block when: Documentation/networking/packet_mmap.rst of the kernel.
 
 use super::mapping::Mapping;
+use super::option::SocketOption;
 use super::packet::Socket;
 use super::ring::Slot;
 use std::io;
@@ -14,6 +15,10 @@ const BLOCK: usize = 1 << 20;
 pub(crate) const SHOWN_AFTER_MS: u32 = 100;
 /// Where the status of a block is: behind version and offset.
 const STATUS_AT: usize = 8;
+
+// SAFETY: the type that the kernel has for rings of version 3, integers alone.
+const RING: SocketOption<libc::tpacket_req3> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_RX_RING) };
 
 /// A ring of received frames, packed one behind the other.
 ///
@@ -34,7 +39,7 @@ impl BlockRing {
     /// first `snap` bytes are kept.
     pub(crate) fn new(socket: &Socket, memory_bytes: usize, snap: usize) -> io::Result<Self> {
         const VERSION: libc::c_int = libc::tpacket_versions::TPACKET_V3 as libc::c_int;
-        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, VERSION)?;
         socket.cut(snap)?;
         let blocks = memory_bytes.div_ceil(BLOCK).max(2);
         let frame_bytes = 2_048;
@@ -48,7 +53,7 @@ impl BlockRing {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        socket.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        RING.set(socket.as_fd(), &request)?;
         let memory = Mapping::of_file(socket.as_fd(), blocks * BLOCK, 0)?;
         Ok(Self { memory, blocks, next: 0, left: 0, at: 0 })
     }

@@ -75,28 +75,28 @@ struct MapEntry {
     flags: u64,
 }
 
+fn create(
+    kind: MapKind,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+) -> io::Result<OwnedFd> {
+    let shape = MapShape { kind: kind as u32, key_bytes, value_bytes, entries, flags };
+    // SAFETY: the structure is that of the command.
+    unsafe { open(MAP_CREATE, &shape) }
+}
+
 impl Map {
     pub(crate) fn new(kind: MapKind, entries: u32) -> io::Result<Self> {
         let value_bytes = if kind == MapKind::Numbers { 8 } else { 4 };
-        Self::of_shape(kind, 4, value_bytes, entries, 0)
+        Ok(Self { file: create(kind, 4, value_bytes, entries, 0)?, kind })
     }
 
     /// A map of 64-bit numbers by keys of so many bytes, which only a program reads and writes.
     pub(crate) fn recent(key_bytes: u32, entries: u32) -> io::Result<Self> {
-        Self::of_shape(MapKind::Recent, key_bytes, 8, entries, 0)
-    }
-
-    fn of_shape(
-        kind: MapKind,
-        key_bytes: u32,
-        value_bytes: u32,
-        entries: u32,
-        flags: u32,
-    ) -> io::Result<Self> {
-        let shape = MapShape { kind: kind as u32, key_bytes, value_bytes, entries, flags };
-        // SAFETY: the structure is that of the command.
-        let file = unsafe { open(MAP_CREATE, &shape) }?;
-        Ok(Self { file, kind })
+        let kind = MapKind::Recent;
+        Ok(Self { file: create(kind, key_bytes, 8, entries, 0)?, kind })
     }
 
     /// The socket that gets the frames of this queue.
@@ -135,16 +135,16 @@ impl AsFd for Map {
 /// privilege.
 #[derive(Debug)]
 pub(crate) struct SharedNumbers {
-    map: Map,
+    file: OwnedFd,
     memory: Mapping,
 }
 
 impl SharedNumbers {
     pub(crate) fn new(count: usize) -> io::Result<Self> {
         let bytes = count * 8;
-        let map = Map::of_shape(MapKind::Numbers, 4, bytes as u32, 1, MAPPABLE)?;
-        let memory = Mapping::of_file(map.as_fd(), bytes, 0)?;
-        Ok(Self { map, memory })
+        let file = create(MapKind::Numbers, 4, bytes as u32, 1, MAPPABLE)?;
+        let memory = Mapping::of_file(file.as_fd(), bytes, 0)?;
+        Ok(Self { file, memory })
     }
 
     pub(crate) fn get(&self, at: usize) -> u64 {
@@ -158,7 +158,7 @@ impl SharedNumbers {
 
 impl AsFd for SharedNumbers {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.map.as_fd()
+        self.file.as_fd()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Memory that the kernel and this process both read and write.
 
+use super::checked;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
@@ -49,12 +50,14 @@ impl Mapping {
         }
     }
 
-    /// Changes what this process may do with it, for as long as nothing else refers to it.
-    pub(super) fn allow(&self, protection: i32) -> io::Result<()> {
-        // SAFETY: the mapping was made with this length; who reads or writes it then does so by `self`'s owner,
-        // in the same module.
-        let result = unsafe { libc::mprotect(self.start.as_ptr().cast(), self.bytes, protection) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    /// Changes what this process may do with it.
+    ///
+    /// # Safety
+    /// Nobody does what is not allowed any more: no slice of it lives where reading is forbidden, and no word of it is
+    /// written to where writing is.
+    pub(super) unsafe fn allow(&self, protection: i32) -> io::Result<()> {
+        // SAFETY: the mapping was made with this length; the rest is the caller's.
+        checked(unsafe { libc::mprotect(self.start.as_ptr().cast(), self.bytes, protection) })
     }
 
     /// How many bytes it has.

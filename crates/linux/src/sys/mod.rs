@@ -6,9 +6,11 @@ pub(crate) mod affinity;
 pub(crate) mod blocks;
 pub(crate) mod bpf;
 pub(crate) mod clock;
+pub(crate) mod ethtool;
 pub(crate) mod interface;
-pub(crate) mod map;
 mod mapping;
+pub(crate) mod message;
+mod option;
 pub(crate) mod packet;
 pub(crate) mod perf;
 pub(crate) mod poll;
@@ -21,3 +23,10 @@ pub(crate) mod timer;
 pub(crate) mod translation;
 pub(crate) mod tsc;
 pub(crate) mod xdp;
+
+use std::io;
+
+/// What a call says that returns a number below 0 where it fails.
+fn checked(result: libc::c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -2,11 +2,24 @@
 //!
 //! Formats and options: packet(7) and Documentation/networking/packet_mmap.rst of the kernel.
 
+use super::checked;
+use super::option::{SocketOption, attach_filter};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `<linux/if_packet.h>`; not in libc.
 const PACKET_VNET_HDR: libc::c_int = 15;
+
+// SAFETY: the types of packet(7), all of them integers alone.
+const ADD_MEMBERSHIP: SocketOption<libc::packet_mreq> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP) };
+/// `struct tpacket_stats`: frames that came, frames dropped.
+// SAFETY: as above.
+const STATISTICS: SocketOption<[u32; 2]> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_STATISTICS) };
+// SAFETY: the type of socket(7), an integer.
+const ERROR: SocketOption<libc::c_int> =
+    unsafe { SocketOption::new(libc::SOL_SOCKET, libc::SO_ERROR) };
 
 /// A raw socket bound to one interface.
 #[derive(Debug)]
@@ -32,9 +45,7 @@ impl Socket {
                 0,
             )
         };
-        if file < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(file)?;
         // SAFETY: the descriptor was just opened and has no other owner.
         Ok(Self { file: unsafe { OwnedFd::from_raw_fd(file) } })
     }
@@ -63,48 +74,38 @@ impl Socket {
         let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
         request.mr_ifindex = index as i32;
         request.mr_type = libc::PACKET_MR_PROMISC as u16;
-        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+        ADD_MEMBERSHIP.set(self.as_fd(), &request)
     }
 
     /// Leaves out what this host sends through the interface.
     pub(crate) fn ignore_outgoing(&self) -> io::Result<()> {
-        self.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
+        self.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
     }
 
     /// Sends past the queueing discipline, straight to the driver.
     pub(crate) fn bypass_qdisc(&self) -> io::Result<()> {
-        self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32)
+        self.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
     }
 
     /// Has frames stamped as early as the kernel sees them, not when they reach the socket.
     pub(crate) fn stamp_early(&self) -> io::Result<()> {
-        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
     }
 
     /// Prefers the stamps of the NIC where it makes some.
     pub(crate) fn prefer_hardware_stamps(&self) -> io::Result<()> {
         let flags = libc::SOF_TIMESTAMPING_RAW_HARDWARE as i32;
-        self.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, &flags)
+        self.set(libc::SOL_PACKET, libc::PACKET_TIMESTAMP, flags)
     }
 
-    pub(super) fn set<T>(
+    /// Sets an option that takes an integer.
+    pub(super) fn set(
         &self,
         level: libc::c_int,
         name: libc::c_int,
-        value: &T,
+        value: libc::c_int,
     ) -> io::Result<()> {
-        // SAFETY: the value is valid for reading and of the length given; every caller passes the type
-        // that the option takes.
-        let result = unsafe {
-            libc::setsockopt(
-                self.file.as_raw_fd(),
-                level,
-                name,
-                std::ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        };
-        checked(result)
+        super::socket::set(self.as_fd(), level, name, value)
     }
 
     /// Keeps only the first bytes of received frames.
@@ -116,13 +117,12 @@ impl Socket {
             jf: 0,
             k: snap as u32,
         }];
-        let program = libc::sock_fprog { len: 1, filter: code.as_mut_ptr() };
-        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+        attach_filter(self.as_fd(), &mut code)
     }
 
     /// Has a header for the kernel before each frame that is sent: `struct virtio_net_hdr`.
     pub(super) fn expect_headers(&self) -> io::Result<()> {
-        self.set(libc::SOL_PACKET, PACKET_VNET_HDR, &1_i32)
+        self.set(libc::SOL_PACKET, PACKET_VNET_HDR, 1)
     }
 
     /// Sends what lies in the send ring.
@@ -135,39 +135,16 @@ impl Socket {
 
     /// What was dropped since the last call.
     pub(crate) fn statistics(&self) -> io::Result<Statistics> {
-        // struct tpacket_stats: frames that came, frames dropped.
-        let mut counts = [0_u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: the buffer is valid for writing and of the length given.
-        let result = unsafe {
-            libc::getsockopt(
-                self.file.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        checked(result)?;
-        Ok(Statistics { dropped: counts[1] })
+        let [_, dropped] = STATISTICS.get(self.as_fd())?;
+        Ok(Statistics { dropped })
     }
 
     /// The error that the socket holds, for example that its interface went down.
     pub(crate) fn error(&self) -> io::Result<()> {
-        let mut code: libc::c_int = 0;
-        let mut length = size_of_val(&code) as libc::socklen_t;
-        // SAFETY: the buffer is valid for writing and of the length given.
-        let result = unsafe {
-            libc::getsockopt(
-                self.file.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                (&raw mut code).cast(),
-                &raw mut length,
-            )
-        };
-        checked(result)?;
-        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+        match ERROR.get(self.as_fd())? {
+            0 => Ok(()),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
     }
 
     /// Sends a frame. Returns whether the kernel took it: not when it has no room.
@@ -208,10 +185,6 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-}
-
-pub(super) fn checked(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Lets errors pass that only say that there is no room now.

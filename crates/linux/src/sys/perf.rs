@@ -2,10 +2,13 @@
 //!
 //! Layouts are those of `linux/perf_event.h`, which the kernel keeps.
 
+use super::checked;
 use super::mapping::Mapping;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
 /// `PERF_TYPE_SOFTWARE`, `PERF_COUNT_SW_DUMMY`: an event that never happens.
 const SOFTWARE: u32 = 1;
@@ -60,87 +63,41 @@ struct Attributes {
 
 const _: () = assert!(size_of::<Attributes>() == 112);
 
-/// An event of one CPU.
+/// What an event is told.
+enum Command<'a> {
+    Enable,
+    Disable,
+    /// To write into the buffer of another.
+    Output(&'a File),
+    Filter(&'a CStr),
+}
+
+/// A counter of one CPU, running.
 #[derive(Debug)]
-pub(crate) struct Event(File);
+pub(crate) struct Counter(File);
 
-impl Event {
-    /// A counter, running. `kind` is that of the device in `/sys/bus/event_source/devices`.
-    pub(crate) fn counter(kind: u32, config: u64, cpu: u32) -> io::Result<Self> {
-        Self::open(Attributes { kind, config, ..Attributes::default() }, cpu, None)
+impl Counter {
+    /// `kind` is that of the device in `/sys/bus/event_source/devices`.
+    pub(crate) fn new(kind: u32, config: u64, cpu: u32) -> io::Result<Self> {
+        open(Attributes { kind, config, ..Attributes::default() }, cpu, None).map(Self)
     }
 
-    /// What events of a CPU are switched by. It is off and never happens itself.
-    pub(crate) fn switch(cpu: u32) -> io::Result<Self> {
-        let attributes = Attributes { kind: SOFTWARE, config: DUMMY, ..recording(DISABLED) };
-        Self::open(attributes, cpu, None)
-    }
-
-    /// A tracepoint by its ID, which is recorded into the buffer of `switch` while that is on.
-    pub(crate) fn tracepoint(id: u16, cpu: u32, switch: &Self) -> io::Result<Self> {
-        let attributes = |read_format| Attributes {
-            kind: TRACEPOINT,
-            config: u64::from(id),
-            sample_period: 1,
-            read_format,
-            ..recording(0)
-        };
-        let counting = Self::open(attributes(LOST), cpu, Some(switch));
-        let event = match counting {
-            // An older kernel: what was lost is not told event by event.
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                Self::open(attributes(0), cpu, Some(switch))?
-            }
-            other => other?,
-        };
-        event.control(SET_OUTPUT, switch.0.as_raw_fd() as libc::c_ulong)?;
-        Ok(event)
-    }
-
-    fn open(attributes: Attributes, cpu: u32, group: Option<&Self>) -> io::Result<Self> {
-        let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
-        let group = group.map_or(-1, |leader| leader.0.as_raw_fd());
-        let everybody: libc::pid_t = -1;
-        // SAFETY: the attributes are valid for reading and of the size that they say; the rest are numbers.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attributes,
-                everybody,
-                cpu as libc::c_int,
-                group,
-                CLOSE_ON_EXEC,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and belongs to nobody else.
-        Ok(Self(File::from(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) })))
-    }
-
-    /// Lets only those through that the kernel's expression fits.
-    pub(crate) fn filter(&self, expression: &str) -> io::Result<()> {
-        let text = std::ffi::CString::new(expression)?;
-        // The kernel reads the text before the call returns.
-        self.control(SET_FILTER, text.as_ptr() as libc::c_ulong)
-    }
-
-    /// Switches its events on.
-    pub(crate) fn enable(&self) -> io::Result<()> {
-        self.control(ENABLE, 0)
-    }
-
-    /// Switches them off: when this returns, nothing is written any more.
-    pub(crate) fn disable(&self) -> io::Result<()> {
-        self.control(DISABLE, 0)
-    }
-
-    /// What a counter has counted, or how often an event happened.
+    /// What it has counted.
     pub(crate) fn count(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         (&self.0).read_exact(&mut bytes)?;
         Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+/// A tracepoint of one CPU, recorded while its recorder is on.
+#[derive(Debug)]
+pub(crate) struct Tracepoint(File);
+
+impl Tracepoint {
+    /// Lets only those through that the kernel's expression fits.
+    pub(crate) fn filter(&self, expression: &str) -> io::Result<()> {
+        control(&self.0, &Command::Filter(&CString::new(expression)?))
     }
 
     /// How many records found no room; nothing where the kernel does not count them.
@@ -150,12 +107,112 @@ impl Event {
         let lost: [u8; 8] = bytes.get(8..length)?.try_into().ok()?;
         Some(u64::from_ne_bytes(lost))
     }
+}
 
-    fn control(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: of the requests above one takes a text, which lives during the call, the others numbers.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+/// Records tracepoints of one CPU into a buffer. What comes when that is full is lost.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// An event that never happens: the others are in its group, and are on while it is.
+    leader: File,
+    buffer: Mapping,
+    /// Whether the kernel may be writing into the buffer.
+    on: bool,
+}
+
+impl Recorder {
+    /// With a buffer of at least so many bytes; off.
+    pub(crate) fn new(cpu: u32, bytes: usize) -> io::Result<Self> {
+        const PAGE: usize = 4_096;
+        let attributes = Attributes { kind: SOFTWARE, config: DUMMY, ..recording(DISABLED) };
+        let leader = open(attributes, cpu, None)?;
+        let pages = bytes.div_ceil(PAGE).next_power_of_two();
+        let buffer = Mapping::of_file(leader.as_fd(), (1 + pages) * PAGE, 0)?;
+        Ok(Self { leader, buffer, on: false })
     }
+
+    /// Adds a tracepoint by its ID.
+    pub(crate) fn tracepoint(&self, id: u16, cpu: u32) -> io::Result<Tracepoint> {
+        let attributes = |read_format| Attributes {
+            kind: TRACEPOINT,
+            config: u64::from(id),
+            sample_period: 1,
+            read_format,
+            ..recording(0)
+        };
+        let counting = open(attributes(LOST), cpu, Some(&self.leader));
+        let event = match counting {
+            // An older kernel: what was lost is not told event by event.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                open(attributes(0), cpu, Some(&self.leader))?
+            }
+            other => other?,
+        };
+        control(&event, &Command::Output(&self.leader))?;
+        Ok(Tracepoint(event))
+    }
+
+    /// Switches it on.
+    pub(crate) fn enable(&mut self) -> io::Result<()> {
+        self.on = true;
+        control(&self.leader, &Command::Enable)
+    }
+
+    /// Switches it off: when this returns, nothing is written any more.
+    pub(crate) fn disable(&mut self) -> io::Result<()> {
+        control(&self.leader, &Command::Disable)?;
+        self.on = false;
+        Ok(())
+    }
+
+    /// All records since the beginning, and whether there is still room for the largest.
+    ///
+    /// # Errors
+    /// It is on: what the kernel writes cannot be read meanwhile.
+    pub(crate) fn records(&self) -> io::Result<(&[u8], bool)> {
+        if self.on {
+            return Err(io::Error::other("still recording; expected to be disabled first"));
+        }
+        let number = |place| self.buffer.double_word(place).load(Ordering::Acquire) as usize;
+        let [head, offset, size] = [HEAD, OFFSET, SIZE].map(number);
+        // The end of what was read stays at 0, so that the kernel never begins anew.
+        let length = head.min(size);
+        // SAFETY: the kernel writes nothing while the leader of the group is off. It stays off while the slice lives,
+        // which borrows the recorder: switching it on takes a mutable reference.
+        let bytes = unsafe { self.buffer.slice(offset, length) };
+        Ok((bytes, size - length > usize::from(u16::MAX)))
+    }
+}
+
+fn open(attributes: Attributes, cpu: u32, group: Option<&File>) -> io::Result<File> {
+    let attributes = Attributes { size: size_of::<Attributes>() as u32, ..attributes };
+    let group = group.map_or(-1, AsRawFd::as_raw_fd);
+    let everybody: libc::pid_t = -1;
+    // SAFETY: the attributes are valid for reading and of the size that they say; the rest are numbers.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            everybody,
+            cpu as libc::c_int,
+            group,
+            CLOSE_ON_EXEC,
+        )
+    };
+    checked(result as libc::c_int)?;
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) }))
+}
+
+fn control(event: &File, command: &Command<'_>) -> io::Result<()> {
+    let (request, argument) = match command {
+        Command::Enable => (ENABLE, 0),
+        Command::Disable => (DISABLE, 0),
+        Command::Output(other) => (SET_OUTPUT, other.as_raw_fd() as libc::c_ulong),
+        Command::Filter(text) => (SET_FILTER, text.as_ptr() as libc::c_ulong),
+    };
+    // SAFETY: the argument is what the request takes: a number, or a text that ends with a zero byte and lives during
+    // the call.
+    checked(unsafe { libc::ioctl(event.as_raw_fd(), request as _, argument) })
 }
 
 /// What all that share a buffer have in common.
@@ -167,31 +224,5 @@ fn recording(flags: u64) -> Attributes {
         // Nobody waits for it; a wake-up would disturb who is measured.
         wakeup: u32::MAX,
         ..Attributes::default()
-    }
-}
-
-/// A buffer for the records of one CPU. What comes when it is full is lost.
-#[derive(Debug)]
-pub(crate) struct Buffer(Mapping);
-
-impl Buffer {
-    /// Of a [switch](Event::switch), with at least so many bytes.
-    pub(crate) fn new(switch: &Event, bytes: usize) -> io::Result<Self> {
-        const PAGE: usize = 4_096;
-        let pages = bytes.div_ceil(PAGE).next_power_of_two();
-        Ok(Self(Mapping::of_file(switch.0.as_fd(), (1 + pages) * PAGE, 0)?))
-    }
-
-    /// All records since the beginning, and whether there is still room for the largest. The switch must be off.
-    pub(crate) fn records(&self) -> (&[u8], bool) {
-        // SAFETY: the kernel writes nothing while the events are off, which is the caller's duty in this crate;
-        // any bits are a valid number.
-        let [head, offset, size] =
-            [HEAD, OFFSET, SIZE].map(|place| unsafe { self.0.read::<u64>(place) } as usize);
-        // The end of what was read stays at 0, so that the kernel never begins anew.
-        let length = head.min(size);
-        // SAFETY: as above.
-        let bytes = unsafe { self.0.slice(offset, length) };
-        (bytes, size - length > usize::from(u16::MAX))
     }
 }

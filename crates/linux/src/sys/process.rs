@@ -1,5 +1,6 @@
 //! What a process asks of the scheduler and of the memory for the sake of its timing.
 
+use super::checked;
 use std::io;
 
 /// Runs the calling thread on this CPU only.
@@ -62,7 +63,7 @@ pub(crate) fn wake_promptly() -> io::Result<()> {
 /// Leaves the session, so that neither its terminal nor its end concerns this process.
 pub(crate) fn leave_session() -> io::Result<()> {
     // SAFETY: the call takes nothing.
-    checked(if unsafe { libc::setsid() } < 0 { -1 } else { 0 })
+    checked(unsafe { libc::setsid() })
 }
 
 /// Asks a process to end.
@@ -108,8 +109,4 @@ pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
     checked(unsafe { libc::setresgid(group, group, group) })?;
     // SAFETY: as above; with the last user number that is 0, the capabilities go.
     checked(unsafe { libc::setresuid(user, user, user) })
-}
-
-fn checked(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

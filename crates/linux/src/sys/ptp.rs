@@ -1,5 +1,6 @@
 //! Clocks of NICs: `/dev/ptpN` beside the system's clock (`linux/ptp_clock.h`).
 
+use super::checked;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -46,8 +47,4 @@ pub(crate) fn basic(file: &File) -> io::Result<Vec<Triple>> {
 
 fn ns(time: &libc::ptp_clock_time) -> i64 {
     time.sec.saturating_mul(1_000_000_000).saturating_add(i64::from(time.nsec))
-}
-
-fn checked(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -3,6 +3,7 @@
 //! Layout and who owns a slot when: Documentation/networking/packet_mmap.rst of the kernel.
 
 use super::mapping::Mapping;
+use super::option::SocketOption;
 use super::packet::{Socket, no_room};
 use std::io;
 use std::os::fd::AsFd;
@@ -22,6 +23,13 @@ const BEFORE_FRAME: usize =
 const LENGTH_AT: usize = std::mem::offset_of!(libc::tpacket2_hdr, tp_len);
 /// `struct virtio_net_hdr`: flags, kind of segmentation, then four lengths and places.
 const KERNEL_HEADER: usize = 10;
+
+// SAFETY: the type that the kernel has for rings of version 2, integers alone.
+const RECEIVE_RING: SocketOption<libc::tpacket_req> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_RX_RING) };
+// SAFETY: as above.
+const SEND_RING: SocketOption<libc::tpacket_req> =
+    unsafe { SocketOption::new(libc::SOL_PACKET, libc::PACKET_TX_RING) };
 
 /// A received frame in its slot.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +56,8 @@ impl ReceiveRing {
     /// `snap` bytes each.
     pub(crate) fn new(socket: &Socket, memory_bytes: usize, snap: usize) -> io::Result<Self> {
         // Room for a tag that the kernel took out, in front of the frame.
-        socket.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &0_i32)?;
-        Slots::new(socket, libc::PACKET_RX_RING, memory_bytes, snap + BEFORE_FRAME).map(Self)
+        socket.set(libc::SOL_PACKET, libc::PACKET_RESERVE, 0)?;
+        Slots::new(socket, &RECEIVE_RING, memory_bytes, snap + BEFORE_FRAME).map(Self)
     }
 
     /// Whether frames wait in half of the slots or more.
@@ -106,7 +114,7 @@ impl SendRing {
     pub(crate) fn new(socket: &Socket, slots: usize, bytes: usize) -> io::Result<Self> {
         socket.expect_headers()?;
         let slot = bytes + DATA_AT + KERNEL_HEADER;
-        Slots::new(socket, libc::PACKET_TX_RING, slots * slot, slot).map(Self)
+        Slots::new(socket, &SEND_RING, slots * slot, slot).map(Self)
     }
 
     /// Sends frames through the socket that the ring belongs to. Returns how many the kernel took: fewer
@@ -164,12 +172,12 @@ struct Slots {
 impl Slots {
     fn new(
         socket: &Socket,
-        kind: libc::c_int,
+        kind: &SocketOption<libc::tpacket_req>,
         memory_bytes: usize,
         slot: usize,
     ) -> io::Result<Self> {
         const VERSION: libc::c_int = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, &VERSION)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VERSION, VERSION)?;
         // No larger than it must be: memory that has to be fetched costs the CPU that receives.
         let slot_bytes = slot.next_multiple_of(libc::TPACKET_ALIGNMENT).min(BLOCK);
         let block_slots = BLOCK / slot_bytes;
@@ -181,7 +189,7 @@ impl Slots {
             tp_frame_size: slot_bytes as u32,
             tp_frame_nr: slots as u32,
         };
-        socket.set(libc::SOL_PACKET, kind, &request)?;
+        kind.set(socket.as_fd(), &request)?;
         let memory = Mapping::of_file(socket.as_fd(), bytes, 0)?;
         Ok(Self { memory, slot_bytes, block_slots, slots, next: 0 })
     }

@@ -1,5 +1,6 @@
 //! Memory whose translations have to go from every CPU that runs this process, and barriers on those.
 
+use super::checked;
 use super::mapping::Mapping;
 use std::io;
 
@@ -14,13 +15,15 @@ impl Pages {
     }
 
     /// Takes the right to write away.
-    pub(crate) fn protect(&self) -> io::Result<()> {
-        self.0.allow(libc::PROT_READ)
+    pub(crate) fn protect(&mut self) -> io::Result<()> {
+        // SAFETY: these pages are written to below alone, after the right has been given back.
+        unsafe { self.0.allow(libc::PROT_READ) }
     }
 
     /// Gives it back, and writes, so that the right is in use again.
-    pub(crate) fn release(&self) -> io::Result<()> {
-        self.0.allow(libc::PROT_READ | libc::PROT_WRITE)?;
+    pub(crate) fn release(&mut self) -> io::Result<()> {
+        // SAFETY: everything is allowed.
+        unsafe { self.0.allow(libc::PROT_READ | libc::PROT_WRITE) }?;
         for page in (0..self.0.len()).step_by(4096) {
             self.0.word(page).store(1, std::sync::atomic::Ordering::Relaxed);
         }
@@ -40,6 +43,5 @@ pub(crate) fn barrier() -> io::Result<()> {
 
 fn membarrier(command: libc::c_int) -> io::Result<()> {
     // SAFETY: the call takes numbers only: command, flags, and a CPU that these commands ignore.
-    let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    checked(unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } as libc::c_int)
 }

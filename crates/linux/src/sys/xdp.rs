@@ -9,10 +9,13 @@
 mod ring;
 mod setup;
 
+use super::checked;
 use super::mapping::Mapping;
+use super::option::SocketOption;
+use super::socket::set;
 use ring::{Consumer, Producer};
+use setup::SEND_SLOTS;
 pub(crate) use setup::{Failed, Shape};
-use setup::{SEND_SLOTS, checked, get, set};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -27,6 +30,13 @@ const MAX_TX_SKB_BUDGET: libc::c_int = 9;
 /// Memory for copies of frames that have been sent and not been received yet: the default is a tenth of
 /// what the send ring holds.
 const SEND_BUFFER: libc::c_int = 32 << 20;
+
+// SAFETY: the types that the kernel has for them, integers alone.
+const OPTIONS: SocketOption<libc::xdp_options> =
+    unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_OPTIONS) };
+// SAFETY: as above.
+const STATISTICS: SocketOption<libc::xdp_statistics> =
+    unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_STATISTICS) };
 
 /// Calls without progress until frames are left in the send ring for the next time.
 const FUTILE: u32 = 3;
@@ -74,9 +84,12 @@ impl Socket {
         let chunks = (shape.receive_slots + SEND_SLOTS) as usize;
         let memory = Mapping::anonymous(chunks * shape.chunk_bytes)
             .map_err(at("getting memory for frames"))?;
-        setup::register(&file, &memory, shape).map_err(at("sharing memory for frames"))?;
+        // SAFETY: a chunk goes into a ring only when nothing here refers to it any more, and is touched again only
+        // when it came out of one: `receive`, `queue` and `reclaim` below.
+        unsafe { setup::register(file.as_fd(), &memory, shape) }
+            .map_err(at("sharing memory for frames"))?;
         let (receive, fill, send, complete) =
-            setup::rings(&file, shape).map_err(at("setting up the rings"))?;
+            setup::rings(file.as_fd(), shape).map_err(at("setting up the rings"))?;
         let mut socket = Self {
             file,
             receive,
@@ -94,12 +107,10 @@ impl Socket {
         socket.fill.publish();
         socket.free.extend((0..SEND_SLOTS).map(|number| chunk(shape.receive_slots + number)));
         // Neither is needed; without them a full batch takes more calls.
-        let _ = set(&socket.file, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER);
-        let _ = set(&socket.file, libc::SOL_XDP, MAX_TX_SKB_BUDGET, &SEND_BUDGET);
-        setup::bind(&socket.file, shape).map_err(at("binding to the queue"))?;
-        let mut options = libc::xdp_options { flags: 0 };
-        get(&socket.file, libc::SOL_XDP, libc::XDP_OPTIONS, &mut options)
-            .map_err(at("asking for the mode"))?;
+        let _ = set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, SEND_BUFFER);
+        let _ = set(socket.as_fd(), libc::SOL_XDP, MAX_TX_SKB_BUDGET, SEND_BUDGET);
+        setup::bind(socket.as_fd(), shape).map_err(at("binding to the queue"))?;
+        let options = OPTIONS.get(socket.as_fd()).map_err(at("asking for the mode"))?;
         socket.zero_copy = options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0;
         Ok(socket)
     }
@@ -111,9 +122,9 @@ impl Socket {
 
     /// Has calls for frames run the driver's poll, instead of leaving that to interrupts.
     pub(crate) fn busy_poll(&self, time_us: libc::c_int, budget: libc::c_int) -> io::Result<()> {
-        set(&self.file, libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, &1_i32)?;
-        set(&self.file, libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, &budget)?;
-        set(&self.file, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &time_us)
+        set(self.as_fd(), libc::SOL_SOCKET, libc::SO_PREFER_BUSY_POLL, 1)?;
+        set(self.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL_BUDGET, budget)?;
+        set(self.as_fd(), libc::SOL_SOCKET, libc::SO_BUSY_POLL, time_us)
     }
 
     /// Hands the next frame to `take`, with the `META` bytes in front of it, which are then cleared, and
@@ -280,15 +291,7 @@ impl Socket {
 
     /// What was dropped since the socket was opened.
     pub(crate) fn statistics(&self) -> io::Result<Statistics> {
-        let mut counts = libc::xdp_statistics {
-            rx_dropped: 0,
-            rx_invalid_descs: 0,
-            tx_invalid_descs: 0,
-            rx_ring_full: 0,
-            rx_fill_ring_empty_descs: 0,
-            tx_ring_empty_descs: 0,
-        };
-        get(&self.file, libc::SOL_XDP, libc::XDP_STATISTICS, &mut counts)?;
+        let counts = STATISTICS.get(self.as_fd())?;
         Ok(Statistics {
             dropped: counts.rx_dropped,
             ring_full: counts.rx_ring_full,

@@ -1,14 +1,14 @@
 //! Recording by `perf_event_open`: the same events, a buffer for each CPU, where tracefs can be read but has no
 //! instance for us.
 //!
-//! All events of a CPU are in a group whose leader is a switch, so that one call, and one interrupt, begins and ends
-//! recording there.
+//! All events of a CPU are in a group with one leader, so that one call, and one interrupt, begins and ends recording
+//! there.
 
 use super::read::{Buffer, Recorded, Step};
 use super::source::{Vocabulary, Wanted};
 use super::{SENDER_KILOBYTES, TraceError, instance, wanted};
 use crate::clock::Counter;
-use crate::sys::perf::{self, Event};
+use crate::sys::perf::{self, Recorder};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -25,9 +25,8 @@ const OF_PERF_ITSELF: &str = "irq_vectors/irq_work_";
 #[derive(Debug)]
 struct OfCpu {
     cpu: u32,
-    switch: Event,
-    buffer: perf::Buffer,
-    events: Vec<Event>,
+    recorder: Recorder,
+    tracepoints: Vec<perf::Tracepoint>,
 }
 
 /// An event to record, and what of it.
@@ -68,20 +67,20 @@ impl Perf {
     }
 
     pub(super) fn start(&mut self) -> Result<(), TraceError> {
-        let mut all = self.sending.iter().chain(&self.measured);
-        all.try_for_each(|one| one.switch.enable().map_err(|error| refused(one.cpu, &error)))
+        let mut all = self.sending.iter_mut().chain(&mut self.measured);
+        all.try_for_each(|one| one.recorder.enable().map_err(|error| refused(one.cpu, &error)))
     }
 
     pub(super) fn stop(&mut self) -> Result<u64, TraceError> {
         let disable =
-            |of_cpu: &OfCpu| of_cpu.switch.disable().map_err(|error| refused(of_cpu.cpu, &error));
-        self.measured.iter().try_for_each(disable)?;
+            |one: &mut OfCpu| one.recorder.disable().map_err(|error| refused(one.cpu, &error));
+        self.measured.iter_mut().try_for_each(disable)?;
         let disarmed = Counter::MonotonicRaw.now();
-        self.sending.iter().try_for_each(disable)?;
+        self.sending.iter_mut().try_for_each(disable)?;
         Ok(disarmed)
     }
 
-    /// Both switches must be off.
+    /// After [`stop`](Self::stop).
     pub(super) fn recorded(
         &self,
         decoder: &Decoder,
@@ -121,11 +120,10 @@ impl OfCpu {
         refusals: &mut Vec<String>,
     ) -> Result<Self, TraceError> {
         let failed = |error: io::Error| refused(cpu, &error);
-        let switch = Event::switch(cpu).map_err(failed)?;
-        let buffer = perf::Buffer::new(&switch, kilobytes as usize * 1_024).map_err(failed)?;
-        let mut events = Vec::new();
+        let recorder = Recorder::new(cpu, kilobytes as usize * 1_024).map_err(failed)?;
+        let mut tracepoints = Vec::new();
         for tracepoint in wanted {
-            let event = Event::tracepoint(tracepoint.id, cpu, &switch).map_err(failed)?;
+            let event = recorder.tracepoint(tracepoint.id, cpu).map_err(failed)?;
             // Without it all that is sent is recorded, and what concerns others passed over.
             if let Some(filter) = &tracepoint.filter
                 && let Err(error) = event.filter(filter)
@@ -135,14 +133,14 @@ impl OfCpu {
                     tracepoint.name
                 ));
             }
-            events.push(event);
+            tracepoints.push(event);
         }
-        Ok(Self { cpu, switch, buffer, events })
+        Ok(Self { cpu, recorder, tracepoints })
     }
 
     fn recorded(&self, decoder: &Decoder, disarmed: u64) -> Result<Buffer, TraceError> {
         let mut buffer = Buffer::default();
-        let (bytes, room) = self.buffer.records();
+        let (bytes, room) = self.recorder.records().map_err(|error| refused(self.cpu, &error))?;
         let mut told = 0;
         for item in items(bytes) {
             match item {
@@ -159,7 +157,7 @@ impl OfCpu {
             }
         }
         // What was lost at the end nobody wrote down, since there was no room.
-        let lost: Option<u64> = self.events.iter().map(Event::lost).sum();
+        let lost: Option<u64> = self.tracepoints.iter().map(perf::Tracepoint::lost).sum();
         buffer.lost = lost.unwrap_or(told).max(told);
         let missed = match lost.map(|lost| lost.saturating_sub(told)) {
             Some(0) => None,

@@ -181,6 +181,12 @@ impl Reflector {
         self.counters.unsent += 1;
     }
 
+    /// A request came that cannot be [reflected](Self::reflect), since nobody can read it.
+    pub fn refuse(&mut self, refusal: Refusal) {
+        self.counters.received += 1;
+        self.counters.refused.count(refusal);
+    }
+
     /// What became of all requests.
     #[must_use]
     pub fn counters(&self) -> &Counters {

@@ -23,11 +23,13 @@ pub enum Refusal {
     Hmac,
     /// An authenticated request that was answered already.
     Replayed,
+    /// A frame whose headers contradict each other or its length, for example by the length of UDP.
+    Malformed,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::TooLong,
         Self::SourcePort,
         Self::Address,
@@ -36,6 +38,7 @@ impl Refusal {
         Self::Short,
         Self::Hmac,
         Self::Replayed,
+        Self::Malformed,
     ];
 
     /// As it is written in results.
@@ -50,6 +53,7 @@ impl Refusal {
             Self::Short => "short",
             Self::Hmac => "hmac",
             Self::Replayed => "replayed",
+            Self::Malformed => "malformed",
         }
     }
 }

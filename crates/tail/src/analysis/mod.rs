@@ -14,7 +14,7 @@ pub use decoding::{Checkpoint, Decoding, Facts, Packet};
 pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Outcomes, Place, TangledPacket};
 
-use crate::capture::{Capture, CaptureError, Format, Record};
+use crate::capture::{Capture, CaptureError, Format, Record, WRAP_NS};
 use crate::matching::{Fate, Matcher, Pair, Window};
 use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
 use crate::summary::{self, Summary};
@@ -469,9 +469,8 @@ fn common_bytes(records: &[Record]) -> usize {
         .unwrap_or(SIGNED_BYTES)
 }
 
-/// Multiples of 2^32 ns that bring the first egress stamp next to the first ingress stamp.
+/// Multiples of [`WRAP_NS`] that bring the first egress stamp next to the first ingress stamp.
 fn unwrap_shift(ingress_ns: i64, egress_ns: i64) -> i64 {
-    const WRAP_NS: i64 = 1 << 32;
     let apart = ingress_ns.saturating_sub(egress_ns);
     apart.saturating_add(WRAP_NS / 2).div_euclid(WRAP_NS).saturating_mul(WRAP_NS)
 }

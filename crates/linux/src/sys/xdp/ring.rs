@@ -8,8 +8,18 @@ use crate::sys::mapping::Mapping;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// What a slot of a ring holds.
+///
+/// # Safety
+/// Integers alone, without padding: any bits are a value.
+pub(super) unsafe trait Slot: Copy {}
+
+// SAFETY: an integer.
+unsafe impl Slot for u64 {}
+// SAFETY: three integers of 8, 4 and 4 bytes.
+unsafe impl Slot for libc::xdp_desc {}
 
 /// What both sides of a ring have.
 #[derive(Debug)]
@@ -23,7 +33,7 @@ struct Shared<T> {
     slot: PhantomData<T>,
 }
 
-impl<T: Copy> Shared<T> {
+impl<T: Slot> Shared<T> {
     fn new(
         file: BorrowedFd<'_>,
         page: u64,
@@ -44,17 +54,15 @@ impl<T: Copy> Shared<T> {
 
     #[inline]
     fn word(&self, place: usize) -> &AtomicU32 {
-        let word = self.map.at(place, 4).cast();
-        // SAFETY: within the mapping, which lives as long as `self`; the kernel aligns these words and
-        // changes them only atomically.
-        unsafe { AtomicU32::from_ptr(word.as_ptr()) }
+        self.map.word(place)
     }
 
+    /// Where the slot of a position is.
     #[inline]
-    fn slot(&self, position: u32) -> NonNull<T> {
+    fn place(&self, position: u32) -> usize {
         // The kernel takes powers of two only.
         let slot = (position & (self.slots - 1)) as usize;
-        self.map.at(self.slots_at + slot * size_of::<T>(), size_of::<T>()).cast()
+        self.slots_at + slot * size_of::<T>()
     }
 
     /// Whether the kernel sleeps until it is called. Read after everything that was published.
@@ -76,7 +84,7 @@ pub(super) struct Producer<T> {
     taken: u32,
 }
 
-impl<T: Copy> Producer<T> {
+impl<T: Slot> Producer<T> {
     pub(super) fn new(
         file: BorrowedFd<'_>,
         page: u64,
@@ -99,9 +107,8 @@ impl<T: Copy> Producer<T> {
     /// Fills the next slot; there must be room. The kernel sees it once it is published.
     #[inline]
     pub(super) fn push(&mut self, value: T) {
-        // SAFETY: the slot lies within the mapping, aligned by the kernel, and is this process's until it
-        // is published.
-        unsafe { self.shared.slot(self.next).write(value) };
+        // SAFETY: the slot is this process's until it is published, and no slice of it lives.
+        unsafe { self.shared.map.write(self.shared.place(self.next), value) };
         self.next = self.next.wrapping_add(1);
     }
 
@@ -131,7 +138,7 @@ pub(super) struct Consumer<T> {
     filled: u32,
 }
 
-impl<T: Copy> Consumer<T> {
+impl<T: Slot> Consumer<T> {
     pub(super) fn new(
         file: BorrowedFd<'_>,
         page: u64,
@@ -149,9 +156,9 @@ impl<T: Copy> Consumer<T> {
         if self.filled == self.next {
             return None;
         }
-        // SAFETY: the slot lies within the mapping, aligned by the kernel, which wrote it before it
-        // published its position, and leaves it alone until it is released. Any bits are a value.
-        let value = unsafe { self.shared.slot(self.next).read() };
+        // SAFETY: the kernel wrote the slot before it published its position, and leaves it alone until it is
+        // released. Any bits are a value.
+        let value: T = unsafe { self.shared.map.read(self.shared.place(self.next)) };
         self.next = self.next.wrapping_add(1);
         Some(value)
     }
@@ -166,5 +173,60 @@ impl<T: Copy> Consumer<T> {
     #[inline]
     pub(super) fn waiting(&self) -> u32 {
         self.shared.word(self.shared.producer).load(Ordering::Acquire).wrapping_sub(self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLOTS: u32 = 4;
+
+    /// A ring in memory of our own, with the kernel's words and slots at these places.
+    fn shared(word: usize, slots_at: usize) -> Shared<u64> {
+        let map = Mapping::anonymous(4_096).unwrap();
+        let (producer, consumer, flags) = (word, word + 64, word + 128);
+        Shared { map, producer, consumer, flags, slots_at, slots: SLOTS, slot: PhantomData }
+    }
+
+    #[test]
+    fn slots_are_handed_over_round_and_round() {
+        let mut producer = Producer { shared: shared(0, 192), next: 0, taken: 0 };
+        for round in 0..3 {
+            for value in 0..u64::from(SLOTS) {
+                assert!(producer.has_room(1));
+                producer.push(round * 10 + value);
+            }
+            assert!(!producer.has_room(1));
+            producer.publish();
+            // The other side of the same memory.
+            let mut consumer = Consumer {
+                shared: Shared { map: producer.shared.map, ..shared(0, 192) },
+                next: round as u32 * SLOTS,
+                filled: round as u32 * SLOTS,
+            };
+            let values: Vec<u64> = std::iter::from_fn(|| consumer.pop()).collect();
+            assert_eq!(values, [0, 1, 2, 3].map(|value| round * 10 + value));
+            consumer.release();
+            producer.shared.map = consumer.shared.map;
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not aligned")]
+    fn slots_that_are_not_aligned_are_refused() {
+        Producer { shared: shared(0, 196), next: 0, taken: 0 }.push(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "not aligned")]
+    fn words_that_are_not_aligned_are_refused() {
+        Producer { shared: shared(2, 192), next: 0, taken: 0 }.publish();
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the memory shared with the kernel")]
+    fn slots_beyond_the_memory_are_refused() {
+        Consumer { shared: shared(0, 4_096), next: 0, filled: 1 }.pop();
     }
 }

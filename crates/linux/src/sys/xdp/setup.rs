@@ -1,9 +1,12 @@
 //! Setting an AF_XDP socket up: memory, rings, queue.
 
 use super::ring::{Consumer, Producer};
+use crate::sys::checked;
 use crate::sys::mapping::Mapping;
+use crate::sys::option::SocketOption;
+use crate::sys::socket::set;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Slots of the rings in the sending direction, and chunks for it.
@@ -34,7 +37,19 @@ pub(crate) type Failed = (&'static str, io::Error);
 pub(super) type Rings =
     (Option<Consumer<libc::xdp_desc>>, Producer<u64>, Producer<libc::xdp_desc>, Consumer<u64>);
 
-pub(super) fn register(file: &OwnedFd, memory: &Mapping, shape: &Shape) -> io::Result<()> {
+// SAFETY: the type that the kernel has for it, integers alone.
+const OFFSETS: SocketOption<libc::xdp_mmap_offsets> =
+    unsafe { SocketOption::new(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS) };
+
+/// Has the kernel receive into, and send from, the memory.
+///
+/// # Safety
+/// A chunk that the kernel has, by a ring of this socket, is not touched by this process.
+pub(super) unsafe fn register(
+    file: BorrowedFd<'_>,
+    memory: &Mapping,
+    shape: &Shape,
+) -> io::Result<()> {
     let request = libc::xdp_umem_reg {
         addr: memory.at(0, memory.len()).as_ptr() as u64,
         len: memory.len() as u64,
@@ -43,10 +58,20 @@ pub(super) fn register(file: &OwnedFd, memory: &Mapping, shape: &Shape) -> io::R
         flags: 0,
         tx_metadata_len: 0,
     };
-    set(file, libc::SOL_XDP, libc::XDP_UMEM_REG, &request)
+    // SAFETY: the request is valid for reading and of the length given. The address in it is that of a mapping of the
+    // length in it, whose pages the kernel keeps until the socket is closed; the rest is the caller's.
+    checked(unsafe {
+        libc::setsockopt(
+            file.as_raw_fd(),
+            libc::SOL_XDP,
+            libc::XDP_UMEM_REG,
+            (&raw const request).cast(),
+            size_of_val(&request) as libc::socklen_t,
+        )
+    })
 }
 
-pub(super) fn rings(file: &OwnedFd, shape: &Shape) -> io::Result<Rings> {
+pub(super) fn rings(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<Rings> {
     // The kernel wants a fill ring also of who only sends.
     let fill_slots = shape.receive_slots.max(1);
     for (name, slots) in [
@@ -56,13 +81,11 @@ pub(super) fn rings(file: &OwnedFd, shape: &Shape) -> io::Result<Rings> {
         (libc::XDP_TX_RING, SEND_SLOTS),
     ] {
         if slots > 0 {
-            set(file, libc::SOL_XDP, name, &slots)?;
+            set(file, libc::SOL_XDP, name, slots.cast_signed())?;
         }
     }
-    // SAFETY: all-zero bits are valid offsets.
-    let mut offsets: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
-    get(file, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
-    let (file, page) = (file.as_fd(), |page: libc::off_t| page as u64);
+    let offsets = OFFSETS.get(file)?;
+    let page = |page: libc::off_t| page as u64;
     let receive = (shape.receive_slots > 0)
         .then(|| {
             Consumer::new(file, page(libc::XDP_PGOFF_RX_RING), shape.receive_slots, &offsets.rx)
@@ -76,37 +99,8 @@ pub(super) fn rings(file: &OwnedFd, shape: &Shape) -> io::Result<Rings> {
     ))
 }
 
-pub(super) fn set<T>(file: &OwnedFd, level: i32, name: i32, value: &T) -> io::Result<()> {
-    // SAFETY: the value is valid for reading and of the length given; every caller passes the type that
-    // the option takes.
-    checked(unsafe {
-        libc::setsockopt(
-            file.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    })
-}
-
-pub(super) fn get<T>(file: &OwnedFd, level: i32, name: i32, value: &mut T) -> io::Result<()> {
-    let mut length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the value is valid for writing and of the length given; every caller passes the type that
-    // the option gives, which is made of numbers only.
-    checked(unsafe {
-        libc::getsockopt(
-            file.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_mut(value).cast(),
-            &raw mut length,
-        )
-    })
-}
-
 /// Binds a socket to its queue.
-pub(super) fn bind(file: &OwnedFd, shape: &Shape) -> io::Result<()> {
+pub(super) fn bind(file: BorrowedFd<'_>, shape: &Shape) -> io::Result<()> {
     let mut flags = libc::XDP_USE_NEED_WAKEUP;
     if shape.pieces {
         flags |= libc::XDP_USE_SG;
@@ -140,8 +134,4 @@ pub(super) fn bind(file: &OwnedFd, shape: &Shape) -> io::Result<()> {
             result => return result,
         }
     }
-}
-
-pub(super) fn checked(result: libc::c_int) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
