@@ -1,50 +1,20 @@
 //! Questions to network interfaces, and the one setting that a tap needs: stamps by the NIC.
 //!
-//! Requests and structures: netdevice(7), Documentation/networking/timestamping.rst and
-//! `<linux/ethtool.h>` of the kernel.
+//! Requests and structures: netdevice(7) and Documentation/networking/timestamping.rst of the kernel.
 
+use super::ethtool::{self, Driver, Timestamping};
 use super::packet::checked;
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
-const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const SIOCGHWTSTAMP: libc::c_ulong = 0x89b1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
-const ETHTOOL_GET_DRIVER: u32 = 0x03;
-const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 /// `HWTSTAMP_FILTER_ALL`: every frame that comes in.
 const FILTER_ALL: i32 = 1;
 /// `HWTSTAMP_TX_ON`: frames of sockets that ask for it.
 const SEND_ON: i32 = 1;
-
-/// `struct ethtool_ts_info`
-#[repr(C)]
-#[derive(Default)]
-struct StampInfo {
-    command: u32,
-    ways: u32,
-    clock: i32,
-    send_types: u32,
-    reserved: [u32; 3],
-    receive_filters: u32,
-    reserved_too: [u32; 3],
-}
-
-/// `struct ethtool_drvinfo`
-#[repr(C)]
-#[derive(Default)]
-struct Driver {
-    command: u32,
-    driver: [u8; 32],
-    version: [u8; 32],
-    firmware: [u8; 32],
-    bus: [u8; 32],
-    rom: [u8; 32],
-    reserved: [u8; 12],
-    counts: [u32; 5],
-}
 
 /// `struct hwtstamp_config`
 #[repr(C)]
@@ -83,26 +53,17 @@ pub(crate) fn mtu(name: &str) -> io::Result<usize> {
 /// Whether there is a device on a bus behind the interface. Unlike sysfs, which shows the network
 /// namespace that it was mounted in, this asks about the namespace of the caller.
 pub(crate) fn has_hardware(name: &str) -> io::Result<bool> {
-    let mut driver = Driver { command: ETHTOOL_GET_DRIVER, ..Driver::default() };
-    exchange(name, SIOCETHTOOL, &mut driver)?;
-    Ok(driver.bus[0] != 0)
-}
-
-/// Asks about an interface. `words` is one of the structures of linux/ethtool.h, its first word the
-/// command; the answer takes its place. The caller gives room for all that the command can return.
-pub(crate) fn ethtool(name: &str, words: &mut [u32]) -> io::Result<()> {
-    request_with(name, SIOCETHTOOL, words.as_mut_ptr().cast())
+    Ok(ethtool::get::<Driver>(name)?.has_bus())
 }
 
 /// The number of the clock by which the NIC stamps every frame that comes in; `None` where it cannot.
 pub(crate) fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
-    let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
-    match exchange(name, SIOCETHTOOL, &mut info) {
+    let info: Timestamping = match ethtool::get(name) {
         // A driver that knows nothing of stamps.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
         other => other?,
-    }
-    let by_nic = info.ways & libc::SOF_TIMESTAMPING_RAW_HARDWARE != 0;
+    };
+    let by_nic = info.capabilities & libc::SOF_TIMESTAMPING_RAW_HARDWARE != 0;
     let every_frame = info.receive_filters & (1 << FILTER_ALL) != 0;
     Ok((by_nic && every_frame && info.clock >= 0).then_some(info.clock))
 }
