@@ -4,8 +4,8 @@
 use crate::exit::Exit;
 use crate::lint_text;
 use std::io::{self, ErrorKind, Write};
-use tailtrim_host::lint::{Context, LintReport, Running, Severity, Version, lint};
-use tailtrim_host::{Cpus, Tree};
+use tailtrim_host::lint::{Context, LintReport, Running, Severity, lint};
+use tailtrim_host::{Cpus, KernelVersion, Tree};
 
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub(crate) struct Request {
     boot_line: Option<Option<String>>,
     /// The kernel that will boot it: 6.1, or what uname -r says
     #[arg(long, value_name = "VERSION", requires = "boot_line")]
-    kernel: Option<Version>,
+    kernel: Option<KernelVersion>,
     /// The CPUs of the machine, such as 0-15
     #[arg(long, value_name = "LIST", value_parser = some_cpus, requires = "boot_line")]
     cpus: Option<Cpus>,
