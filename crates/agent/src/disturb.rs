@@ -1,7 +1,8 @@
 //! `tailtrim-agent disturb`.
 
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::Ending;
 use serde::Serialize;
 use std::fs;

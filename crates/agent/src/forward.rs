@@ -1,9 +1,10 @@
 //! `tailtrim-agent forward`.
 
 use crate::disturb;
-use crate::events::{self, Progress, exit_of, failed};
+use crate::events::{self, Progress, exit_of};
 use crate::exit::Exit;
 use crate::generate::parse_mac;
+use crate::output::failed;
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;

@@ -15,6 +15,7 @@ mod generate;
 mod lint;
 mod lint_text;
 mod noise;
+mod output;
 mod ping;
 mod reflect;
 mod stop;

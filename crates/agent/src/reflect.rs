@@ -1,7 +1,8 @@
 //! `tailtrim-agent reflect`.
 
-use crate::events::{self, Progress, failed};
+use crate::events::{self, Progress};
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;

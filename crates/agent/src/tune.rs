@@ -1,11 +1,10 @@
 //! `tailtrim-agent tune`: what to change on this host, done and taken back.
-#![allow(clippy::print_stdout, reason = "the agent is where output happens")]
 
 mod request;
 mod show;
 
-use crate::events::failed;
 use crate::exit::Exit;
+use crate::output::{failed, try_write};
 use clap::{Subcommand, ValueEnum};
 use request::Wanted;
 use std::collections::BTreeSet;
@@ -143,10 +142,12 @@ pub(crate) fn run(request: &Tune) -> Exit {
         TuneVerb::Status(args) => run_inspect(args, false),
         TuneVerb::Revert(args) => run_revert(args),
         TuneVerb::Export(args) => run_export(args),
-        TuneVerb::HoldLatency(args) => match hold_latency(&args.state, args.us) {
-            Ok(()) => Exit::Success,
-            Err(error) => failed(&error.to_string(), Exit::Impossible),
-        },
+        TuneVerb::HoldLatency(args) => {
+            match hold_latency(&args.state, args.us, || try_write(b"ready\n")) {
+                Ok(()) => Exit::Success,
+                Err(error) => failed(&error.to_string(), Exit::Impossible),
+            }
+        }
     }
 }
 

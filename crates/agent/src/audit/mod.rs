@@ -1,5 +1,4 @@
 //! `tailtrim-agent audit`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the agent is where output happens")]
 
 mod config;
 mod explain;
@@ -7,9 +6,9 @@ mod formats;
 mod json;
 mod table;
 
-use crate::args::nanoseconds;
 use crate::exit::Exit;
 use crate::lint;
+use crate::output::{self, failed};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -18,6 +17,7 @@ use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Wo
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::inspect::{self, Host};
 use tailtrim_linux::today;
+use tailtrim_wire::duration::{seconds_ns, time_ns};
 
 /// Ask whether this host is fit for a promise in microseconds: what is set, what was seen, what to change.
 #[derive(Debug, clap::Args)]
@@ -147,30 +147,18 @@ impl Failure {
 
 /// A time such as 10s, 500ms, or seconds without a unit.
 fn time(text: &str) -> Result<Duration, String> {
-    let ns = match text.strip_suffix("ms") {
-        Some(ms) => nanoseconds(ms).map(|ns| ns / 1_000),
-        None => nanoseconds(text.strip_suffix('s').unwrap_or(text)),
-    };
-    let ns = ns.map_err(|_| format!("{text:?} is no time, expected one such as 10s or 500ms"))?;
-    Ok(Duration::from_nanos(ns.unsigned_abs()))
+    time_ns(text)
+        .or_else(|| seconds_ns(text))
+        .map(Duration::from_nanos)
+        .ok_or_else(|| format!("{text:?} is no time, expected one such as 10s or 500ms"))
 }
 
 /// Runs the verb.
 pub(crate) fn run(request: &Audit) -> Exit {
-    let mut output = Vec::new();
-    match answer(request, &mut output) {
-        Ok(exit) => match io::stdout().lock().write_all(&output) {
-            // The reader has what it wanted (`| head`).
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                eprintln!("error: the answers cannot be written: {error}");
-                Exit::Disturbed
-            }
-            _ => exit,
-        },
-        Err(failure) => {
-            eprintln!("error: {}", failure.message);
-            failure.exit
-        }
+    let mut text = Vec::new();
+    match answer(request, &mut text) {
+        Ok(exit) => output::write(text, exit),
+        Err(failure) => failed(&failure.message, failure.exit),
     }
 }
 
