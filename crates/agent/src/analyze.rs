@@ -1,8 +1,8 @@
 //! `tailtrim-agent analyze`.
-#![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
 use crate::args::{Analyze, Mask, Stamps};
 use crate::exit::Exit;
+use crate::hints::Hint;
 use crate::output::{self, failed};
 use std::ops::ControlFlow;
 use tailtrim_linux::source::{self, Reading};
@@ -19,15 +19,8 @@ pub(crate) fn run(request: &Analyze) -> Exit {
             let none = summary.samples == 0;
             output::json(&summary, if none { Exit::Negative } else { Exit::Success })
         }
-        Err(error) => {
-            let exit = failed(&error.to_string(), Exit::Usage);
-            if let AnalysisError::Capture(error) = error
-                && let Some(hint) = error.hint()
-            {
-                eprintln!("hint: {hint}");
-            }
-            exit
-        }
+        Err(AnalysisError::Capture(error)) => failed(&error.told(), Exit::Usage),
+        Err(error) => failed(&error.to_string(), Exit::Usage),
     }
 }
 

@@ -12,6 +12,7 @@ mod events;
 mod exit;
 mod forward;
 mod generate;
+mod hints;
 mod lint;
 mod lint_text;
 mod noise;

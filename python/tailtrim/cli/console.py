@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -27,7 +28,12 @@ def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
     typer.echo(f"error: {error}", err=True)
     for note in getattr(error, "__notes__", ()):
-        typer.echo(f"hint: {note}", err=True)
+        typer.echo(f"hint: {_typed(note)}", err=True)
+
+
+def _typed(note: str) -> str:
+    """Name options as they are typed: notes name the keywords of functions, such as ``salvage=True``."""
+    return re.sub(r"\b([a-z_]+)=True\b", lambda keyword: "--" + keyword[1].replace("_", "-"), note)
 
 
 def warn(notice: Notice) -> None:

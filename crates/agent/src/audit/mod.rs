@@ -7,11 +7,12 @@ mod json;
 mod table;
 
 use crate::exit::Exit;
+use crate::hints::Hint;
 use crate::lint;
 use crate::output::{self, failed};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Workload};
 use tailtrim_host::{Cpus, Tree};
@@ -140,6 +141,10 @@ impl Failure {
         Self { message: error.to_string(), exit: Exit::Usage }
     }
 
+    fn hinted(error: &impl Hint, exit: Exit) -> Self {
+        Self { message: error.told(), exit }
+    }
+
     fn impossible(error: impl ToString) -> Self {
         Self { message: error.to_string(), exit: Exit::Impossible }
     }
@@ -165,7 +170,7 @@ pub(crate) fn run(request: &Audit) -> Exit {
 fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
     if request.line.is_asked() {
         let tree = match &request.root {
-            Some(root) => inspect::open(root).map_err(Failure::impossible)?,
+            Some(root) => opened(root)?,
             None => Box::new(Host::live()),
         };
         return Ok(lint::run(&request.line, tree.as_ref(), request.json()));
@@ -179,7 +184,7 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let selection = Selection { only: request.only.clone(), skip: request.skip.clone() };
-    let checks = selection.checks().map_err(Failure::usage)?;
+    let checks = selection.checks().map_err(|error| Failure::hinted(&error, Exit::Usage))?;
     if request.list {
         explain::list(&checks, request.json(), out).map_err(broken)?;
         return Ok(Exit::Success);
@@ -197,7 +202,7 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
     let (wish, from) = config::complete(wish, request.config.as_deref())?;
     match &request.root {
         Some(root) => {
-            let tree = inspect::open(root).map_err(Failure::impossible)?;
+            let tree = opened(root)?;
             judge(request, tree.as_ref(), wish, from, &checks, waivers, out)
         }
         None => {
@@ -209,6 +214,10 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
             judge(request, &observed, wish, from, &checks, waivers, out)
         }
     }
+}
+
+fn opened(root: &Path) -> Result<Box<dyn Tree>, Failure> {
+    inspect::open(root).map_err(|error| Failure::hinted(&error, Exit::Impossible))
 }
 
 fn judge(
@@ -226,7 +235,8 @@ fn judge(
         out.extend_from_slice(text.as_bytes());
         return Ok(Exit::Success);
     }
-    let intent = Intent::complete(wish, tree).map_err(Failure::usage)?;
+    let intent =
+        Intent::complete(wish, tree).map_err(|error| Failure::hinted(&error, Exit::Usage))?;
     let mut report = audit::run(tree, &intent, checks);
     if report.unreadable() {
         let place =
