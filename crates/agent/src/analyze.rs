@@ -1,9 +1,9 @@
 //! `tailtrim-agent analyze`.
-#![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
 use crate::args::{Analyze, Mask, Stamps};
 use crate::exit::Exit;
-use std::io::{self, Write};
+use crate::hints::Hint;
+use crate::output::{self, failed};
 use std::ops::ControlFlow;
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::analysis::{AnalysisError, Options, analyze};
@@ -15,33 +15,12 @@ use tailtrim_tail::summary::Summary;
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Exit {
     match summary(request) {
-        Ok(summary) => print(&summary),
-        Err(error) => {
-            eprintln!("error: {error}");
-            if let AnalysisError::Capture(error) = error
-                && let Some(hint) = error.hint()
-            {
-                eprintln!("hint: {hint}");
-            }
-            Exit::Usage
+        Ok(summary) => {
+            let none = summary.samples == 0;
+            output::json(&summary, if none { Exit::Negative } else { Exit::Success })
         }
-    }
-}
-
-fn print(summary: &Summary) -> Exit {
-    let mut output = io::stdout().lock();
-    let written = serde_json::to_writer_pretty(&mut output, summary)
-        .map_err(io::Error::from)
-        .and_then(|()| writeln!(output));
-    match written {
-        Ok(()) if summary.samples == 0 => Exit::Negative,
-        Ok(()) => Exit::Success,
-        // The reader has what it wanted (`| head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-        Err(error) => {
-            eprintln!("error: the result cannot be written: {error}");
-            Exit::Usage
-        }
+        Err(AnalysisError::Capture(error)) => failed(&error.told(), Exit::Usage),
+        Err(error) => failed(&error.to_string(), Exit::Usage),
     }
 }
 

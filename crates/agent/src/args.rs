@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tailtrim_stats::Probability;
 use tailtrim_tail::signature::Selection;
+use tailtrim_wire::duration::seconds_ns;
 
 /// Measure, explain and trim the tail latency of packet processing: the part that runs on the hosts.
 #[derive(Debug, Parser)]
@@ -100,22 +101,9 @@ pub(crate) enum Stamps {
 
 /// Decimal seconds as nanoseconds, exactly.
 pub(crate) fn nanoseconds(text: &str) -> Result<i64, String> {
-    let expected = || format!("{text:?} is no time, expected seconds such as 5 or 0.25");
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if whole.is_empty() && fraction.is_empty() || fraction.len() > 9 {
-        return Err(expected());
-    }
-    let digits = |digits: &str| -> Result<i64, String> {
-        if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            format!("0{digits}").parse().map_err(|_| expected())
-        } else {
-            Err(expected())
-        }
-    };
-    digits(whole)?
-        .checked_mul(1_000_000_000)
-        .and_then(|ns| ns.checked_add(digits(&format!("{fraction:0<9}")).ok()?))
+    seconds_ns(text)
+        .map(u64::cast_signed)
         // The matcher looks at twice the window.
         .filter(|ns| *ns < i64::MAX / 4)
-        .ok_or_else(expected)
+        .ok_or_else(|| format!("{text:?} is no time, expected seconds such as 5 or 0.25"))
 }

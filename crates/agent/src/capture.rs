@@ -1,8 +1,9 @@
 //! `tailtrim-agent capture`.
 
 use crate::args::nanoseconds;
-use crate::events::{self, Progress, exit_of, failed};
+use crate::events::{self, Progress, exit_of};
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::{self, Ending};
 use clap::ValueEnum;
 use serde::Serialize;

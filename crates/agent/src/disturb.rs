@@ -1,14 +1,16 @@
 //! `tailtrim-agent disturb`.
 
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::hints::told;
+use crate::output::failed;
 use crate::stop::Ending;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tailtrim_linux::disturb::{Span, Target, disturb};
 use tailtrim_linux::port::PortName;
-use tailtrim_wire::traffic::Disturbance;
+use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
 /// Disturb a device under test at random times that are written down: the known truth to check explanations
 /// against.
@@ -73,9 +75,18 @@ pub(crate) fn run(request: &Disturb) -> Exit {
         },
         Err(error) => {
             let exit = if began { Exit::Disturbed } else { Exit::Impossible };
-            failed(&format!("{}: {error}", request.what), exit)
+            failed(&told(&format!("{}: {error}", request.what), hint(request).as_deref()), exit)
         }
     }
+}
+
+fn hint(request: &Disturb) -> Option<String> {
+    let what = request.what;
+    if what.from_within() {
+        return Some(format!("tailtrim-agent forward --disturb {what}"));
+    }
+    let nameless = what.kind == Disturbing::Softirqs && request.port.is_none();
+    nameless.then(|| "name the port with --port".to_owned())
 }
 
 /// Writes when there was a disturbance.

@@ -2,11 +2,10 @@
 //!
 //! `{"event":"ready"}` when the next packet would be handled, `{"event":"progress",…}` once a second, and
 //! `{"event":"result",…}` last. Errors go to standard error.
-#![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
 use crate::exit::Exit;
+use crate::output::{self, failed};
 use serde::Serialize;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -30,31 +29,26 @@ enum Event<'a, R> {
 
 /// Says that everything is open.
 pub(crate) fn ready() {
-    // Who does not read has closed the pipe, and will end this process by other means.
-    let _ = write::<()>(&Event::Ready);
+    tell(&Event::Ready);
 }
 
 /// Says what came of it, and ends the verb.
 pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
-    match write(&Event::Result { schema, result }) {
-        Ok(()) => Exit::Success,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
+    match line(&Event::Result { schema, result }) {
+        Ok(line) => output::write(&line, Exit::Success),
         Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
     }
 }
 
-fn write<R: Serialize>(event: &Event<'_, R>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(event)?;
-    line.push(b'\n');
-    let mut output = io::stdout().lock();
-    output.write_all(&line)?;
-    output.flush()
+/// Tells what is under way. Who does not read has closed the pipe, and will end this process by other means.
+fn tell(event: &Event<'_, ()>) {
+    if let Ok(line) = line(event) {
+        let _ = output::try_write(line.as_bytes());
+    }
 }
 
-/// Tells what went wrong.
-pub(crate) fn failed(message: &str, exit: Exit) -> Exit {
-    eprintln!("error: {message}");
-    exit
+fn line<R: Serialize>(event: &Event<'_, R>) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(event)? + "\n")
 }
 
 /// The exit that a port's error stands for.
@@ -83,7 +77,7 @@ impl Progress {
                     return;
                 }
                 let packets = packets.load(Ordering::Relaxed);
-                let _ = write::<()>(&Event::Progress { seconds, packets });
+                tell(&Event::Progress { seconds, packets });
             }
         });
         Self { over, thread: Some(thread) }

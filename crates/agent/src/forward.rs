@@ -1,9 +1,11 @@
 //! `tailtrim-agent forward`.
 
 use crate::disturb;
-use crate::events::{self, Progress, exit_of, failed};
+use crate::events::{self, Progress, exit_of};
 use crate::exit::Exit;
 use crate::generate::parse_mac;
+use crate::hints::told;
+use crate::output::failed;
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -138,7 +140,12 @@ pub(crate) fn run(request: &Forward) -> Exit {
     let disturber = request.disturb.map(|what| Disturber::start(what, request.seed, request.cpu));
     let disturber = match disturber.transpose() {
         Ok(disturber) => disturber,
-        Err(error) => return failed(&format!("--disturb: {error}"), Exit::Impossible),
+        Err(error) => {
+            let outside = request.disturb.filter(|what| !what.from_within());
+            let hint = outside.map(|what| format!("tailtrim-agent disturb {what}"));
+            let message = told(&format!("--disturb: {error}"), hint.as_deref());
+            return failed(&message, Exit::Impossible);
+        }
     };
     let host = match Placement::take(request.cpu, request.fifo) {
         Ok(host) => host,

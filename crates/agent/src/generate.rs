@@ -1,8 +1,9 @@
 //! `tailtrim-agent generate`.
 
 use crate::args::nanoseconds;
-use crate::events::{self, exit_of, failed};
+use crate::events::{self, exit_of};
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::Ending;
 use clap::builder::NonEmptyStringValueParser;
 use serde::Serialize;

@@ -1,11 +1,10 @@
 //! `tailtrim-agent audit --boot-line`: what a kernel really makes of its boot line.
-#![allow(clippy::print_stderr, reason = "the agent is where output happens")]
 
 use crate::exit::Exit;
 use crate::lint_text;
-use std::io::{self, ErrorKind, Write};
-use tailtrim_host::lint::{Context, LintReport, Running, Severity, Version, lint};
-use tailtrim_host::{Cpus, Tree};
+use crate::output::{self, failed};
+use tailtrim_host::lint::{Context, LintReport, Running, Severity, lint};
+use tailtrim_host::{Cpus, KernelVersion, Tree};
 
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]
@@ -16,7 +15,7 @@ pub(crate) struct Request {
     boot_line: Option<Option<String>>,
     /// The kernel that will boot it: 6.1, or what uname -r says
     #[arg(long, value_name = "VERSION", requires = "boot_line")]
-    kernel: Option<Version>,
+    kernel: Option<KernelVersion>,
     /// The CPUs of the machine, such as 0-15
     #[arg(long, value_name = "LIST", value_parser = some_cpus, requires = "boot_line")]
     cpus: Option<Cpus>,
@@ -41,10 +40,7 @@ fn some_cpus(text: &str) -> Result<Cpus, String> {
 pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Exit {
     match report(request, tree) {
         Ok(report) => print(&report, json),
-        Err(problem) => {
-            eprintln!("error: {problem}");
-            Exit::Impossible
-        }
+        Err(problem) => failed(&problem, Exit::Impossible),
     }
 }
 
@@ -69,20 +65,7 @@ fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, String> {
 }
 
 fn print(report: &LintReport, json: bool) -> Exit {
-    let mut output = io::stdout().lock();
-    let written = if json {
-        serde_json::to_writer_pretty(&mut output, report)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(output))
-    } else {
-        output.write_all(lint_text::text(report).as_bytes())
-    };
-    match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("error: the result cannot be written: {error}");
-            Exit::Disturbed
-        }
-        _ if report.worst() >= Some(Severity::Warning) => Exit::Negative,
-        _ => Exit::Success,
-    }
+    let warned = report.worst() >= Some(Severity::Warning);
+    let exit = if warned { Exit::Negative } else { Exit::Success };
+    if json { output::json(report, exit) } else { output::write(&lint_text::text(report), exit) }
 }

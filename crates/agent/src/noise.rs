@@ -5,8 +5,9 @@ mod report;
 mod table;
 
 use crate::args::nanoseconds;
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::{self, Ending};
 use crate::trace::By;
 use clap::ValueEnum;
@@ -22,6 +23,7 @@ use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_stats::{Histogram, Ranked, distribution};
 use tailtrim_trace::axis::Axis;
 use tailtrim_trace::lines::Source;
+use tailtrim_wire::duration::time_ns;
 
 /// Measure how quiet CPUs are, and name who disturbs them.
 ///
@@ -218,21 +220,10 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
 
 /// `500ns`, `1us`, `2.5ms`, `1s`
 fn time(text: &str) -> Result<i64, String> {
-    let expected = || format!("{text:?} is no time, expected one such as 500ns, 1us or 2.5ms");
-    let at = text.find(|c: char| c.is_ascii_alphabetic() || c == 'µ').ok_or_else(expected)?;
-    let (number, unit) = text.split_at(at);
-    let unit_ns = match unit {
-        "ns" => 1,
-        "us" | "µs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        _ => return Err(expected()),
-    };
-    // As so many seconds, then smaller by the unit: exact where it is a whole number of ns.
-    let billionths = nanoseconds(number).map_err(|_| expected())?;
-    let ns = i128::from(billionths) * unit_ns;
-    let whole = i64::try_from(ns / 1_000_000_000).ok().filter(|whole| *whole > 0);
-    whole.filter(|_| ns % 1_000_000_000 == 0).ok_or_else(expected)
+    time_ns(text)
+        .filter(|ns| *ns > 0)
+        .map(u64::cast_signed)
+        .ok_or_else(|| format!("{text:?} is no time, expected one such as 500ns, 1us or 2.5ms"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! `tailtrim-agent reflect`.
 
-use crate::events::{self, Progress, failed};
+use crate::events::{self, Progress};
 use crate::exit::Exit;
+use crate::hints::Hint;
+use crate::output::failed;
 use crate::stop::Ending;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -183,7 +185,7 @@ fn by_frames(
     host: &Placement,
 ) -> Result<Exit, Failed> {
     let Some(interface) = &request.interface else {
-        return Err((ReflectError::NoInterface.to_string(), Exit::Usage));
+        return Err(refused(ReflectError::NoInterface));
     };
     let name: PortName = format!("xdp:{interface}")
         .parse()
@@ -248,7 +250,7 @@ fn by_socket(
 }
 
 fn give_up_root(request: &Reflect) -> Result<bool, Failed> {
-    drop_root(request.user).map_err(|error| (error.to_string(), Exit::Impossible))
+    drop_root(request.user).map_err(|error| (error.told(), Exit::Impossible))
 }
 
 /// Says that it is ready, reflects, and prints what came of it.
@@ -275,7 +277,7 @@ fn attached(
     let native = match (request.attach, &request.interface) {
         (Some(attach), _) => attach == Attach::Native,
         (None, Some(interface)) => XdpReflector::prefers_native(interface),
-        (None, None) => return Err((ReflectError::NoInterface.to_string(), Exit::Usage)),
+        (None, None) => return Err(refused(ReflectError::NoInterface)),
     };
     XdpReflector::attach(wanted, policy, native).map_err(refused)
 }
@@ -342,5 +344,5 @@ fn refused(error: ReflectError) -> Failed {
         ReflectError::NoInterface | ReflectError::OnlyEcho => Exit::Usage,
         _ => Exit::Impossible,
     };
-    (error.to_string(), exit)
+    (error.told(), exit)
 }

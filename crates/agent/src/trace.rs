@@ -1,8 +1,9 @@
 //! `tailtrim-agent trace`.
 
 use crate::args::nanoseconds;
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::output::failed;
 use crate::stop::{self, Ending};
 use clap::ValueEnum;
 use serde::Serialize;

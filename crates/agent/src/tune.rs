@@ -1,16 +1,19 @@
 //! `tailtrim-agent tune`: what to change on this host, done and taken back.
-#![allow(clippy::print_stdout, reason = "the agent is where output happens")]
 
 mod request;
 mod show;
+mod text;
+#[cfg(test)]
+mod text_tests;
 
-use crate::events::failed;
 use crate::exit::Exit;
+use crate::hints::{self, Hint};
+use crate::output::{failed, try_write};
 use clap::{Subcommand, ValueEnum};
 use request::Wanted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use tailtrim_host::tune::{Journal, Plan, export, plan, text};
+use tailtrim_host::tune::{Journal, Plan, export, plan};
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::tune::{
     ApplyError, Folder, Live, Locked, Store, apply, begin, hold_latency, inspect, now_unix_s,
@@ -143,10 +146,12 @@ pub(crate) fn run(request: &Tune) -> Exit {
         TuneVerb::Status(args) => run_inspect(args, false),
         TuneVerb::Revert(args) => run_revert(args),
         TuneVerb::Export(args) => run_export(args),
-        TuneVerb::HoldLatency(args) => match hold_latency(&args.state, args.us) {
-            Ok(()) => Exit::Success,
-            Err(error) => failed(&error.to_string(), Exit::Impossible),
-        },
+        TuneVerb::HoldLatency(args) => {
+            match hold_latency(&args.state, args.us, || try_write(b"ready\n")) {
+                Ok(()) => Exit::Success,
+                Err(error) => failed(&error.to_string(), Exit::Impossible),
+            }
+        }
     }
 }
 
@@ -154,12 +159,12 @@ fn planned(wanted: &Wanted, root: &Path) -> Result<(Live, Plan), Exit> {
     let host = Live::new(root, Path::new(STATE));
     match plan(&host, &wanted.request()) {
         Ok(plan) => Ok((host, plan)),
-        Err(error) => Err(failed(&error.to_string(), Exit::Usage)),
+        Err(error) => Err(failed(&error.told(), Exit::Usage)),
     }
 }
 
 fn show_plan(plan: &Plan, json: bool) -> Exit {
-    if json { show::json("tailtrim.tune-plan/1", plan) } else { show::print(&text(plan)) }
+    if json { show::json("tailtrim.tune-plan/1", plan) } else { show::print(&text::text(plan)) }
 }
 
 fn run_apply(args: &ApplyArgs) -> Exit {
@@ -167,7 +172,7 @@ fn run_apply(args: &ApplyArgs) -> Exit {
     let mut host = Live::new(root, &args.state);
     let plan = match plan(&host, &args.plan.wanted.request()) {
         Ok(plan) => plan,
-        Err(error) => return failed(&error.to_string(), Exit::Usage),
+        Err(error) => return failed(&error.told(), Exit::Usage),
     };
     if !args.yes {
         let exit = show_plan(&plan, args.plan.json);
@@ -177,30 +182,26 @@ fn run_apply(args: &ApplyArgs) -> Exit {
         return exit;
     }
     if let Some((owner, changes)) = plan.refused_by().first() {
-        let message = format!(
-            "{} runs (process {}) and would undo {}: {}",
-            owner.service,
-            owner.pid,
-            changes.join(", "),
-            owner.way_out
-        );
-        return failed(&message, Exit::Impossible);
+        let (service, pid) = (&owner.service, owner.pid);
+        let message =
+            format!("{service} runs (process {pid}) and would undo {}", changes.join(", "));
+        return failed(&hints::told(&message, Some(&hints::owner(owner))), Exit::Impossible);
     }
-    if let Some(message) = plan.cuts(&session(&host)) {
-        return failed(&message, Exit::Impossible);
+    if let Some(cut) = plan.cuts(&session(&host)) {
+        return failed(&cut.told(), Exit::Impossible);
     }
     let mut store = match Folder::locked(&args.state) {
         Ok(store) => store,
-        Err(error) => return failed(&error.to_string(), exit_of_lock(&error)),
+        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
     };
     let profile = plan.request.profile.name();
     let begin = begin(boot_id(&host), profile, std::env::args().skip(1).collect());
     match apply(&mut host, &mut store, &plan, begin) {
         Ok(applied) if args.plan.json => show::json("tailtrim.tune-applied/1", &applied),
         Ok(applied) => show::applied(&applied, &plan),
-        Err(error @ ApplyError::Pending { .. }) => failed(&error.to_string(), Exit::Usage),
-        Err(error @ ApplyError::Failed { .. }) => failed(&error.to_string(), Exit::Disturbed),
-        Err(error) => failed(&error.to_string(), Exit::Impossible),
+        Err(error @ ApplyError::Pending { .. }) => failed(&error.told(), Exit::Usage),
+        Err(error @ ApplyError::Failed { .. }) => failed(&error.told(), Exit::Disturbed),
+        Err(error) => failed(&error.told(), Exit::Impossible),
     }
 }
 
@@ -262,7 +263,7 @@ fn run_revert(args: &StateArgs) -> Exit {
     // Where no journal can be, none is taken for one that is missing.
     let mut store = match Folder::locked(&args.state) {
         Ok(store) => store,
-        Err(error) => return failed(&error.to_string(), exit_of_lock(&error)),
+        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
     };
     let boot = boot_id(&host);
     match revert(&mut host, &mut store, &boot) {
@@ -287,7 +288,7 @@ fn run_export(args: &ExportArgs) -> Exit {
         Format::Ansible => export::ansible(&plan),
         Format::Libvirt => match export::libvirt(&plan, &host) {
             Ok(files) => files,
-            Err(why) => return failed(&why, Exit::Usage),
+            Err(error) => return failed(&error.told(), Exit::Usage),
         },
         Format::Openshift => export::openshift(&plan),
         Format::Systemd => export::systemd(&plan),

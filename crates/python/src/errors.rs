@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyException;
 use pyo3::{PyErr, Python, create_exception};
 use tailtrim_tail::analysis::AnalysisError;
-use tailtrim_tail::capture;
+use tailtrim_tail::capture::{self, Remedy};
 
 create_exception!(
     tailtrim,
@@ -30,7 +30,22 @@ pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
 
 /// The exception for a capture that cannot be read.
 pub(crate) fn raise_capture(py: Python<'_>, error: &capture::CaptureError) -> PyErr {
-    noted(py, CaptureError::new_err(error.to_string()), error.hint())
+    noted(py, CaptureError::new_err(error.to_string()), error.remedy().map(note))
+}
+
+/// What to do, by the keyword options of the functions.
+fn note(remedy: Remedy) -> String {
+    match remedy {
+        Remedy::Salvage { packets: Some(packets) } => {
+            format!("use salvage=True to analyse the {packets} packets before the damage")
+        }
+        Remedy::Salvage { packets: None } => {
+            "use salvage=True to analyse what could be read".to_owned()
+        }
+        Remedy::Sort => "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record \
+                         it again"
+            .to_owned(),
+    }
 }
 
 fn noted(py: Python<'_>, exception: PyErr, hint: Option<String>) -> PyErr {

@@ -8,6 +8,7 @@
 
 pub mod bytes;
 pub mod checksum;
+pub mod duration;
 mod echo;
 pub mod frame;
 pub mod icmp;

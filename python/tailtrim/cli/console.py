@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -42,8 +43,15 @@ def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
     typer.echo(f"error: {error}", err=True)
     for note in getattr(error, "__notes__", ()):
-        hint = note.typed(TYPED) if isinstance(note, Remedy) else note
-        typer.echo(f"hint: {hint}", err=True)
+        typer.echo(f"hint: {_typed(note)}", err=True)
+
+
+def _typed(note: str) -> str:
+    """Say what a user types for the arguments that a note names, such as ``salvage=True``."""
+    if isinstance(note, Remedy):
+        return note.typed(TYPED)
+    # From the native module, whose notes are plain text.
+    return re.sub(r"\b([a-z_]+)=True\b", lambda keyword: "--" + keyword[1].replace("_", "-"), note)
 
 
 def warn(notice: Notice) -> None:

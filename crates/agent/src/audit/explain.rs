@@ -8,7 +8,7 @@ use tailtrim_host::audit::Check;
 /// Tells all about a check.
 pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}  ({} importance)\n", check.id, check.title, check.importance.word())?;
-    let since = check.since.map(|(major, minor)| format!("Linux {major}.{minor} and later"));
+    let since = check.since.map(|since| format!("Linux {since} and later"));
     let rows: [(&str, String); 9] = [
         ("why", check.why.to_owned()),
         ("read from", check.read_from.join("\n")),

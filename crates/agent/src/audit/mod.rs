@@ -1,5 +1,4 @@
 //! `tailtrim-agent audit`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the agent is where output happens")]
 
 mod config;
 mod explain;
@@ -7,17 +6,19 @@ mod formats;
 mod json;
 mod table;
 
-use crate::args::nanoseconds;
 use crate::exit::Exit;
+use crate::hints::Hint;
 use crate::lint;
+use crate::output::{self, failed};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Workload};
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::inspect::{self, Host};
 use tailtrim_linux::today;
+use tailtrim_wire::duration::{seconds_ns, time_ns};
 
 /// Ask whether this host is fit for a promise in microseconds: what is set, what was seen, what to change.
 #[derive(Debug, clap::Args)]
@@ -140,6 +141,10 @@ impl Failure {
         Self { message: error.to_string(), exit: Exit::Usage }
     }
 
+    fn hinted(error: &impl Hint, exit: Exit) -> Self {
+        Self { message: error.told(), exit }
+    }
+
     fn impossible(error: impl ToString) -> Self {
         Self { message: error.to_string(), exit: Exit::Impossible }
     }
@@ -147,37 +152,25 @@ impl Failure {
 
 /// A time such as 10s, 500ms, or seconds without a unit.
 fn time(text: &str) -> Result<Duration, String> {
-    let ns = match text.strip_suffix("ms") {
-        Some(ms) => nanoseconds(ms).map(|ns| ns / 1_000),
-        None => nanoseconds(text.strip_suffix('s').unwrap_or(text)),
-    };
-    let ns = ns.map_err(|_| format!("{text:?} is no time, expected one such as 10s or 500ms"))?;
-    Ok(Duration::from_nanos(ns.unsigned_abs()))
+    time_ns(text)
+        .or_else(|| seconds_ns(text))
+        .map(Duration::from_nanos)
+        .ok_or_else(|| format!("{text:?} is no time, expected one such as 10s or 500ms"))
 }
 
 /// Runs the verb.
 pub(crate) fn run(request: &Audit) -> Exit {
-    let mut output = Vec::new();
-    match answer(request, &mut output) {
-        Ok(exit) => match io::stdout().lock().write_all(&output) {
-            // The reader has what it wanted (`| head`).
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                eprintln!("error: the answers cannot be written: {error}");
-                Exit::Disturbed
-            }
-            _ => exit,
-        },
-        Err(failure) => {
-            eprintln!("error: {}", failure.message);
-            failure.exit
-        }
+    let mut text = Vec::new();
+    match answer(request, &mut text) {
+        Ok(exit) => output::write(text, exit),
+        Err(failure) => failed(&failure.message, failure.exit),
     }
 }
 
 fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
     if request.line.is_asked() {
         let tree = match &request.root {
-            Some(root) => inspect::open(root).map_err(Failure::impossible)?,
+            Some(root) => opened(root)?,
             None => Box::new(Host::live()),
         };
         return Ok(lint::run(&request.line, tree.as_ref(), request.json()));
@@ -191,7 +184,7 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     let selection = Selection { only: request.only.clone(), skip: request.skip.clone() };
-    let checks = selection.checks().map_err(Failure::usage)?;
+    let checks = selection.checks().map_err(|error| Failure::hinted(&error, Exit::Usage))?;
     if request.list {
         explain::list(&checks, request.json(), out).map_err(broken)?;
         return Ok(Exit::Success);
@@ -209,7 +202,7 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
     let (wish, from) = config::complete(wish, request.config.as_deref())?;
     match &request.root {
         Some(root) => {
-            let tree = inspect::open(root).map_err(Failure::impossible)?;
+            let tree = opened(root)?;
             judge(request, tree.as_ref(), wish, from, &checks, waivers, out)
         }
         None => {
@@ -221,6 +214,10 @@ fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
             judge(request, &observed, wish, from, &checks, waivers, out)
         }
     }
+}
+
+fn opened(root: &Path) -> Result<Box<dyn Tree>, Failure> {
+    inspect::open(root).map_err(|error| Failure::hinted(&error, Exit::Impossible))
 }
 
 fn judge(
@@ -238,7 +235,8 @@ fn judge(
         out.extend_from_slice(text.as_bytes());
         return Ok(Exit::Success);
     }
-    let intent = Intent::complete(wish, tree).map_err(Failure::usage)?;
+    let intent =
+        Intent::complete(wish, tree).map_err(|error| Failure::hinted(&error, Exit::Usage))?;
     let mut report = audit::run(tree, &intent, checks);
     if report.unreadable() {
         let place =

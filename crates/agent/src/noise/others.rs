@@ -1,9 +1,10 @@
 //! What other tools measured, in the same words and numbers.
 
-use super::table::{self, micros, numbers, steps};
+use super::table::{micros, numbers, steps};
 use super::{Noise, write_hgrm};
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::output::{self, failed};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
@@ -81,7 +82,7 @@ pub(super) fn show(request: &Noise) -> Exit {
         let exit = if request.json {
             events::result("tailtrim.noise/1", &report)
         } else {
-            table::write(&text(&report))
+            output::write(&text(&report), Exit::Success)
         };
         if exit != Exit::Success {
             return exit;

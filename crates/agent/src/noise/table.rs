@@ -1,11 +1,9 @@
 //! What `noise` found, for people.
-#![allow(clippy::print_stdout, reason = "the agent is where output happens")]
 
 use super::report::{NoiseReport, OfCpu};
-use crate::events::failed;
 use crate::exit::Exit;
+use crate::output;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use tailtrim_tail::summary::grouped;
 use tailtrim_trace::blame::GapCause;
 use tailtrim_trace::lines::Source;
@@ -16,16 +14,7 @@ const SHOWN: usize = 16;
 
 /// Prints the table.
 pub(super) fn print(report: &NoiseReport) -> Exit {
-    write(&text(report))
-}
-
-/// Writes to standard output.
-pub(super) fn write(text: &str) -> Exit {
-    match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => Exit::Success,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-        Err(error) => failed(&format!("the table cannot be written: {error}"), Exit::Disturbed),
-    }
+    output::write(&text(report), Exit::Success)
 }
 
 fn text(report: &NoiseReport) -> String {

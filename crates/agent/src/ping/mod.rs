@@ -5,8 +5,9 @@ mod table;
 
 pub(crate) use request::Ping;
 
-use crate::events::{self, failed};
+use crate::events;
 use crate::exit::Exit;
+use crate::output::{self, failed};
 use request::Rejected;
 use serde::Serialize;
 use std::fs;
@@ -96,9 +97,9 @@ fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&
     let exit = if request.events {
         events::result(SCHEMA, &report)
     } else if request.json {
-        print(&to_json(&document))
+        output::write(&to_json(&document), Exit::Success)
     } else {
-        print(&table::text(pinged, placement))
+        output::write(&table::text(pinged, placement), Exit::Success)
     };
     let none = pinged.streams.iter().all(|stream| stream.counts.probes.answered == 0);
     if exit == Exit::Success && none { Exit::Negative } else { exit }
@@ -112,15 +113,6 @@ fn to_json(document: &Document<'_>) -> String {
 
 fn keep(folder: &Path, document: &Document<'_>) -> io::Result<()> {
     fs::write(folder.join("ping.json"), to_json(document))
-}
-
-fn print(text: &str) -> Exit {
-    match io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => Exit::Success,
-        // The reader has what it wanted (`| head`).
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
-    }
 }
 
 /// A line on standard error that is written again each second, where somebody looks.

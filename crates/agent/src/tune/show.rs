@@ -1,11 +1,10 @@
 //! What came of it, for people and for programs.
 
-use crate::events::failed;
 use crate::exit::Exit;
+use crate::output::{self, failed};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 use tailtrim_host::tune::{Journal, Place, Plan, export::ExportedFile};
 use tailtrim_linux::tune::{Applied, Finding, Reverted, Standing, Told};
@@ -17,20 +16,13 @@ struct Document<'a, T> {
     content: &'a T,
 }
 
-/// Prints text; who does not read it has closed the pipe.
+/// Prints text.
 pub(super) fn print(text: &str) -> Exit {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => Exit::Success,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
-        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
-    }
+    output::write(text, Exit::Success)
 }
 
 pub(super) fn json<T: Serialize>(schema: &str, content: &T) -> Exit {
-    match serde_json::to_string_pretty(&Document { schema, content }) {
-        Ok(text) => print(&(text + "\n")),
-        Err(error) => failed(&format!("the result cannot be written: {error}"), Exit::Disturbed),
-    }
+    output::json(&Document { schema, content }, Exit::Success)
 }
 
 fn list(out: &mut String, title: &str, told: &[Told]) {

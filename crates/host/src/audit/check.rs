@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::facts::Facts;
-use crate::Workload;
+use crate::{KernelVersion, Workload};
 use serde::Serialize;
 
 /// How much the answer matters for the tail.
@@ -71,7 +71,7 @@ pub struct Check {
     /// Who says so.
     pub source: &'static str,
     /// The kernel version that brought it; earlier kernels answer "n/a".
-    pub since: Option<(u32, u32)>,
+    pub since: Option<KernelVersion>,
     /// When the question arises.
     pub needs: &'static [Need],
     /// Find the answer.

@@ -5,11 +5,8 @@ use super::intent::{self, Intent};
 use super::log::Log;
 use super::paths;
 use super::tasks::{self, Task};
-use crate::{BootLine, Cpus, Tree, Unread};
+use crate::{BootLine, Cpus, KernelVersion, Tree, Unread};
 use std::cell::{OnceCell, RefCell};
-
-/// A kernel version: 6.18 of `6.18.44-rt`.
-pub type Version = (u32, u32);
 
 /// The facts about one host.
 pub struct Facts<'a> {
@@ -147,10 +144,10 @@ impl<'a> Facts<'a> {
     }
 
     /// The version of the running kernel.
-    pub(crate) fn kernel(&self) -> Result<Version, Unread> {
+    pub(crate) fn kernel(&self) -> Result<KernelVersion, Unread> {
         const PATH: &str = "/proc/sys/kernel/osrelease";
         let text = self.text(PATH)?;
-        version(&text).ok_or_else(|| broken(PATH, &text, "a kernel version such as 6.1.0"))
+        text.parse().map_err(|_| broken(PATH, &text, "a kernel version such as 6.1.0"))
     }
 
     /// All threads on the host.
@@ -242,11 +239,4 @@ pub(crate) fn absent_is_none<T>(result: Result<T, Unread>) -> Result<Option<T>, 
 pub(crate) fn broken(path: &str, text: &str, expected: &str) -> Unread {
     let shown = Evidence::new("", text).value;
     Unread::Broken { path: path.to_owned(), problem: format!("{shown:?} is not {expected}") }
-}
-
-/// The first two numbers of a kernel's release.
-#[must_use]
-pub fn version(release: &str) -> Option<Version> {
-    let mut numbers = release.trim().split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

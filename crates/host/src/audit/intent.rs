@@ -50,16 +50,14 @@ pub struct Intent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
     /// A CPU is named that does not exist.
-    #[error(
-        "CPUs {0} are not on this host, which has {1}; name others with --isolate or --housekeeping"
-    )]
+    #[error("CPUs {0} are not on this host, which has {1}")]
     NoSuchCpus(Cpus, Cpus),
     /// A CPU is to be both.
-    #[error("CPUs {0} are in both --isolate and --housekeeping; a CPU is one or the other")]
+    #[error("CPUs {0} are both isolated and left to housekeeping; a CPU is one or the other")]
     Both(Cpus),
     /// Nothing is left for the host itself.
     #[error(
-        "--isolate {0} leaves no CPU for the host itself; leave out at least one, best that of CPU 0"
+        "isolating CPUs {0} leaves no CPU for the host itself; leave out at least one, best CPU 0"
     )]
     NothingLeft(Cpus),
 }

@@ -25,7 +25,7 @@ pub use crate::Workload;
 pub use answer::{Answer, CheckStatus, Evidence, EvidenceLevel, Finding};
 pub use check::{Check, Importance, Need};
 pub use checks::{all, find};
-pub use facts::{Facts, Version, is_guest, version};
+pub use facts::{Facts, is_guest};
 pub use intent::{Intent, IntentError, Wish};
 pub use report::{Asked, AuditReport, Counts};
 pub use select::{Selection, SelectionError};
@@ -98,11 +98,10 @@ fn arises(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unread> {
         };
         return Ok(Some(reason));
     }
-    if let Some((major, minor)) = check.since {
+    if let Some(since) = check.since {
         let kernel = facts.kernel()?;
-        if kernel < (major, minor) {
-            let (had, has) = kernel;
-            return Ok(Some(format!("came with Linux {major}.{minor}, this is {had}.{has}")));
+        if kernel < since {
+            return Ok(Some(format!("came with Linux {since}, this is {kernel}")));
         }
     }
     Ok(None)

@@ -1,11 +1,7 @@
 //! Threads: their names, the CPUs that they may use, and how they are scheduled.
 
 use super::facts::{absent_is_none, broken};
-use crate::{Cpus, Tree, Unread};
-
-/// Flags of `/proc/PID/stat`, field 9 (`include/linux/sched.h`).
-const PF_KTHREAD: u64 = 0x0020_0000;
-const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+use crate::{Cpus, ProcessStat, Tree, Unread};
 
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,23 +68,20 @@ fn numbers(names: &[String]) -> Vec<u32> {
 }
 
 fn task(pid: u32, tid: u32, stat: &str, status: &str) -> Option<Task> {
-    let (start, rest) = stat.rsplit_once(')')?;
-    let name = start.split_once('(')?.1.to_owned();
-    // Behind the name come fields 3 and on.
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3).and_then(|text| text.parse::<u64>().ok());
+    let stat = ProcessStat::parse(stat)?;
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    let flags = field(9)?;
+    // Every kernel tells the flags.
+    stat.field(9)?;
     Some(Task {
         pid,
         tid,
-        name,
+        name: stat.name().to_owned(),
         allowed: allowed.parse().ok()?,
-        kernel: flags & PF_KTHREAD != 0,
-        fixed: flags & PF_NO_SETAFFINITY != 0,
-        last: field(39)? as u32,
-        priority: field(40)? as u32,
-        policy: field(41)? as u32,
+        kernel: stat.is_kernel_thread(),
+        fixed: stat.has_fixed_cpus(),
+        last: stat.field(39)? as u32,
+        priority: stat.field(40)? as u32,
+        policy: stat.field(41)? as u32,
     })
 }
 

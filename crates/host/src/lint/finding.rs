@@ -1,6 +1,6 @@
 //! What the linter says about a word.
 
-use super::version::Version;
+use crate::KernelVersion;
 use crate::{Cpus, Word};
 use serde::Serialize;
 
@@ -144,7 +144,7 @@ fn check(kind: Kind) -> &'static str {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Context {
     /// The kernel; without it, only what holds for all of them is said.
-    pub kernel: Option<Version>,
+    pub kernel: Option<KernelVersion>,
     /// The CPUs that are possible; without them, lists are not compared with the machine.
     pub cpus: Option<Cpus>,
 }
@@ -152,11 +152,11 @@ pub struct Context {
 impl Context {
     /// Whether the kernel is known to be at least this one.
     pub(super) fn from(&self, major: u16, minor: u16) -> bool {
-        self.kernel.is_some_and(|kernel| kernel >= Version::new(major, minor))
+        self.kernel.is_some_and(|kernel| kernel >= KernelVersion::new(major, minor))
     }
 
     /// Whether the kernel is known to be older than this one.
     pub(super) fn before(&self, major: u16, minor: u16) -> bool {
-        self.kernel.is_some_and(|kernel| kernel < Version::new(major, minor))
+        self.kernel.is_some_and(|kernel| kernel < KernelVersion::new(major, minor))
     }
 }

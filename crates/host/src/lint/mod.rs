@@ -23,9 +23,8 @@ mod words;
 pub use finding::{Context, Finding, Kind, Severity};
 pub use predict::Prediction;
 pub use seen::Running;
-pub use version::{Version, VersionError};
 
-use crate::{BootLine, Cpus};
+use crate::{BootLine, Cpus, KernelVersion};
 use predict::What;
 use serde::Serialize;
 use words::Sort;
@@ -37,7 +36,7 @@ pub struct LintReport {
     pub line: String,
     /// The kernel that it was read for, if one was named.
     #[serde(serialize_with = "as_text")]
-    pub kernel: Option<Version>,
+    pub kernel: Option<KernelVersion>,
     /// The CPUs of the machine that it was read for, if they were named.
     #[serde(serialize_with = "as_text")]
     pub cpus: Option<Cpus>,

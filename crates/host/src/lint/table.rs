@@ -1,6 +1,7 @@
 //! The kernel's parameters as data: `parameters.txt` in depth, `names.txt` by name.
 
-use super::version::{Version, Versions};
+use super::version::Versions;
+use crate::KernelVersion;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -44,7 +45,7 @@ pub(super) struct Choice {
     /// Whether every value that begins with it counts.
     pub(super) prefix: bool,
     /// The first version that knows it.
-    pub(super) since: Option<Version>,
+    pub(super) since: Option<KernelVersion>,
 }
 
 /// What a parameter takes.
@@ -145,7 +146,7 @@ impl Table {
     }
 
     /// The parameter of a name; of several, the one that a kernel has.
-    pub(super) fn find(&self, name: &str, kernel: Option<Version>) -> Option<&Parameter> {
+    pub(super) fn find(&self, name: &str, kernel: Option<KernelVersion>) -> Option<&Parameter> {
         let named = self.by_name.get(&key(name))?;
         let mut candidates = named.iter().map(|place| &self.all[*place]);
         let has = |parameter: &&Parameter| {
@@ -160,7 +161,7 @@ impl Table {
     }
 
     /// The flag whose name a word begins with, so that the kernel takes the word for it.
-    pub(super) fn swallows(&self, word: &str, kernel: Option<Version>) -> Option<&Parameter> {
+    pub(super) fn swallows(&self, word: &str, kernel: Option<KernelVersion>) -> Option<&Parameter> {
         let word = key(word);
         let swallows = |parameter: &&Parameter| {
             parameter.how == How::Prefix
@@ -212,7 +213,7 @@ fn parameter(line: &'static str) -> Option<Parameter> {
     })
 }
 
-fn bound(text: &str) -> Option<Option<(Version, Version)>> {
+fn bound(text: &str) -> Option<Option<(KernelVersion, KernelVersion)>> {
     if text.is_empty() {
         return Some(None);
     }
@@ -287,7 +288,8 @@ mod tests {
 
     #[test]
     fn a_parameter_changes_with_the_kernel() {
-        let how = |minor| TABLE.find("rcu-nocb-poll", Some(Version::new(6, minor))).unwrap().how;
+        let how =
+            |minor| TABLE.find("rcu-nocb-poll", Some(KernelVersion::new(6, minor))).unwrap().how;
         assert_eq!(how(1), How::Early);
         assert_eq!(how(12), How::Prefix);
         assert!(TABLE.find("rcu_nocbs_poll", None).is_none());

@@ -2,7 +2,7 @@
 
 use super::nearest::nearest;
 use super::table::{Choice, How, Parameter, Value};
-use super::version::Version;
+use crate::KernelVersion;
 use crate::Word;
 
 /// How a value and its parameter go together.
@@ -17,11 +17,11 @@ pub(super) enum Fit {
     /// These bytes of the value are none that it takes; perhaps one was meant.
     Wrong(usize, usize, Option<String>),
     /// These bytes are a value that came in a later version.
-    Later(usize, usize, Version),
+    Later(usize, usize, KernelVersion),
 }
 
 /// Compare a word with its parameter. Lists of CPUs are for [`super::predict`].
-pub(super) fn fit(word: &Word, parameter: &Parameter, kernel: Option<Version>) -> Fit {
+pub(super) fn fit(word: &Word, parameter: &Parameter, kernel: Option<KernelVersion>) -> Fit {
     let Some(value) = word.value.as_deref() else { return without(parameter) };
     let whole = |fits: bool, near: Option<&str>| match fits {
         true => Fit::Fits,
@@ -50,7 +50,7 @@ fn without(parameter: &Parameter) -> Fit {
     }
 }
 
-fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<Version>) -> Fit {
+fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<KernelVersion>) -> Fit {
     let is = |choice: &&Choice| {
         // auditing takes ON as well as on, the others do not: `audit` names both cases by kernel.
         value == choice.text || choice.prefix && value.starts_with(&choice.text)
@@ -84,7 +84,7 @@ fn synonym(value: &str, choices: &[Choice]) -> Option<String> {
         .map(|word| (*word).to_owned())
 }
 
-fn several(value: &str, choices: &[Choice], kernel: Option<Version>) -> Fit {
+fn several(value: &str, choices: &[Choice], kernel: Option<KernelVersion>) -> Fit {
     let mut at = 0;
     for part in value.split(',') {
         let fit = if part.is_empty() { Fit::Fits } else { among(part, at, choices, kernel) };
@@ -152,7 +152,7 @@ mod tests {
     use crate::BootLine;
 
     fn of(text: &str) -> Fit {
-        let kernel = Some(Version::new(6, 1));
+        let kernel = Some(KernelVersion::new(6, 1));
         let line = BootLine::parse(text);
         let word = &line.words()[0];
         fit(word, TABLE.find(&word.name, kernel).unwrap(), kernel)
@@ -207,8 +207,8 @@ mod tests {
             ("psi=disable", wrong(0, 7, "0")),
             ("hugepagesz=4M", wrong(0, 2, "")),
             ("hugepagesz=1Gi", Fit::Fits),
-            ("amd_pstate=active", Fit::Later(0, 6, Version::new(6, 3))),
-            ("mitigations=auto,no_guest_host", Fit::Later(0, 18, Version::new(6, 17))),
+            ("amd_pstate=active", Fit::Later(0, 6, KernelVersion::new(6, 3))),
+            ("mitigations=auto,no_guest_host", Fit::Later(0, 18, KernelVersion::new(6, 17))),
             ("nosoftlockup=0", Fit::Ignored),
             ("isolcpus", Fit::Missing),
             ("skew_tick", Fit::Missing),

@@ -2,7 +2,7 @@
 
 use super::nearest::nearest;
 use super::table::{How, Parameter, TABLE, key};
-use super::version::Version;
+use crate::KernelVersion;
 use crate::Word;
 
 /// What a word is to the kernel.
@@ -199,7 +199,7 @@ const SYSCTLS: &[&str] = &[
 ];
 
 /// Judge a word.
-pub(super) fn sort(word: &Word, kernel: Option<Version>) -> Sort {
+pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
     let name = word.name.as_str();
     if let Some(parameter) = TABLE.find(name, kernel) {
         return Sort::Known(parameter);
@@ -283,7 +283,7 @@ mod tests {
     use crate::BootLine;
 
     fn of(text: &str) -> Sort {
-        sort(&BootLine::parse(text).words()[0], Some(Version::new(6, 1)))
+        sort(&BootLine::parse(text).words()[0], Some(KernelVersion::new(6, 1)))
     }
 
     #[test]

@@ -37,10 +37,10 @@ pub struct Division {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DivisionError {
     /// A CPU that is not there.
-    #[error("--{flag}: CPUs {cpus} are not online here (online: {online})")]
+    #[error("{part} CPUs {cpus} are not online here (online: {online})")]
     NotOnline {
-        /// The option.
-        flag: &'static str,
+        /// What they were to be: isolated or housekeeping.
+        part: &'static str,
         /// The CPUs.
         cpus: Cpus,
         /// What is there.
@@ -48,14 +48,14 @@ pub enum DivisionError {
     },
     /// The boot CPU cannot be isolated.
     #[error(
-        "--isolate: CPU {BOOT_CPU} started the others and keeps the clock: leave it to housekeeping"
+        "CPU {BOOT_CPU} cannot be isolated: it started the others and keeps the clock; leave it to housekeeping"
     )]
     BootCpu,
     /// Both sides want a CPU.
-    #[error("CPUs {0} are both in --isolate and in --housekeeping: each belongs to one of them")]
+    #[error("CPUs {0} are both isolated and left to housekeeping: each is one or the other")]
     Both(Cpus),
     /// Nothing is left for the host.
-    #[error("--isolate leaves no CPU to housekeeping: keep at least CPU {BOOT_CPU}")]
+    #[error("no CPU is left to housekeeping: keep at least CPU {BOOT_CPU}")]
     NoHousekeeping,
     /// Nothing is left for the workload.
     #[error(
@@ -65,7 +65,7 @@ pub enum DivisionError {
     /// A core would be divided.
     #[error(
         "CPU {sibling} shares a core with the isolated CPU {cpu} but is left to housekeeping: isolate \
-         both (--isolate {both}), or switch second threads off (--smt off)"
+         both ({both}), or switch second threads off"
     )]
     Torn {
         /// The isolated CPU.
@@ -174,10 +174,10 @@ fn cores(topology: &Topology, request: &Request, division: &mut Division) -> Vec
 
 fn check_asked(request: &Request, usable: &Cpus) -> Result<(), DivisionError> {
     let asked = [("isolate", &request.isolate), ("housekeeping", &request.housekeeping)];
-    for (flag, cpus) in asked {
+    for (part, cpus) in asked {
         let missing = cpus.as_ref().map_or_else(Cpus::none, |cpus| cpus.minus(usable));
         if !missing.is_empty() {
-            return Err(DivisionError::NotOnline { flag, cpus: missing, online: usable.clone() });
+            return Err(DivisionError::NotOnline { part, cpus: missing, online: usable.clone() });
         }
     }
     let isolate = request.isolate.clone().unwrap_or_default();

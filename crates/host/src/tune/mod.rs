@@ -20,7 +20,6 @@ mod owners;
 mod place;
 mod plan;
 mod request;
-mod text;
 
 pub use crate::Workload;
 pub use change::{Change, State, Step, When};
@@ -29,9 +28,8 @@ pub use form::Form;
 pub use journal::{Begin, FORMAT, Journal, JournalError, Outcome, Record, Recorded};
 pub use owners::Owner;
 pub use place::{NicGroup, Place, Places, Value};
-pub use plan::{Absent, Plan, PlanError, plan};
+pub use plan::{Absent, Cut, Plan, PlanError, plan};
 pub use request::{Boot, HugePages, Profile, Request, Smt, Turbo};
-pub use text::{changes_of, text};
 
 /// The changes that answer a check of the audit: id, what it does, when it takes effect.
 pub(crate) fn answers(

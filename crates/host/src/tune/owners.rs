@@ -45,8 +45,7 @@ pub(crate) fn running(host: &dyn Places) -> Vec<Owner> {
             pid,
             owns: (*owns).to_owned(),
             way_out: format!(
-                "--take-over {service} stops it first and starts it again on revert; or take the change \
-                 out with --without"
+                "take {service} over: it is stopped first and started again on revert; or take the change out"
             ),
         });
     }

@@ -23,7 +23,7 @@ pub enum Place {
         /// Absolute path.
         path: String,
     },
-    /// A setting of a network interface, by `ethtool`.
+    /// A setting of a network interface, under the name that `ethtool` gives it.
     Nic {
         /// Interface.
         interface: String,

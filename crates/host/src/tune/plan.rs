@@ -42,6 +42,27 @@ pub struct Absent {
     pub why: String,
 }
 
+/// A process that a plan would leave without any CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "{change}: takes CPUs {takes} away, and process {pid} ({name}), which this session hangs on, may run on \
+     {allowed} only: start it on {kept} (taskset), or take the change out"
+)]
+pub struct Cut {
+    /// The change that takes CPUs away.
+    pub change: String,
+    /// Those CPUs.
+    pub takes: Cpus,
+    /// The process.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// The CPUs that it may run on.
+    pub allowed: Cpus,
+    /// The CPUs that stay.
+    pub kept: Cpus,
+}
+
 /// No plan is possible.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
@@ -52,7 +73,7 @@ pub enum PlanError {
     #[error(transparent)]
     Division(#[from] DivisionError),
     /// No such interface.
-    #[error("--nic {name}: no such interface (there are: {known})")]
+    #[error("{name}: no such interface (there are: {known})")]
     NoInterface {
         /// What was asked for.
         name: String,
@@ -60,20 +81,13 @@ pub enum PlanError {
         known: String,
     },
     /// A name that means no change.
-    #[error(
-        "--{flag} {name}: no change and no check of this profile has that name (see the plan's first column)"
-    )]
-    NoChange {
-        /// The option.
-        flag: &'static str,
-        /// The name.
-        name: String,
-    },
+    #[error("{0}: no change and no check of this profile has that name")]
+    NoChange(String),
     /// No drop-in for GRUB can be written.
-    #[error("--boot grub: {0}; use --boot print and set the words by hand")]
+    #[error("no drop-in for GRUB can be written: {0}")]
     NoGrub(String),
     /// A manager cannot be taken over.
-    #[error("--take-over {service}: {why}")]
+    #[error("{service} cannot be taken over: {why}")]
     TakeOver {
         /// The manager.
         service: String,
@@ -164,10 +178,8 @@ impl Plan {
                 item.value(request.profile).is_some() && (item.id == name || checks(item))
             })
         };
-        for (flag, names) in [("without", &request.without), ("only", &request.only)] {
-            if let Some(name) = names.iter().find(|name| !known(name)) {
-                return Err(PlanError::NoChange { flag, name: name.clone() });
-            }
+        if let Some(name) = request.without.iter().chain(&request.only).find(|name| !known(name)) {
+            return Err(PlanError::NoChange(name.clone()));
         }
         let mut kept = Vec::new();
         for change in std::mem::take(&mut self.changes) {
@@ -216,17 +228,20 @@ impl Plan {
     /// The change that would leave a process without any CPU: one that is needed for the way back.
     /// `allowed` is what this process and those above it may run on.
     #[must_use]
-    pub fn cuts(&self, allowed: &[(u32, String, Cpus)]) -> Option<String> {
+    pub fn cuts(&self, allowed: &[(u32, String, Cpus)]) -> Option<Cut> {
         for change in
             self.changes.iter().filter(|change| change.needed() && !change.takes.is_empty())
         {
             for (pid, name, cpus) in allowed {
                 if cpus.minus(&change.takes).is_empty() {
-                    return Some(format!(
-                        "{}: takes CPUs {} away, and process {pid} ({name}), which this session hangs \
-                         on, may run on {cpus} only: start it on {} (taskset), or --without {}",
-                        change.id, change.takes, self.division.housekeeping, change.id
-                    ));
+                    return Some(Cut {
+                        change: change.id.clone(),
+                        takes: change.takes.clone(),
+                        pid: *pid,
+                        name: name.clone(),
+                        allowed: cpus.clone(),
+                        kept: self.division.housekeeping.clone(),
+                    });
                 }
             }
         }

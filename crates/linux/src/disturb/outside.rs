@@ -88,7 +88,7 @@ impl Means {
             Disturbing::Fifo => place(cpu, true).map(|()| Self::Presence)?,
             Disturbing::Timers => place(cpu, true).map(|()| Self::Timers)?,
             Disturbing::Softirqs => {
-                let missing = "no port that the CPU receives from; expected --port";
+                let missing = "no port that the CPU receives from is named";
                 let name = target.port.as_ref().ok_or_else(|| io::Error::other(missing))?;
                 Self::Port(open(name, None).map_err(io::Error::other)?)
             }
@@ -96,9 +96,7 @@ impl Means {
             Disturbing::Stop => Self::Stop(target.pid),
             Disturbing::Program => Self::Program(Program::tracepoint(&RETURN)?),
             _ => {
-                return Err(io::Error::other(
-                    "comes from within: tailtrim-agent forward --disturb",
-                ));
+                return Err(io::Error::other("comes from within the forwarder"));
             }
         })
     }

@@ -21,7 +21,7 @@ const LARGEST: u64 = 256 << 20;
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     /// Neither a folder nor a capture.
-    #[error("{}: {source}; expected a folder with the files of a host, or a capture (audit --capture)", path.display())]
+    #[error("{}: {source}; expected a folder with the files of a host, or a capture of one", path.display())]
     Open {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// It holds no host.
-    #[error("{}: not a capture of a host; audit --capture makes one", path.display())]
+    #[error("{}: not a capture of a host", path.display())]
     NoHost {
         /// The file.
         path: PathBuf,

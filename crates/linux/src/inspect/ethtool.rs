@@ -1,6 +1,8 @@
-//! What `ethtool` tells of an interface, as `key: value`. Layouts are those of linux/ethtool.h.
+//! What a driver tells of an interface, as `key: value`.
 
-use crate::sys::ethtool::{self, CHANNELS, COALESCE, DRIVER, EEE, PAUSE, RINGS, TIMESTAMPING, get};
+use crate::sys::ethtool::{
+    self, Channels, Coalescing, Driver, Eee, Feature, Pause, Rings, Timestamping,
+};
 use std::io;
 
 /// What can be asked.
@@ -31,18 +33,16 @@ pub(super) fn ask(nic: &str, what: &str) -> io::Result<String> {
         "pause" => pause(nic),
         "rings" => rings(nic),
         "timestamping" => timestamping(nic),
-        _ => Err(io::ErrorKind::NotFound.into()),
+        _ => Err(io::Error::from_raw_os_error(libc::ENOENT)),
     }
-    .map_err(|error| match error.raw_os_error() {
-        // Drivers answer in more than one way that they do not know.
-        Some(libc::EINVAL | libc::ENOTTY) => io::Error::from_raw_os_error(libc::EOPNOTSUPP),
-        _ if error.kind() == io::ErrorKind::NotFound => io::Error::from_raw_os_error(libc::ENOENT),
-        _ => error,
-    })
 }
 
 fn table<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
     rows.into_iter().map(|(key, value)| format!("{key}: {value}\n")).collect()
+}
+
+fn numbers<'a>(rows: impl IntoIterator<Item = (&'a str, u32)>) -> String {
+    table(rows.into_iter().map(|(key, number)| (key, number.to_string())))
 }
 
 fn switch(word: u32) -> String {
@@ -50,43 +50,46 @@ fn switch(word: u32) -> String {
 }
 
 fn coalesce(nic: &str) -> io::Result<String> {
-    let words = get(nic, COALESCE)?;
-    let number = |at: usize| words[at].to_string();
+    let told: Coalescing = ethtool::get(nic)?;
     Ok(table([
-        ("adaptive-rx", switch(words[10])),
-        ("adaptive-tx", switch(words[11])),
-        ("rx-usecs", number(1)),
-        ("rx-frames", number(2)),
-        ("tx-usecs", number(5)),
-        ("tx-frames", number(6)),
+        ("adaptive-rx", switch(told.adaptive_rx)),
+        ("adaptive-tx", switch(told.adaptive_tx)),
+        ("rx-usecs", told.rx_usecs.to_string()),
+        ("rx-frames", told.rx_frames.to_string()),
+        ("tx-usecs", told.tx_usecs.to_string()),
+        ("tx-frames", told.tx_frames.to_string()),
     ]))
 }
 
 fn rings(nic: &str) -> io::Result<String> {
-    let words = get(nic, RINGS)?;
-    let rows = [("rx-max", 1), ("tx-max", 4), ("rx", 5), ("tx", 8)];
-    Ok(table(rows.map(|(key, at)| (key, words[at].to_string()))))
+    let Rings { rx_max, tx_max, rx, tx, .. } = ethtool::get(nic)?;
+    Ok(numbers([("rx-max", rx_max), ("tx-max", tx_max), ("rx", rx), ("tx", tx)]))
 }
 
 fn channels(nic: &str) -> io::Result<String> {
-    let words = get(nic, CHANNELS)?;
-    let rows =
-        [("rx-max", 1), ("tx-max", 2), ("combined-max", 4), ("rx", 5), ("tx", 6), ("combined", 8)];
-    Ok(table(rows.map(|(key, at)| (key, words[at].to_string()))))
+    let told: Channels = ethtool::get(nic)?;
+    Ok(numbers([
+        ("rx-max", told.rx_max),
+        ("tx-max", told.tx_max),
+        ("combined-max", told.combined_max),
+        ("rx", told.rx),
+        ("tx", told.tx),
+        ("combined", told.combined),
+    ]))
 }
 
 fn pause(nic: &str) -> io::Result<String> {
-    let words = get(nic, PAUSE)?;
-    Ok(table([("autoneg", 1), ("rx", 2), ("tx", 3)].map(|(key, at)| (key, switch(words[at])))))
+    let Pause { autoneg, rx, tx } = ethtool::get(nic)?;
+    Ok(table([("autoneg", switch(autoneg)), ("rx", switch(rx)), ("tx", switch(tx))]))
 }
 
 fn eee(nic: &str) -> io::Result<String> {
-    let words = get(nic, EEE)?;
+    let told: Eee = ethtool::get(nic)?;
     // Supported by no link mode: there is nothing to turn off.
-    if words[1] == 0 {
+    if told.supported == 0 {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
     }
-    Ok(table([("active", 4), ("enabled", 5)].map(|(key, at)| (key, switch(words[at])))))
+    Ok(table([("active", switch(told.active)), ("enabled", switch(told.enabled))]))
 }
 
 const STAMPS: [&str; 7] = [
@@ -118,53 +121,40 @@ const FILTERS: [&str; 16] = [
 ];
 
 fn timestamping(nic: &str) -> io::Result<String> {
-    let words = get(nic, TIMESTAMPING)?;
+    let told: Timestamping = ethtool::get(nic)?;
     let named = |bits: u32, names: &[&str]| {
         let set = names.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1);
         set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
     };
-    let clock = words[2] as i32;
+    let clock = if told.clock < 0 { "none".to_owned() } else { format!("/dev/ptp{}", told.clock) };
     Ok(table([
-        ("capabilities", named(words[1], &STAMPS)),
-        ("clock", if clock < 0 { "none".to_owned() } else { format!("/dev/ptp{clock}") }),
-        ("receive-filters", named(words[7], &FILTERS)),
+        ("capabilities", named(told.capabilities, &STAMPS)),
+        ("clock", clock),
+        ("receive-filters", named(told.receive_filters, &FILTERS)),
     ]))
-}
-
-/// Text in some words, up to its first zero.
-fn text(words: &[u32]) -> String {
-    let bytes: Vec<u8> =
-        words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
 fn driver(nic: &str) -> io::Result<String> {
-    let words = get(nic, DRIVER)?;
-    Ok(table([
-        ("driver", text(&words[1..9])),
-        ("version", text(&words[9..17])),
-        ("firmware", text(&words[17..25])),
-    ]))
+    let told: Driver = ethtool::get(nic)?;
+    Ok(table([("driver", told.name()), ("version", told.version()), ("firmware", told.firmware())]))
 }
 
 fn indirection(nic: &str) -> io::Result<String> {
     let mut queues = ethtool::indirection(nic)?;
-    let entries = queues.len();
+    let entries = queues.len().to_string();
     queues.sort_unstable();
     queues.dedup();
     let queues: Vec<String> = queues.iter().map(u32::to_string).collect();
-    Ok(table([("entries", entries.to_string()), ("queues", queues.join(" "))]))
+    Ok(table([("entries", entries), ("queues", queues.join(" "))]))
 }
 
 fn features(nic: &str) -> io::Result<String> {
-    let (names, states) = ethtool::features(nic)?;
-    let row = |(number, name): (usize, &[u32; 8])| {
-        let name = text(name);
-        // Available, requested, active, never changed.
-        let block = states[number / 32];
-        let bit = |word: usize| block[word] >> (number % 32) & 1 == 1;
-        let fixed = if bit(0) && !bit(3) { "" } else { " [fixed]" };
-        format!("{name}: {}{fixed}\n", if bit(2) { "on" } else { "off" })
+    let row = |feature: &Feature| {
+        let state = if feature.active { "on" } else { "off" };
+        let fixed = if feature.fixed { " [fixed]" } else { "" };
+        format!("{}: {state}{fixed}\n", feature.name)
     };
-    Ok(names.iter().enumerate().map(row).filter(|row| !row.starts_with(':')).collect())
+    let features = ethtool::features(nic)?;
+    // A number that the kernel has left free has no name.
+    Ok(features.iter().filter(|feature| !feature.name.is_empty()).map(row).collect())
 }

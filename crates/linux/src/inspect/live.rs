@@ -18,6 +18,8 @@ type Answer = Result<Vec<u8>, Unread>;
 #[derive(Debug)]
 pub struct Host {
     root: Option<PathBuf>,
+    /// Whether a file that is not below the root was not on the host either.
+    whole: bool,
     asked: RefCell<BTreeMap<String, Answer>>,
 }
 
@@ -25,16 +27,33 @@ impl Host {
     /// The running host.
     #[must_use]
     pub fn live() -> Self {
-        Self { root: None, asked: RefCell::default() }
+        Self { root: None, whole: true, asked: RefCell::default() }
+    }
+
+    /// The host whose root this is: `/` is the running one. What is not there is missing.
+    #[must_use]
+    pub fn rooted(root: &Path) -> Self {
+        let folder = (root != Path::new("/")).then(|| root.to_owned());
+        Self { root: folder, whole: true, asked: RefCell::default() }
     }
 
     /// A folder below which files lie as on a host. What is not there is not captured, not missing.
     #[must_use]
     pub fn below(folder: &Path) -> Self {
-        Self { root: Some(folder.to_owned()), asked: RefCell::default() }
+        Self { root: Some(folder.to_owned()), whole: false, asked: RefCell::default() }
     }
 
-    fn place(&self, path: &str) -> Result<PathBuf, Unread> {
+    /// Whether this is the host that this process runs on.
+    pub(crate) fn is_running(&self) -> bool {
+        self.root.is_none()
+    }
+
+    /// Where a file of the host is for this process.
+    ///
+    /// # Errors
+    ///
+    /// A link leads out of the folder.
+    pub(crate) fn place(&self, path: &str) -> Result<PathBuf, Unread> {
         let Some(root) = &self.root else { return Ok(PathBuf::from(path)) };
         let place = root.join(path.trim_start_matches('/'));
         // A link of the captured host must not lead to this one.
@@ -48,7 +67,7 @@ impl Host {
         Err(Unread::NotCaptured { path: path.to_owned() })
     }
 
-    fn unread(&self, path: &str, error: &io::Error) -> Unread {
+    pub(crate) fn unread(&self, path: &str, error: &io::Error) -> Unread {
         let path = path.to_owned();
         match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => Unread::Denied { path },
@@ -59,10 +78,13 @@ impl Host {
                 | libc::ENXIO
                 | libc::EOPNOTSUPP
                 | libc::ESRCH,
-            ) => match self.root {
-                None => Unread::Missing { path },
-                Some(_) => Unread::NotCaptured { path },
-            },
+            ) => {
+                if self.whole {
+                    Unread::Missing { path }
+                } else {
+                    Unread::NotCaptured { path }
+                }
+            }
             _ => Unread::Broken { path, problem: error.to_string() },
         }
     }

@@ -4,7 +4,7 @@ use crate::sys::clock;
 use std::thread;
 use std::time::Duration;
 use tailtrim_host::audit::paths::{self, AFTER, BEFORE, KTHREADS, OBSERVED_MS};
-use tailtrim_host::{Memory, Tree, Unread};
+use tailtrim_host::{Memory, ProcessStat, Tree, Unread};
 
 /// A tree with the counters of an observation laid over it.
 pub struct Observed<'a> {
@@ -51,23 +51,18 @@ fn look(host: &dyn Tree, place: &str, counters: &mut Memory) {
 
 /// How often each kernel thread gave its CPU away: that often it had been woken.
 fn switches(host: &dyn Tree) -> Result<String, Unread> {
-    /// `PF_KTHREAD` of include/linux/sched.h, in field 9 of `/proc/PID/stat`.
-    const KERNEL: u64 = 0x0020_0000;
     let mut text = String::new();
     for pid in
         host.list("/proc")?.iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
     {
         // A thread that has ended is of no interest.
-        let Ok(stat) = host.text(&format!("/proc/{pid}/stat")) else { continue };
-        let Some((start, rest)) = stat.rsplit_once(')') else { continue };
-        let flags = rest.split_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
-        if flags.is_none_or(|flags| flags & KERNEL == 0) {
-            continue;
-        }
+        let Ok(line) = host.text(&format!("/proc/{pid}/stat")) else { continue };
+        let stat = ProcessStat::parse(&line).filter(ProcessStat::is_kernel_thread);
+        let Some(stat) = stat else { continue };
         let Ok(status) = host.text(&format!("/proc/{pid}/status")) else { continue };
         let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        if let (Some(count), Some((_, name))) = (count, start.split_once('(')) {
-            text += &format!("{pid} {} {name}\n", count.trim());
+        if let Some(count) = count {
+            text += &format!("{pid} {} {}\n", count.trim(), stat.name());
         }
     }
     if text.is_empty() {

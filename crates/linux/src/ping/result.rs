@@ -94,7 +94,7 @@ impl StreamResult {
                 self.unstamped,
                 format!(
                     "{} answered probes lack a stamp of the level asked for and are no samples; \
-                     --level application needs none",
+                     the level application needs none",
                     self.unstamped
                 ),
             ),

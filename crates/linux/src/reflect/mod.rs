@@ -60,14 +60,10 @@ pub enum ReflectError {
     #[error("no address to listen on: {0}")]
     Nowhere(String),
     /// Programs and rules are an interface's.
-    #[error(
-        "this mode needs to know where requests come in: name the interface (--interface eth1)"
-    )]
+    #[error("this mode needs to know by which interface requests come in")]
     NoInterface,
     /// Address translation changes nothing in a packet but its addresses.
-    #[error(
-        "translating addresses reflects UDP echo only: use --echo PORT without --stamp, --twamp and --key-file"
-    )]
+    #[error("translating addresses reflects UDP echo only")]
     OnlyEcho,
     /// The rules.
     #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::NotFound { " (is nft there? apt install nftables)" } else { "" })]

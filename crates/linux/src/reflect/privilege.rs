@@ -22,7 +22,7 @@ impl Default for Nobody {
 /// Root that cannot be given up.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "giving up root for user {}:{}: {source} (in a user namespace without that user: --user 0)",
+    "giving up root for user {}:{}: {source} (a user namespace may lack that user)",
     nobody.user, nobody.group
 )]
 pub struct PrivilegeError {

@@ -1,8 +1,9 @@
 //! Questions to network interfaces, and the one setting that a tap needs: stamps by the NIC.
 //!
-//! Requests and structures: netdevice(7), Documentation/networking/timestamping.rst of the kernel.
+//! Requests and structures: netdevice(7) and Documentation/networking/timestamping.rst of the kernel.
 
-use super::{checked, ethtool};
+use super::checked;
+use super::ethtool::{self, Driver, Timestamping};
 use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -36,7 +37,7 @@ pub(crate) fn index(name: &str) -> io::Result<u32> {
 
 /// The MAC address of an interface.
 pub(crate) fn mac(name: &str) -> io::Result<[u8; 6]> {
-    let request = answered(name, Question::Mac)?;
+    let request = answered(name, libc::SIOCGIFHWADDR as _)?;
     // SAFETY: the request was answered, so this member of the union is the one that was written.
     let data = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
     Ok([0, 1, 2, 3, 4, 5].map(|at| data[at] as u8))
@@ -44,7 +45,7 @@ pub(crate) fn mac(name: &str) -> io::Result<[u8; 6]> {
 
 /// Most bytes that an interface carries behind the L2 header.
 pub(crate) fn mtu(name: &str) -> io::Result<usize> {
-    let request = answered(name, Question::Mtu)?;
+    let request = answered(name, libc::SIOCGIFMTU as _)?;
     // SAFETY: as above.
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
 }
@@ -52,30 +53,25 @@ pub(crate) fn mtu(name: &str) -> io::Result<usize> {
 /// Whether there is a device on a bus behind the interface. Unlike sysfs, which shows the network
 /// namespace that it was mounted in, this asks about the namespace of the caller.
 pub(crate) fn has_hardware(name: &str) -> io::Result<bool> {
-    // Driver, version, firmware and bus, in 32 bytes each.
-    let driver = ethtool::get(name, ethtool::DRIVER)?;
-    Ok(driver[25].to_ne_bytes()[0] != 0)
+    Ok(ethtool::get::<Driver>(name)?.has_bus())
 }
 
 /// The number of the clock by which the NIC stamps every frame that comes in; `None` where it cannot.
 pub(crate) fn stamping_clock(name: &str) -> io::Result<Option<i32>> {
-    let info = match ethtool::get(name, ethtool::TIMESTAMPING) {
+    let info: Timestamping = match ethtool::get(name) {
         // A driver that knows nothing of stamps.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
         other => other?,
     };
-    let [_, ways, clock, _, _, _, _, receive_filters, ..] = info;
-    let by_nic = ways & libc::SOF_TIMESTAMPING_RAW_HARDWARE != 0;
-    let every_frame = receive_filters & (1 << FILTER_ALL) != 0;
-    let clock = clock.cast_signed();
-    Ok((by_nic && every_frame && clock >= 0).then_some(clock))
+    let by_nic = info.capabilities & libc::SOF_TIMESTAMPING_RAW_HARDWARE != 0;
+    let every_frame = info.receive_filters & (1 << FILTER_ALL) != 0;
+    Ok((by_nic && every_frame && info.clock >= 0).then_some(info.clock))
 }
 
 /// Has the NIC stamp every frame that comes in. Returns what was set before.
 pub(crate) fn stamp_all(name: &str) -> io::Result<StampSetting> {
     let mut before = StampSetting::default();
-    // SAFETY: the kernel writes such a structure, of integers alone.
-    unsafe { exchange(name, SIOCGHWTSTAMP, (&raw mut before).cast()) }?;
+    exchange(name, SIOCGHWTSTAMP, &mut before)?;
     let mut wanted = StampSetting { receive_filter: FILTER_ALL, ..before };
     set_stamping(name, &mut wanted)?;
     // A driver may choose another filter than the one asked for.
@@ -99,43 +95,31 @@ pub(crate) fn stamp_both_ways(name: &str) -> io::Result<StampSetting> {
 
 /// Sets what the NIC stamps; the driver writes into it what it has really set.
 pub(crate) fn set_stamping(name: &str, setting: &mut StampSetting) -> io::Result<()> {
-    // SAFETY: the kernel reads and writes such a structure, of integers alone.
-    unsafe { exchange(name, SIOCSHWTSTAMP, std::ptr::from_mut(setting).cast()) }
+    exchange(name, SIOCSHWTSTAMP, setting)
 }
 
-/// A question whose answer is in the request itself.
-enum Question {
-    Mac,
-    Mtu,
-}
-
-fn answered(name: &str, question: Question) -> io::Result<libc::ifreq> {
-    let number = match question {
-        Question::Mac => libc::SIOCGIFHWADDR,
-        Question::Mtu => libc::SIOCGIFMTU,
-    };
+fn answered(name: &str, what: libc::c_ulong) -> io::Result<libc::ifreq> {
     let mut request = request(name)?;
     let socket = UnixDatagram::unbound()?;
-    // SAFETY: the request is valid for reading and writing, and both questions are answered within it.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut request) })?;
+    // SAFETY: the request is valid for reading and writing, which is what the numbers of the callers ask
+    // for.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what as _, &raw mut request) })?;
     Ok(request)
 }
 
-/// A request whose answer goes into memory of its own.
-///
-/// # Safety
-/// For this number the kernel reads and writes what `data` points to, and nothing beside it.
-pub(super) unsafe fn exchange(
-    name: &str,
-    number: libc::c_ulong,
-    data: *mut c_void,
-) -> io::Result<()> {
+/// A request whose answer goes into a structure of its own.
+fn exchange<T>(name: &str, what: libc::c_ulong, data: &mut T) -> io::Result<()> {
+    request_with(name, what, std::ptr::from_mut(data).cast())
+}
+
+fn request_with(name: &str, what: libc::c_ulong, data: *mut c_void) -> io::Result<()> {
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = data.cast();
     // Any socket will do, also an ordinary user's: what it does not know itself goes to the device.
     let socket = UnixDatagram::unbound()?;
-    // SAFETY: the request is valid for reading and writing; the rest is the caller's.
-    checked(unsafe { libc::ioctl(socket.as_raw_fd(), number as _, &raw mut request) })
+    // SAFETY: the request points to `data`, which outlives the call; every caller passes the structure
+    // that the kernel reads and writes for its number.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), what as _, &raw mut request) })
 }
 
 fn request(name: &str) -> io::Result<libc::ifreq> {

@@ -36,10 +36,7 @@ pub struct Told {
 #[derive(Debug, Error)]
 pub enum ApplyError {
     /// Another one is in effect.
-    #[error(
-        "a plan ({profile}) is applied already, or was begun: `tailtrim-agent tune status` shows it, \
-         `tailtrim-agent tune revert` takes it back"
-    )]
+    #[error("a plan ({profile}) is applied already, or was begun")]
     Pending {
         /// Its profile.
         profile: String,
@@ -64,9 +61,7 @@ pub enum ApplyError {
         why: String,
     },
     /// A step failed.
-    #[error(
-        "{change}: {place}: {why}; {done} values before it are set: `tailtrim-agent tune revert` restores them"
-    )]
+    #[error("{change}: {place}: {why}; {done} values before it are set")]
     Failed {
         /// The change.
         change: String,

@@ -116,12 +116,13 @@ fn lock(file: &File) -> io::Result<()> {
     Err(io::Error::other("another process holds it"))
 }
 
-/// Holds it until the process is ended: for the process that [`Host::write`](super::Host::write) starts.
+/// Holds it until the process is ended: for the process that [`Host::write`](super::Host::write) starts, and that
+/// waits for the line `ready` from this one, said by `ready`.
 ///
 /// # Errors
 ///
 /// The device or the file cannot be opened, another process holds it, or nobody waits for this one.
-pub fn hold(state: &Path, us: i32) -> io::Result<()> {
+pub fn hold(state: &Path, us: i32, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     process::leave_session()?;
     let mut name = OpenOptions::new().write(true).open(file(state))?;
     lock(&name)?;
@@ -129,9 +130,7 @@ pub fn hold(state: &Path, us: i32) -> io::Result<()> {
     device.write_all(&us.to_ne_bytes())?;
     name.write_all(format!("{} {us}\n", std::process::id()).as_bytes())?;
     name.sync_all()?;
-    let mut out = io::stdout().lock();
-    out.write_all(b"ready\n")?;
-    out.flush()?;
+    ready()?;
     loop {
         thread::park();
     }

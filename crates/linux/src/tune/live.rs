@@ -1,18 +1,19 @@
 //! The host that this runs on, or a tree that looks like one.
 
 use super::host::{Host, Refused};
-use super::{ethtool, latency, threads};
+use super::{latency, nic, threads};
+use crate::inspect;
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tailtrim_host::tune::{Place, Places, Value};
 use tailtrim_host::{Tree, Unread};
 
 /// Files under a root; with `/` for root also services, threads, interfaces and the latency that is held.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Live {
-    root: PathBuf,
+    files: inspect::Host,
     state: PathBuf,
 }
 
@@ -21,67 +22,44 @@ impl Live {
     /// who holds the exit latency.
     #[must_use]
     pub fn new(root: &Path, state: &Path) -> Self {
-        Self { root: root.to_owned(), state: state.to_owned() }
-    }
-
-    fn path(&self, path: &str) -> PathBuf {
-        self.root.join(path.trim_start_matches('/'))
-    }
-
-    fn whole(&self) -> bool {
-        self.root == Path::new("/")
+        Self { files: inspect::Host::rooted(root), state: state.to_owned() }
     }
 
     /// Beside files there is only what runs here.
     fn here(&self, place: &Place) -> Result<(), Unread> {
-        if self.whole() || place.path().is_some() {
+        if self.files.is_running() || place.path().is_some() {
             return Ok(());
         }
         Err(Unread::NotCaptured { path: place.to_string() })
     }
 }
 
-fn unread(path: &str, error: &io::Error) -> Unread {
-    let path = path.to_owned();
-    match error.kind() {
-        ErrorKind::NotFound => Unread::Missing { path },
-        ErrorKind::PermissionDenied => Unread::Denied { path },
-        _ => Unread::Broken { path, problem: error.to_string() },
-    }
-}
-
 impl Tree for Live {
     fn read(&self, path: &str) -> Result<Vec<u8>, Unread> {
-        fs::read(self.path(path)).map_err(|error| unread(path, &error))
+        self.files.read(path)
     }
 
     fn list(&self, path: &str) -> Result<Vec<String>, Unread> {
-        let entries = fs::read_dir(self.path(path)).map_err(|error| unread(path, &error))?;
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-        names.sort_unstable();
-        Ok(names)
+        self.files.list(path)
     }
 
     fn link(&self, path: &str) -> Result<String, Unread> {
-        let target = fs::read_link(self.path(path)).map_err(|error| unread(path, &error))?;
-        Ok(target.to_string_lossy().into_owned())
+        self.files.link(path)
     }
 }
 
 impl Places for Live {
     fn place(&self, place: &Place) -> Result<Option<Value>, Unread> {
         self.here(place)?;
-        let told = |error: io::Error| unread(&place.to_string(), &error);
+        let told = |error: io::Error| self.files.unread(&place.to_string(), &error);
         match place {
             Place::File { path } | Place::Config { path } => match self.read(path) {
                 Ok(bytes) => Ok(Some(Value(bytes))),
                 Err(Unread::Missing { .. }) => Ok(None),
                 Err(why) => Err(why),
             },
-            Place::Directory { path } => Ok(self.path(path).is_dir().then(Value::default)),
-            Place::Nic { interface, group, key } => ethtool::read(interface, *group, key)
-                .map_err(|problem| Unread::Broken { path: place.to_string(), problem }),
+            Place::Directory { path } => Ok(self.files.place(path)?.is_dir().then(Value::default)),
+            Place::Nic { interface, group, key } => nic::read(interface, *group, key).map_err(told),
             Place::Service { name } => service(name).map_err(told),
             Place::Thread { pid, start, .. } => threads::read(*pid, *start).map_err(told),
             Place::Latency => latency::read(&self.state).map_err(told),
@@ -91,33 +69,31 @@ impl Places for Live {
 
 impl Host for Live {
     fn write(&mut self, place: &Place, value: Option<&[u8]>) -> Result<(), Refused> {
-        if let Err(why) = self.here(place) {
-            return Err(Refused(why.to_string()));
-        }
+        let unread = |why: Unread| Refused(why.to_string());
+        self.here(place).map_err(unread)?;
+        let inside = |path: &str| self.files.place(path).map_err(unread);
         let told = |error: io::Error| Refused::from(&error);
         let text = value.map(|value| String::from_utf8_lossy(value).trim().to_owned());
         match (place, value, text) {
             (Place::File { path }, Some(value), _) => {
                 // Not created. Truncated as a shell's `>` does: it means nothing to the kernel's files, and
                 // a captured tree has ordinary ones.
-                let file = OpenOptions::new().write(true).truncate(true).open(self.path(path));
+                let file = OpenOptions::new().write(true).truncate(true).open(inside(path)?);
                 file.and_then(|mut file| file.write_all(value)).map_err(told)
             }
             (Place::Config { path }, Some(value), _) => {
-                write_config(&self.path(path), value).map_err(told)
+                write_config(&inside(path)?, value).map_err(told)
             }
-            (Place::Config { path }, None, _) => remove(&self.path(path)).map_err(told),
-            (Place::Directory { path }, Some(_), _) => {
-                fs::create_dir(self.path(path)).map_err(told)
-            }
+            (Place::Config { path }, None, _) => remove(&inside(path)?).map_err(told),
+            (Place::Directory { path }, Some(_), _) => fs::create_dir(inside(path)?).map_err(told),
             (Place::Directory { path }, None, _) => {
                 if path.starts_with("/sys/fs/cgroup/") {
-                    release_processes(&self.path(path));
+                    release_processes(&inside(path)?);
                 }
-                fs::remove_dir(self.path(path)).map_err(told)
+                fs::remove_dir(inside(path)?).map_err(told)
             }
             (Place::Nic { interface, group, key }, Some(_), Some(text)) => {
-                ethtool::write(interface, *group, key, &text).map_err(Refused)
+                nic::write(interface, *group, key, &text).map_err(told)
             }
             (Place::Service { name }, Some(_), Some(text)) => {
                 let verb = if text == "active" { "start" } else { "stop" };
@@ -136,7 +112,7 @@ impl Host for Live {
 
     fn run(&mut self, command: &[String]) -> Result<(), Refused> {
         let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-        if !self.whole() {
+        if !self.files.is_running() {
             return Ok(());
         }
         let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();

@@ -5,11 +5,11 @@
 //! through [`Host`] and [`Store`], so that tests can refuse and kill at any operation.
 
 mod apply;
-mod ethtool;
 mod host;
 mod inspect;
 mod latency;
 mod live;
+mod nic;
 mod revert;
 mod store;
 mod threads;

@@ -71,7 +71,7 @@ pub enum Locked {
         path: PathBuf,
     },
     /// The folder cannot be made or opened.
-    #[error("{}: {problem} (tune changes the whole host: run it as root, or name another folder by --state)", path.display())]
+    #[error("{}: {problem}", path.display())]
     Unusable {
         /// The folder.
         path: PathBuf,

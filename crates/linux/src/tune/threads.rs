@@ -1,5 +1,6 @@
 //! The CPUs that a thread may run on.
 
+use crate::process;
 use crate::sys::affinity;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -30,14 +31,5 @@ pub(super) fn write(pid: u32, start: u64, list: &str) -> io::Result<()> {
 }
 
 fn lives(pid: u32, start: u64) -> io::Result<bool> {
-    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat,
-        // ESRCH: it ended between opening and reading.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    // The name may contain spaces and parentheses; the start is the twentieth field behind it.
-    let started = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19));
-    Ok(started.and_then(|text| text.parse().ok()) == Some(start))
+    Ok(process::start_ticks(pid)? == Some(start))
 }

@@ -68,26 +68,33 @@ pub enum CaptureError {
     },
 }
 
+/// What can be done about a capture that cannot be read to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Analyse what precedes the damage.
+    Salvage {
+        /// The packets before it, where they are counted.
+        packets: Option<u64>,
+    },
+    /// Sort the file if only it is disordered, or record it again: its clock was set back.
+    Sort,
+}
+
 impl CaptureError {
-    /// What the user can do about it, where something can be done.
+    /// What can be done about it, where something can be done.
     #[must_use]
-    pub fn hint(&self) -> Option<String> {
+    pub fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Damaged { records, .. } if *records > 0 => {
-                Some(format!("use --salvage to analyse the {records} packets before the damage"))
+                Some(Remedy::Salvage { packets: Some(*records) })
             }
-            Self::Io { offset, .. } if *offset > 0 => {
-                Some("use --salvage to analyse what could be read".to_owned())
-            }
-            Self::Disorder { .. } => Some(
-                "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record it again"
-                    .to_owned(),
-            ),
+            Self::Io { offset, .. } if *offset > 0 => Some(Remedy::Salvage { packets: None }),
+            Self::Disorder { .. } => Some(Remedy::Sort),
             _ => None,
         }
     }
 
-    /// Whether `--salvage` may stop here and use what was read before.
+    /// Whether salvaging may stop here and use what was read before.
     pub(super) fn leaves_records(&self) -> bool {
         matches!(self, Self::Damaged { records: 1.., .. } | Self::Io { offset: 1.., .. })
     }

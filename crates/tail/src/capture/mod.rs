@@ -12,7 +12,7 @@ mod pcapng;
 mod record;
 pub mod write;
 
-pub use error::CaptureError;
+pub use error::{CaptureError, Remedy};
 pub use input::{Input, Streamed, Whole};
 pub(crate) use mscap::WRAP_NS;
 pub use record::Record;

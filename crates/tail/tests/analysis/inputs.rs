@@ -52,7 +52,7 @@ fn a_clock_that_was_set_back_ends_the_analysis() {
             try_run((ingress, egress), How::SALVAGE, Arrival::Mapped, &options).err().unwrap();
         let AnalysisError::Capture(error) = error else { panic!("{error}") };
         assert!(matches!(error, CaptureError::Disorder { .. }));
-        assert!(error.hint().is_some());
+        assert!(error.remedy().is_some());
         error.to_string()
     };
     let (ingress, egress) = steady(300);

@@ -3,11 +3,11 @@
 use crate::support::frames::probe;
 use crate::support::{Content, How, NAME, Order, Pcap, Pcapng, mscap, read};
 use crate::{signer, stamps};
-use tailtrim_tail::capture::Record;
+use tailtrim_tail::capture::{Record, Remedy};
 
 /// Reads with and without salvage: the records must be the same, and the damage of one the error of the
-/// other. Returns the records, the text of the error and the hint.
-fn damaged(bytes: &[u8], how: How) -> (Vec<Record>, String, Option<String>) {
+/// other. Returns the records, the text of the error and what can be done.
+fn damaged(bytes: &[u8], how: How) -> (Vec<Record>, String, Option<Remedy>) {
     let strict = read(bytes, how, &signer());
     let how = How { salvage: true, ..how };
     let salvaged = read(bytes, how, &signer());
@@ -23,9 +23,8 @@ fn damaged(bytes: &[u8], how: How) -> (Vec<Record>, String, Option<String>) {
     (records, error.unwrap(), hint)
 }
 
-fn salvage_hint(records: usize) -> Option<String> {
-    (records > 0)
-        .then(|| format!("use --salvage to analyse the {records} packets before the damage"))
+fn salvage_hint(records: usize) -> Option<Remedy> {
+    (records > 0).then_some(Remedy::Salvage { packets: Some(records as u64) })
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::support::frames::probe;
 use crate::support::{Failing, How, NAME, Order, Pcap, drain, read};
 use crate::{signer, stamps};
 use std::io;
-use tailtrim_tail::capture::{CaptureError, Streamed};
+use tailtrim_tail::capture::{CaptureError, Remedy, Streamed};
 
 #[test]
 fn what_no_reader_understands() {
@@ -55,8 +55,8 @@ fn a_source_that_fails() {
         let expected = format!("{NAME}: reading failed after byte {offset}: the cable is cut");
         assert_eq!(content.error.as_ref(), Some(&expected));
         assert_eq!(content.records.len(), records);
-        let hint = "use --salvage to analyse what could be read";
-        assert_eq!(content.hint.as_deref(), (offset > 0).then_some(hint));
+        let remedy = Remedy::Salvage { packets: None };
+        assert_eq!(content.hint, (offset > 0).then_some(remedy));
         let salvaged = drain(input(), How::SALVAGE, &signer);
         assert_eq!(salvaged.records, content.records);
         if offset > 0 {
@@ -86,9 +86,9 @@ fn peeking_at_a_source_that_fails_loses_nothing() {
 }
 
 #[test]
-fn the_text_and_the_hint_of_every_error() {
+fn the_text_and_the_remedy_of_every_error() {
     let path = || "a.pcap".to_owned();
-    let cases: [(CaptureError, &str, Option<&str>); 9] = [
+    let cases: [(CaptureError, &str, Option<Remedy>); 9] = [
         (
             CaptureError::Open { path: path(), source: io::Error::other("no such luck") },
             "a.pcap: cannot be opened: no such luck",
@@ -102,7 +102,7 @@ fn the_text_and_the_hint_of_every_error() {
         (
             CaptureError::Io { path: path(), offset: 7, source: io::Error::other("gone") },
             "a.pcap: reading failed after byte 7: gone",
-            Some("use --salvage to analyse what could be read"),
+            Some(Remedy::Salvage { packets: None }),
         ),
         (
             CaptureError::Empty { path: path() },
@@ -138,14 +138,12 @@ fn the_text_and_the_hint_of_every_error() {
                 records: 3,
             },
             "a.pcap: byte 99: this, expected that",
-            Some("use --salvage to analyse the 3 packets before the damage"),
+            Some(Remedy::Salvage { packets: Some(3) }),
         ),
         (
             CaptureError::Disorder { path: path(), packet: 17, back_ns: 2_000_000_000 },
             "a.pcap: packet 17: its stamp is 2000000000 ns before an earlier one, expected stamps in order within 1 s",
-            Some(
-                "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or record it again",
-            ),
+            Some(Remedy::Sort),
         ),
         (
             CaptureError::Damaged {
@@ -156,11 +154,11 @@ fn the_text_and_the_hint_of_every_error() {
                 records: 1,
             },
             "a.pcap: byte 99: this, expected that",
-            Some("use --salvage to analyse the 1 packets before the damage"),
+            Some(Remedy::Salvage { packets: Some(1) }),
         ),
     ];
-    for (error, text, hint) in cases {
+    for (error, text, remedy) in cases {
         assert_eq!(error.to_string(), text);
-        assert_eq!(error.hint().as_deref(), hint);
+        assert_eq!(error.remedy(), remedy);
     }
 }

@@ -5,7 +5,9 @@
 pub(crate) mod frames;
 
 use std::io::{self, Read};
-use tailtrim_tail::capture::{Capture, CaptureError, Input, Record, StampSource, Streamed, Whole};
+use tailtrim_tail::capture::{
+    Capture, CaptureError, Input, Record, Remedy, StampSource, Streamed, Whole,
+};
 use tailtrim_tail::signature::Signer;
 
 pub(crate) const SECOND_NS: i64 = 1_000_000_000;
@@ -334,8 +336,8 @@ pub(crate) struct Content {
     pub(crate) records: Vec<Record>,
     /// The error at which it failed, as text.
     pub(crate) error: Option<String>,
-    /// The hint of that error.
-    pub(crate) hint: Option<String>,
+    /// What can be done about it.
+    pub(crate) hint: Option<Remedy>,
     /// The damage at which it was salvaged, as text.
     pub(crate) damage: Option<String>,
     pub(crate) tap_drops: Option<u64>,
@@ -362,7 +364,7 @@ pub(crate) fn drain(input: Box<dyn Input>, how: How, signer: &Signer) -> Content
     };
     let fail = |content: &mut Content, error: CaptureError| {
         content.error = Some(error.to_string());
-        content.hint = error.hint();
+        content.hint = error.remedy();
     };
     match how.open(input) {
         Err(error) => fail(&mut content, error),

@@ -1,6 +1,7 @@
 //! Delays that are known beforehand: what a device under test must do so that a measurement of it can be
 //! checked.
 
+use crate::duration::time_ns;
 use std::fmt;
 use std::str::FromStr;
 
@@ -86,20 +87,6 @@ fn parse(text: &str) -> Option<Delay> {
 fn scaled(text: &str, scale: f64) -> Option<u64> {
     let value = text.parse::<f64>().ok()? * scale;
     (0.0..1e15).contains(&value).then_some(value.round() as u64)
-}
-
-/// A time such as `10us` in ns.
-pub(super) fn time_ns(text: &str) -> Option<u64> {
-    let at = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(at);
-    let scale = match unit {
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    scaled(number, scale)
 }
 
 impl fmt::Display for Delay {

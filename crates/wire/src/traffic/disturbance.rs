@@ -1,6 +1,7 @@
 //! What is done to a device of known truth, so that an explanation of its late packets can be checked.
 
-use super::delay::{time_ns, uniform};
+use super::delay::uniform;
+use crate::duration::time_ns;
 use std::fmt;
 use std::str::FromStr;
 

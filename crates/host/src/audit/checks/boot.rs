@@ -93,8 +93,7 @@ pub(super) const CHECKS: &[Check] = &[
 /// What the linter has to say about the running line that belongs to a check.
 fn linted(f: &Facts<'_>, check: &str) -> Result<Vec<lint::Finding>, Unread> {
     let line = f.text("/proc/cmdline")?;
-    let kernel =
-        f.kernel().ok().map(|(major, minor)| lint::Version::new(major as u16, minor as u16));
+    let kernel = f.kernel().ok();
     // Without the machine, lists are not compared with it: that is BOOT-003's.
     let report = lint::lint(&line, &lint::Context { kernel, cpus: None });
     let serious = |found: &lint::Finding| found.check == check && found.severity != Severity::Note;

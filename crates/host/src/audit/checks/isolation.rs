@@ -4,7 +4,7 @@ use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applic
 use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use crate::{Cpus, Unread};
+use crate::{Cpus, KernelVersion, Unread};
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_boot: "isolcpus=domain,managed_irq,{iso}",
         undo: "remove the flag and reboot",
         source: "kernel-parameters.txt; cpu-isolation.rst",
-        since: Some((5, 6)),
+        since: Some(KernelVersion::new(5, 6)),
         needs: ISOLATED,
         evaluate: managed_irq,
         ..Check::BLANK

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, CheckStatus, EvidenceLevel, judge, not_applic
 use super::super::ask::{at_least, at_most, chosen, few, file, sysctl};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use crate::Workload;
+use crate::{KernelVersion, Workload};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const POLLED: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Vm])];
@@ -72,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "sysctl -w vm.compaction_proactiveness=0",
         undo: "sysctl -w vm.compaction_proactiveness=20",
         source: "Documentation/admin-guide/sysctl/vm.rst",
-        since: Some((5, 9)),
+        since: Some(KernelVersion::new(5, 9)),
         evaluate: |f| {
             sysctl(f, "vm.compaction_proactiveness", CheckStatus::Warn, |text| text == "0")
         },

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, n
 use super::super::ask::{ethtool, few, name, per_nic, sysctl, worst};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use crate::{Cpus, Workload};
+use crate::{Cpus, KernelVersion, Workload};
 
 const NIC: &[Need] = &[Need::Nic];
 const INTERRUPT: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];
@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "echo 0 > /sys/class/net/{nic}/threaded",
         undo: "echo 1 > the same file",
         source: "Documentation/networking/napi.rst",
-        since: Some((5, 12)),
+        since: Some(KernelVersion::new(5, 12)),
         needs: NIC,
         evaluate: |f| per_nic(f, threaded),
         ..Check::BLANK

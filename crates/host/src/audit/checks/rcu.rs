@@ -8,6 +8,7 @@ use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
 use super::super::intent::numbers;
 use super::super::paths::LOG;
+use crate::KernelVersion;
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 
@@ -67,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_boot: "rcutree.nohz_full_patience_delay=1000",
         undo: "remove the word and reboot",
         source: "tuned network-latency",
-        since: Some((6, 11)),
+        since: Some(KernelVersion::new(6, 11)),
         needs: ISOLATED,
         evaluate: |f| {
             file(

@@ -4,7 +4,7 @@ use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, n
 use super::super::ask::{chosen, few, sysctl, watched};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use crate::Workload;
+use crate::{KernelVersion, Workload};
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 
@@ -34,7 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_now: "echo 0 > /sys/kernel/debug/sched/fair_server/cpuN/runtime",
         undo: "echo 50000000 > the same file",
         source: "reports from NI's real-time Linux and NVIDIA's kernels",
-        since: Some((6, 12)),
+        since: Some(KernelVersion::new(6, 12)),
         needs: ISOLATED,
         evaluate: fair_server,
         ..Check::BLANK

@@ -5,6 +5,7 @@ use super::super::ask::{few, or_none};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
 use super::super::paths::CONFIG;
+use crate::KernelVersion;
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 
@@ -174,7 +175,7 @@ fn wiping(f: &Facts<'_>) -> Answer {
 }
 
 fn group_statistics(f: &Facts<'_>) -> Answer {
-    let (major, minor) = f.kernel()?;
+    let kernel = f.kernel()?;
     let isolated = super::isolation::isolated(f)?;
     if !f.iso().is_subset(&isolated) {
         return judge(
@@ -186,8 +187,8 @@ fn group_statistics(f: &Facts<'_>) -> Answer {
     }
     judge(
         EvidenceLevel::Set,
-        (major, minor) >= (6, 4),
+        kernel >= KernelVersion::new(6, 4),
         CheckStatus::Warn,
-        format!("Linux {major}.{minor}"),
+        format!("Linux {kernel}"),
     )
 }

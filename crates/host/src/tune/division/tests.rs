@@ -50,7 +50,7 @@ fn threads_of_a_core_stay_together() {
     assert_eq!(shown(&division), ["0,4", "1,5", "2-3,6-7", ""]);
     let torn = Request { isolate: cpus("2-3"), ..request.clone() };
     let error = divide(&machine(4, 2, 1, 1), &torn, &[]).unwrap_err();
-    assert!(error.to_string().contains("--isolate 2-3,6-7"), "{error}");
+    assert!(error.to_string().contains("isolate both (2-3,6-7)"), "{error}");
     let off = Request { smt: Smt::Off, ..torn };
     assert_eq!(shown(&divide(&machine(4, 2, 1, 1), &off, &[]).unwrap()), ["0-1", "2", "3", "4-7"]);
 }

@@ -1,29 +1,44 @@
 //! A domain of libvirt: virtual CPUs pinned one to one, memory in huge pages, a virtual function passed through.
 
 use super::ExportedFile;
-use crate::Cpus;
 use crate::tune::place::Places;
 use crate::tune::plan::Plan;
+use crate::{Cpus, Unread};
 use std::fmt::Write;
+use thiserror::Error;
 
 /// Memory of a domain for which no huge pages were asked for: 4 GiB.
 const USUAL_KIB: u64 = 4 << 20;
+
+/// A plan that no domain can be made of.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LibvirtError {
+    /// The plan keeps no CPU for a virtual machine.
+    #[error("the plan has no CPUs for a virtual machine")]
+    NoCpus,
+    /// Nothing can be passed through.
+    #[error("{0}: no device stands behind it ({1})")]
+    NoDevice(String, Unread),
+    /// It cannot be passed through.
+    #[error("{0}: {1} is no PCI device that could be passed through")]
+    NotPci(String, String),
+}
 
 /// A domain for the CPUs of a plan.
 ///
 /// # Errors
 ///
-/// No CPU is for a virtual machine, or an interface is no PCI device.
-pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, String> {
+/// [`LibvirtError`]: no CPU is for a virtual machine, or an interface is no PCI device.
+pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, LibvirtError> {
     let division = &plan.division;
     if division.vm_os.is_empty() {
-        return Err("--format libvirt needs CPUs for a virtual machine: --profile nfv-host, or --workload vm".into());
+        return Err(LibvirtError::NoCpus);
     }
     // Threads of a core side by side, as the guest counts them.
     let vcpus: Vec<u32> = division.cores.iter().flat_map(Cpus::iter).collect();
     let threads = division.vm_os.len();
     let threads = if division.cores.iter().all(|core| core.len() == threads) { threads } else { 1 };
-    let devices: Result<Vec<String>, String> =
+    let devices: Result<Vec<String>, LibvirtError> =
         plan.request.nics.iter().map(|nic| device(host, nic)).collect();
     let mut text =
         String::from("<!-- Written by tailtrim-agent tune export. -->\n<domain type=\"kvm\">\n");
@@ -90,12 +105,12 @@ fn machine(text: &mut String, cores: usize, threads: usize) {
 }
 
 /// An interface's first virtual function, or the device itself where it has none.
-fn device(host: &impl Places, nic: &str) -> Result<String, String> {
+fn device(host: &impl Places, nic: &str) -> Result<String, LibvirtError> {
     let folder = format!("/sys/class/net/{nic}/device");
     let link = host.link(&format!("{folder}/virtfn0")).or_else(|_| host.link(&folder));
-    let link = link.map_err(|why| format!("--nic {nic}: no device stands behind it ({why})"))?;
+    let link = link.map_err(|why| LibvirtError::NoDevice(nic.to_owned(), why))?;
     let name = link.rsplit('/').next().unwrap_or_default();
-    let wrong = || format!("--nic {nic}: {name} is no PCI device that could be passed through");
+    let wrong = || LibvirtError::NotPci(nic.to_owned(), name.to_owned());
     let (domain, rest) = name.split_once(':').ok_or_else(wrong)?;
     let (bus, rest) = rest.split_once(':').ok_or_else(wrong)?;
     let (slot, function) = rest.split_once('.').ok_or_else(wrong)?;

@@ -10,7 +10,7 @@ mod tuned;
 
 pub use ansible::ansible;
 pub use files::{grub, grub_file, sysctl};
-pub use libvirt::libvirt;
+pub use libvirt::{LibvirtError, libvirt};
 pub use openshift::openshift;
 pub use systemd::systemd;
 pub use tuned::tuned;

@@ -28,7 +28,7 @@ pub fn openshift(plan: &Plan) -> Vec<ExportedFile> {
     let division = &plan.division;
     let mut text = String::from("---\n# Written by tailtrim-agent tune export.\n");
     if division.isolated.is_empty() {
-        text += "# No CPU is isolated: give --isolate, or this profile reserves all of them.\n";
+        text += "# No CPU is isolated: this profile reserves all of them.\n";
     }
     text += &left_out(&["irq.affinity", "settings of interfaces"], "a PerformanceProfile");
     let _ = write!(

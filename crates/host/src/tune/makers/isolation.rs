@@ -1,11 +1,10 @@
 //! Who may run on isolated CPUs: tasks, kernel threads, interrupts, kernel work; and who has their cache.
 
 use super::{CPUS, Site, Steps, some};
-use crate::Cpus;
-use crate::Workload;
 use crate::tune::change::Step;
 use crate::tune::form::Form;
 use crate::tune::place::Place;
+use crate::{Cpus, ProcessStat, Workload};
 
 const CGROUP: &str = "/sys/fs/cgroup";
 const RESCTRL: &str = "/sys/fs/resctrl";
@@ -43,8 +42,6 @@ pub(crate) fn cpuset(site: &Site<'_>) -> Steps {
 }
 
 /// Flags in `/proc/PID/stat`: a kernel thread, and one whose CPUs nobody may change.
-const PF_KTHREAD: u64 = 0x0020_0000;
-const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 
 pub(crate) fn kernel_threads(site: &Site<'_>) -> Steps {
     let housekeeping = site.housekeeping()?;
@@ -70,17 +67,13 @@ pub(crate) fn kernel_threads(site: &Site<'_>) -> Steps {
 
 /// Name and start of a kernel thread whose CPUs can be changed.
 fn movable(site: &Site<'_>, pid: u32) -> Option<(String, u64)> {
-    let stat = site.text(&format!("/proc/{pid}/stat"))?;
-    // The name is in parentheses and may contain some itself.
-    let (front, rest) = stat.rsplit_once(')')?;
-    let (_, name) = front.split_once('(')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let flags: u64 = fields.get(6)?.parse().ok()?;
-    let start = fields.get(19)?.parse().ok()?;
-    let movable = flags & PF_KTHREAD != 0 && flags & PF_NO_SETAFFINITY == 0
+    let line = site.text(&format!("/proc/{pid}/stat"))?;
+    let stat = ProcessStat::parse(&line)?;
+    let start = stat.start_ticks()?;
+    let movable = stat.is_kernel_thread() && !stat.has_fixed_cpus()
         // The threads of interrupts follow their interrupts by themselves.
-        && !name.starts_with("irq/");
-    movable.then(|| (name.to_owned(), start))
+        && !stat.name().starts_with("irq/");
+    movable.then(|| (stat.name().to_owned(), start))
 }
 
 pub(crate) fn workqueues(site: &Site<'_>) -> Steps {

@@ -2,7 +2,7 @@
 
 use super::services::{cpu_has, smt_known};
 use super::{CPUS, Site};
-use crate::Workload;
+use crate::{KernelVersion, Workload};
 
 type Words = Result<Vec<String>, String>;
 
@@ -102,9 +102,8 @@ pub(crate) fn invariant_tsc(site: &Site<'_>) -> Words {
 pub(crate) fn rcu_patience(site: &Site<'_>) -> Words {
     has_nohz_full(site)?;
     let release = site.text("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
-    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < (6, 11) {
+    let version: Option<KernelVersion> = release.parse().ok();
+    if version < Some(KernelVersion::new(6, 11)) {
         return Err(format!("this kernel ({release}) is older than 6.11"));
     }
     Ok(vec!["rcutree.nohz_full_patience_delay=1000".to_owned()])

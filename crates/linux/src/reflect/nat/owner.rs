@@ -2,6 +2,7 @@
 
 use super::command::{nft, objects};
 use super::ruleset::FORWARDING;
+use crate::process::start_ticks;
 use serde_json::Value;
 use std::io;
 
@@ -11,15 +12,8 @@ const PREFIX: &str = "tailtrim_reflect_";
 /// The name of this process' table.
 pub(super) fn table() -> io::Result<String> {
     let process = std::process::id();
-    let start = started(process).ok_or(io::ErrorKind::NotFound)?;
+    let start = start_ticks(process)?.ok_or(io::ErrorKind::NotFound)?;
     Ok(format!("{PREFIX}{process}_{start}"))
-}
-
-/// When a process started, in ticks since the host did: field 22 of proc(5)'s stat. `None` where it is gone.
-fn started(process: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name in parentheses may have anything in it; field 3 follows.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// Whether the process that a table is named after still runs.
@@ -28,7 +22,7 @@ fn is_owned(table: &str) -> bool {
     // A name that is not of ours is somebody's.
     let Some((process, start)) = owner else { return true };
     let (Ok(process), Ok(start)) = (process.parse(), start.parse::<u64>()) else { return true };
-    started(process) == Some(start)
+    start_ticks(process).ok().flatten() == Some(start)
 }
 
 /// Removes the tables of processes that were killed. Returns their names.
@@ -87,7 +81,7 @@ mod tests {
     #[test]
     fn a_table_tells_whose_it_is() {
         assert!(is_owned(&table().unwrap()));
-        let mine = started(std::process::id()).unwrap();
+        let mine = start_ticks(std::process::id()).unwrap().unwrap();
         assert!(!is_owned(&format!("{PREFIX}{}_{}", std::process::id(), mine + 1)));
         assert!(!is_owned(&format!("{PREFIX}4194305_1")));
         for others in ["filter", "tailtrim_reflect_", "tailtrim_reflect_x_1"] {

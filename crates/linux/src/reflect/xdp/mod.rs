@@ -160,15 +160,15 @@ fn load(
 
 pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::EPERM) => " (XDP programs need root; --mode socket does not)",
+        Some(libc::EPERM) => " (XDP programs need root; sockets do not)",
         Some(libc::EBUSY | libc::EEXIST) if what.contains("attaching") => {
             " (another XDP program is there: ip link set dev IFACE xdp off)"
         }
         Some(libc::EOPNOTSUPP) if what.contains("attaching") => {
-            " (this driver has no XDP of its own: --attach generic)"
+            " (this driver has no XDP of its own: attach it generically)"
         }
         None if what.contains("loading") => {
-            " (Linux 6.1 or later is needed, for CLOCK_TAI in programs; --mode socket works without)"
+            " (Linux 6.1 or later is needed, for CLOCK_TAI in programs; sockets work without)"
         }
         _ => "",
     }

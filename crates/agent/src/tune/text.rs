@@ -1,9 +1,8 @@
 //! A plan as people read it.
 
-use super::change::{Change, State, Step, When};
-use super::place::Place;
-use super::plan::Plan;
+use crate::hints;
 use std::fmt::Write;
+use tailtrim_host::tune::{Boot, Change, Place, Plan, State, Step, Value, When};
 
 const WIDTH: usize = 100;
 /// Wider than the longest name of a change.
@@ -12,8 +11,7 @@ const COLUMN: usize = 32;
 const SHOWN: usize = 4;
 
 /// Write a plan as text, readable without colour.
-#[must_use]
-pub fn text(plan: &Plan) -> String {
+pub(super) fn text(plan: &Plan) -> String {
     let mut out = String::new();
     head(plan, &mut out);
     let (now, already): (Vec<&Change>, Vec<&Change>) =
@@ -103,8 +101,7 @@ fn values(change: &Change) -> Vec<(&'static str, String)> {
 }
 
 /// The values of steps, in as few lines as tell all: equal ones are counted.
-#[must_use]
-pub fn changes_of(steps: &[Step]) -> Vec<String> {
+fn changes_of(steps: &[Step]) -> Vec<String> {
     let needed: Vec<&Step> =
         steps.iter().filter(|step| matches!(step.state, State::Needed | State::Told)).collect();
     let mut lines = Vec::new();
@@ -145,7 +142,7 @@ fn arrow(step: &Step) -> String {
     if matches!(step.place, Place::Config { .. } | Place::Directory { .. }) {
         return format!("{}{told}", if step.old.is_some() { "written anew" } else { "made" });
     }
-    let shown = |value: &Option<super::Value>| {
+    let shown = |value: &Option<Value>| {
         value.as_ref().map_or_else(|| "not set".to_owned(), |value| step.form.shown(value))
     };
     format!("{} → {}{told}", shown(&step.old), shown(&step.new))
@@ -158,7 +155,7 @@ fn boot_line(plan: &Plan, out: &mut String) {
     }
     out.push_str("\n  all words for the boot line:\n");
     wrapped(out, "      ", "      ", &words.join(" "));
-    if plan.request.boot == super::request::Boot::Print {
+    if plan.request.boot == Boot::Print {
         wrapped(
             out,
             "      ",
@@ -174,7 +171,7 @@ fn owners(plan: &Plan, out: &mut String) {
         let _ = writeln!(out, "\nANOTHER MANAGER: {} runs (process {})", owner.service, owner.pid);
         let text = format!("it sets {}, and would undo {}", owner.owns, changes.join(", "));
         wrapped(out, "  ", "  ", &text);
-        wrapped(out, "  ", "  ", &owner.way_out);
+        wrapped(out, "  ", "  ", &hints::owner(owner));
     }
 }
 

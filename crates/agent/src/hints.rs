@@ -1,0 +1,179 @@
+//! What to type. The libraries say what is wrong; here is which option or verb of this program mends it.
+
+use std::fmt::Display;
+use tailtrim_host::audit::{IntentError, SelectionError};
+use tailtrim_host::tune::export::LibvirtError;
+use tailtrim_host::tune::{Cut, DivisionError, Owner, PlanError};
+use tailtrim_linux::inspect::ArchiveError;
+use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
+use tailtrim_linux::tune::{ApplyError, Locked};
+use tailtrim_tail::capture::{CaptureError, Remedy};
+
+/// An error that may have a hint.
+pub(crate) trait Hint: Display {
+    /// What to type; `None` where nothing helps, or the error says enough.
+    fn hint(&self) -> Option<String>;
+
+    /// The error, and below it the hint.
+    fn told(&self) -> String {
+        told(self, self.hint().as_deref())
+    }
+}
+
+/// An error, and below it what to type.
+pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> String {
+    hint.map_or_else(|| error.to_string(), |hint| format!("{error}\nhint: {hint}"))
+}
+
+impl Hint for IntentError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoSuchCpus(..) => "name others with --isolate or --housekeeping".to_owned(),
+            Self::Both(cpus) => {
+                format!("take CPUs {cpus} out: they are in both --isolate and --housekeeping")
+            }
+            Self::NothingLeft(_) => "give fewer CPUs to --isolate".to_owned(),
+        })
+    }
+}
+
+impl Hint for SelectionError {
+    fn hint(&self) -> Option<String> {
+        Some("--list shows all".to_owned())
+    }
+}
+
+impl Hint for ArchiveError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { .. } | Self::NoHost { .. } => {
+                Some("tailtrim-agent audit --capture FILE makes a capture".to_owned())
+            }
+            Self::Write { .. } => None,
+        }
+    }
+}
+
+impl Hint for PlanError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoCpus(_) => None,
+            Self::Division(error) => error.hint(),
+            Self::NoInterface { .. } => Some("name another with --nic".to_owned()),
+            Self::NoChange(_) => {
+                Some("--only and --without take names of the plan's first column".to_owned())
+            }
+            Self::NoGrub(_) => Some("use --boot print and set the words by hand".to_owned()),
+            Self::TakeOver { .. } => Some("leave it out of --take-over".to_owned()),
+        }
+    }
+}
+
+impl Hint for DivisionError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotOnline { part: "housekeeping", .. } => {
+                "name others with --housekeeping".to_owned()
+            }
+            Self::NotOnline { .. } => "name others with --isolate".to_owned(),
+            Self::BootCpu | Self::NoHousekeeping => "give fewer CPUs to --isolate".to_owned(),
+            Self::Both(_) => "a CPU is in --isolate or in --housekeeping".to_owned(),
+            Self::NoneIsolated(..) | Self::OneCore(_) => "name CPUs with --isolate".to_owned(),
+            Self::Torn { both, .. } => format!("--isolate {both}, or --smt off"),
+        })
+    }
+}
+
+impl Hint for Cut {
+    fn hint(&self) -> Option<String> {
+        Some(format!(
+            "taskset -c {} starts it there; --without {} takes the change out",
+            self.kept, self.change
+        ))
+    }
+}
+
+impl Hint for LibvirtError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoCpus => "--profile nfv-host, or --workload vm".to_owned(),
+            Self::NoDevice(..) | Self::NotPci(..) => "name another interface with --nic".to_owned(),
+        })
+    }
+}
+
+/// What to do about a manager that would undo a plan.
+pub(crate) fn owner(owner: &Owner) -> String {
+    format!(
+        "--take-over {} stops it first and starts it again on revert; or take the change out with --without",
+        owner.service
+    )
+}
+
+impl Hint for ApplyError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Pending { .. } => Some(
+                "`tailtrim-agent tune status` shows it, `tailtrim-agent tune revert` takes it back"
+                    .to_owned(),
+            ),
+            Self::Failed { .. } => {
+                Some("`tailtrim-agent tune revert` restores what was set".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Hint for Locked {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Held { .. } => None,
+            Self::Unusable { .. } => Some(
+                "tune changes the whole host: run it as root, or name another folder by --state"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+impl Hint for ReflectError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoInterface => Some("name the interface: --interface eth1".to_owned()),
+            Self::OnlyEcho => {
+                Some("use --echo PORT without --stamp, --twamp and --key-file".to_owned())
+            }
+            // What keeps a program away keeps no socket away, and a driver without XDP has the kernel's.
+            Self::Xdp { .. } => Some(
+                "--attach generic works with every driver, --mode socket without programs"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl Hint for PrivilegeError {
+    fn hint(&self) -> Option<String> {
+        Some("--user 0 stays root of a user namespace".to_owned())
+    }
+}
+
+impl Hint for CaptureError {
+    fn hint(&self) -> Option<String> {
+        self.remedy().map(|remedy| match remedy {
+            Remedy::Salvage { packets: Some(packets) } => {
+                format!("use --salvage to analyse the {packets} packets before the damage")
+            }
+            Remedy::Salvage { packets: None } => {
+                "use --salvage to analyse what could be read".to_owned()
+            }
+            Remedy::Sort => {
+                "the capture's clock was set back; sort it (reordercap) if only the file is disordered, or \
+                 record it again"
+                    .to_owned()
+            }
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Times as people write them, in ns: `20us`, `2.5ms`, or seconds without a unit.
+
+/// A time with its unit: `500ns`, `20us`, `2.5ms`, `1s`.
+///
+/// `None` where it is none: no unit, a sign, a part of a nanosecond, or more than 2⁶³ ns.
+#[must_use]
+pub fn time_ns(text: &str) -> Option<u64> {
+    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at(at);
+    let unit_ns = match unit {
+        "ns" => 1,
+        "us" | "µs" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        _ => return None,
+    };
+    decimal(number, unit_ns)
+}
+
+/// Decimal seconds without a unit: `5`, `0.25`.
+///
+/// `None` where they are none: a sign, a part of a nanosecond, or more than 2⁶³ ns.
+#[must_use]
+pub fn seconds_ns(text: &str) -> Option<u64> {
+    decimal(text, 1_000_000_000)
+}
+
+/// Exactly, without floating point.
+fn decimal(number: &str, unit_ns: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !number.contains(|c: char| c.is_ascii_digit()) || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let parse = |digits: &str| format!("0{digits}").parse::<u64>().ok();
+    let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let part = parse(fraction)?.checked_mul(unit_ns)?;
+    if part % scale != 0 {
+        return None;
+    }
+    let ns = parse(whole)?.checked_mul(unit_ns)?.checked_add(part / scale)?;
+    (ns <= i64::MAX.cast_unsigned()).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_with_units() {
+        for (text, ns) in [
+            ("1us", 1_000),
+            ("2.5ms", 2_500_000),
+            ("500ns", 500),
+            ("0.25µs", 250),
+            (".5us", 500),
+            ("1.s", 1_000_000_000),
+            ("0us", 0),
+            ("1.000000000000s", 1_000_000_000),
+        ] {
+            assert_eq!(time_ns(text), Some(ns), "{text}");
+        }
+        for wrong in
+            ["", "1", "us", ".us", "0.5ns", "-1us", "+1us", "1h", "1 us", "1.2.3us", "1e3us"]
+        {
+            assert_eq!(time_ns(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_exact() {
+        assert_eq!(seconds_ns("0.000000001"), Some(1));
+        assert_eq!(seconds_ns("9223372036.854775807"), Some(i64::MAX.cast_unsigned()));
+        for wrong in
+            ["9223372036.854775808", "99999999999999999999", "0.0000000001", "5s", ".", "-1"]
+        {
+            assert_eq!(seconds_ns(wrong), None, "{wrong}");
+        }
+    }
+}
