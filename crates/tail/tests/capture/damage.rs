@@ -205,110 +205,113 @@ fn pcapng_with(order: Order, damage: impl FnOnce(&mut Pcapng)) -> (usize, Vec<u8
     (start, file.bytes)
 }
 
+type Break = fn(&mut Pcapng);
+
+/// What is written behind a sound packet, what is found there and what was expected.
+const PCAPNG_DAMAGE: [(Break, &str, &str); 15] = [
+    (
+        |file| file.bytes.extend([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 1, 2, 3, 4]),
+        "a section of unknown byte order",
+        "1a2b3c4d",
+    ),
+    (
+        |file| file.bytes.extend([0; 12]),
+        "a block of 0 bytes",
+        "a multiple of 4 from 12 to 16777216",
+    ),
+    (
+        |file| file.bytes.extend([0xff; 12]),
+        "a block of 4294967295 bytes",
+        "a multiple of 4 from 12 to 16777216",
+    ),
+    (
+        |file| file.bytes.extend([6_u32, 8, 8].iter().flat_map(|&w| file.order.u32(w))),
+        "a block of 8 bytes",
+        "a multiple of 4 from 12 to 16777216",
+    ),
+    (
+        |file| file.bytes.extend([6_u32, 14, 14].iter().flat_map(|&w| file.order.u32(w))),
+        "a block of 14 bytes",
+        "a multiple of 4 from 12 to 16777216",
+    ),
+    (
+        |file| {
+            let words = [6_u32, 16_777_220, 0];
+            file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
+        },
+        "a block of 16777220 bytes",
+        "a multiple of 4 from 12 to 16777216",
+    ),
+    (
+        |file| {
+            let words = [99_u32, 16, 0, 20];
+            file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
+        },
+        "a block whose two lengths differ (16 first)",
+        "the same length at both ends",
+    ),
+    (
+        |file| {
+            file.block(2, &[0; 24]);
+        },
+        "an obsolete packet block",
+        "enhanced packet blocks",
+    ),
+    (
+        |file| {
+            file.block(6, &[0; 8]);
+        },
+        "a block of type 0x6 that does not parse",
+        "a well-formed block",
+    ),
+    (
+        |file| {
+            file.packet(1, 2, &probe(1));
+        },
+        "a packet of interface 1",
+        "one of the 1 interfaces described before",
+    ),
+    (
+        |file| {
+            file.section(file.order).simple_packet(&probe(1), 64);
+        },
+        "a packet of interface 0",
+        "one of the 0 interfaces described before",
+    ),
+    (
+        |file| {
+            file.interface(105, None, None).packet(1, 2, &probe(1));
+        },
+        "a packet of link type 105",
+        "1 (Ethernet), 101, 228 or 229 (raw IP), 113 or 276 (Linux cooked)",
+    ),
+    (
+        |file| {
+            file.interface(1, Some(20), None);
+        },
+        "a stamp resolution of 0x14",
+        "a power of 10 or 2 that fits 64 bits",
+    ),
+    (
+        |file| {
+            file.interface(1, Some(0), None).packet(1, u64::MAX, &probe(1));
+        },
+        "a stamp of 18446744073709551615 units",
+        "a time within 146 years of 1970",
+    ),
+    (
+        |file| {
+            file.interface(1, Some(9), Some(i64::MIN)).packet(1, 5, &probe(1));
+        },
+        "a stamp of 5 units",
+        "a time within 146 years of 1970",
+    ),
+];
+
 #[test]
 fn damage_within_a_pcapng() {
-    type Break = fn(&mut Pcapng);
-    let cases: [(Break, &str, &str); 15] = [
-        (
-            |file| file.bytes.extend([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 1, 2, 3, 4]),
-            "a section of unknown byte order",
-            "1a2b3c4d",
-        ),
-        (
-            |file| file.bytes.extend([0; 12]),
-            "a block of 0 bytes",
-            "a multiple of 4 from 12 to 16777216",
-        ),
-        (
-            |file| file.bytes.extend([0xff; 12]),
-            "a block of 4294967295 bytes",
-            "a multiple of 4 from 12 to 16777216",
-        ),
-        (
-            |file| file.bytes.extend([6_u32, 8, 8].iter().flat_map(|&w| file.order.u32(w))),
-            "a block of 8 bytes",
-            "a multiple of 4 from 12 to 16777216",
-        ),
-        (
-            |file| file.bytes.extend([6_u32, 14, 14].iter().flat_map(|&w| file.order.u32(w))),
-            "a block of 14 bytes",
-            "a multiple of 4 from 12 to 16777216",
-        ),
-        (
-            |file| {
-                let words = [6_u32, 16_777_220, 0];
-                file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
-            },
-            "a block of 16777220 bytes",
-            "a multiple of 4 from 12 to 16777216",
-        ),
-        (
-            |file| {
-                let words = [99_u32, 16, 0, 20];
-                file.bytes.extend(words.iter().flat_map(|&w| file.order.u32(w)));
-            },
-            "a block whose two lengths differ (16 first)",
-            "the same length at both ends",
-        ),
-        (
-            |file| {
-                file.block(2, &[0; 24]);
-            },
-            "an obsolete packet block",
-            "enhanced packet blocks",
-        ),
-        (
-            |file| {
-                file.block(6, &[0; 8]);
-            },
-            "a block of type 0x6 that does not parse",
-            "a well-formed block",
-        ),
-        (
-            |file| {
-                file.packet(1, 2, &probe(1));
-            },
-            "a packet of interface 1",
-            "one of the 1 interfaces described before",
-        ),
-        (
-            |file| {
-                file.section(file.order).simple_packet(&probe(1), 64);
-            },
-            "a packet of interface 0",
-            "one of the 0 interfaces described before",
-        ),
-        (
-            |file| {
-                file.interface(105, None, None).packet(1, 2, &probe(1));
-            },
-            "a packet of link type 105",
-            "1 (Ethernet), 101, 228 or 229 (raw IP), 113 or 276 (Linux cooked)",
-        ),
-        (
-            |file| {
-                file.interface(1, Some(20), None);
-            },
-            "a stamp resolution of 0x14",
-            "a power of 10 or 2 that fits 64 bits",
-        ),
-        (
-            |file| {
-                file.interface(1, Some(0), None).packet(1, u64::MAX, &probe(1));
-            },
-            "a stamp of 18446744073709551615 units",
-            "a time within 146 years of 1970",
-        ),
-        (
-            |file| {
-                file.interface(1, Some(9), Some(i64::MIN)).packet(1, 5, &probe(1));
-            },
-            "a stamp of 5 units",
-            "a time within 146 years of 1970",
-        ),
-    ];
     for order in [Order::Little, Order::Big] {
-        for (number, (damage, found, wanted)) in cases.iter().enumerate() {
+        for (number, (damage, found, wanted)) in PCAPNG_DAMAGE.iter().enumerate() {
             let (start, bytes) = pcapng_with(order, damage);
             let (records, error, hint) = damaged(&bytes, How::default());
             // Some of the damage stands behind a sound block.
