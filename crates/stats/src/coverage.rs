@@ -114,7 +114,7 @@ fn coverage(p: Probability, n: u64, cluster: f64) -> (f64, f64) {
     let (mut honest, mut naive) = (0, 0);
     for run in 0..RUNS {
         let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
-        let effect = blocks.design_effect(ranked.quantile(p).unwrap());
+        let effect = blocks.design_effect(ranked.quantile(p).unwrap(), Probability::P95);
         let contains = |effect| {
             let interval = ranks(p, n, Probability::P95, effect);
             let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);

@@ -94,8 +94,10 @@ impl Quantiles<'_> {
         let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
         // Quantiles among the lost packets have no threshold to look at; the highest one is the nearest.
         let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
-        let effect = threshold_ns.map_or(1.0, |ns| self.run.latencies.blocks.design_effect(ns));
-        let interval = ranks(p, count, self.options.confidence, effect);
+        let confidence = self.options.confidence;
+        let blocks = &self.run.latencies.blocks;
+        let effect = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, confidence));
+        let interval = ranks(p, count, confidence, effect);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
             p,
@@ -103,7 +105,7 @@ impl Quantiles<'_> {
             low: interval.low.and_then(at),
             high: interval.high.and_then(at),
             supported: interval.high.is_some(),
-            samples_needed: samples_needed(p, self.options.confidence),
+            samples_needed: samples_needed(p, confidence),
             effective_samples: (count as f64 / effect) as u64,
             clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
         }
