@@ -14,6 +14,7 @@ pub mod write;
 
 pub use error::CaptureError;
 pub use input::{Input, Streamed, Whole};
+pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
 
 use crate::signature::Signer;

@@ -12,7 +12,7 @@ use crate::signature::Signature;
 pub(super) const RECORD_LEN: usize = 12;
 
 /// Stamps of affected files are the true ones modulo this.
-const WRAP_NS: i64 = 1 << 32;
+pub(crate) const WRAP_NS: i64 = 1 << 32;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Decoder {
