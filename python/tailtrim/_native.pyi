@@ -35,7 +35,6 @@ class NativeDecoder:
 
 class NativeLedger:
     MEMORY: int
-    early_ns: int
     def __init__(
         self,
         ingress: str,
@@ -48,6 +47,7 @@ class NativeLedger:
         window_ns: int,
         quantiles: list[str],
         confidence: str,
+        watched_to_the_end: bool,
         directory: Path | None,
         keep_samples: bool,
     ) -> None: ...
@@ -58,7 +58,9 @@ class NativeLedger:
     @property
     def trimmed_until_ns(self) -> int | None: ...
     @property
-    def longest_ns(self) -> int: ...
+    def bounds_ns(self) -> tuple[int, int, int]: ...
+    @property
+    def ends_ns(self) -> tuple[int, int, int]: ...
     def tangled(self, packets: Any) -> None: ...
     def pairs(self, pairs: Any) -> None: ...
     def merge(self, runs: list[Iterator[Any]]) -> None: ...
@@ -87,6 +89,15 @@ def analyze(
     directory: Path | None,
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,
+) -> NativeAnalysis: ...
+def analyze_round_trips(
+    sent: Any,
+    received: Any,
+    *,
+    names: tuple[str, str],
+    length: int,
+    window_ns: int,
+    directory: Path,
 ) -> NativeAnalysis: ...
 def periodic_causes(samples: Any) -> str: ...
 def simulate_interrupts(

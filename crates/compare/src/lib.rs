@@ -100,7 +100,7 @@ pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Compari
     let mut rows: Vec<Row> = Vec::new();
     let mut tested: Vec<(usize, Region)> = Vec::new();
     for &p in &options.quantiles {
-        let region = Region::new(&sides, p);
+        let region = Region::new(&sides, p, options.confidence);
         let row = described(&sides, p, options.confidence, &region);
         if row.verdict != Conclusion::NotSupported {
             tested.push((rows.len(), region));
@@ -191,7 +191,7 @@ fn judge(rows: &mut [Row], tested: &[(usize, Region)], sides: &[Side<'_>; 2], op
 fn curve(sides: &[Side<'_>; 2], options: &Options) -> Vec<Curve> {
     let alpha = options.confidence.complement_f64();
     let point = |&p: &Probability| {
-        let region = Region::new(sides, p);
+        let region = Region::new(sides, p, options.confidence);
         let (low, high) = region.interval(sides, region.critical(alpha));
         let worth = |side: usize| sides[side].samples() as f64 / region.within_effect(side);
         let needed = |side: usize| region.needed(side, options.confidence) as f64;

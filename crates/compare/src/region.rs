@@ -7,7 +7,7 @@ use super::repetition::LOST_NS;
 use super::result::Resampling;
 use super::side::{Excess, Side};
 use super::student::{both_tails, critical};
-use tailtrim_stats::{Probability, Ranked, samples_needed};
+use tailtrim_stats::{Probability, Ranked, samples_needed, student_raise};
 
 /// Directions in which the edge of the region is walked.
 const ANGLES: u32 = 256;
@@ -17,9 +17,6 @@ const FEW_CLUSTERS: f64 = 15.0;
 const ALIKE: f64 = 2.5;
 /// Sides of which one has so many times the samples have blocks that differ too much to be dealt.
 const UNEQUAL: f64 = 2.0;
-/// By which part of its relative variance a design effect is raised so that an interval of 95 %
-/// becomes Student's: (z² + 1) / 4.
-const RAISED: f64 = (1.96 * 1.96 + 1.0) / 4.0;
 /// Latencies between two quantiles that are tried as the common one.
 const TRIED: usize = 4_096;
 
@@ -38,7 +35,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    pub(super) fn new(sides: &[Side<'_>; 2], p: Probability) -> Self {
+    pub(super) fn new(sides: &[Side<'_>; 2], p: Probability, confidence: Probability) -> Self {
         let few = match [0, 1].map(|side| sides[side].level(p)) {
             [Some(a), Some(b)] => Some(Few { sides: [a, b] }),
             _ => None,
@@ -47,7 +44,8 @@ impl Region {
         let samples = [0, 1].map(|side| sides[side].samples() as f64);
         let binomial = samples.map(|count| count * p.as_f64() * p.complement_f64());
         let effects = Effects::new(&within, binomial, sides[0].by() == Resampling::Blocks);
-        let within = [0, 1].map(|side| effects.careful(side));
+        let raise = student_raise(confidence);
+        let within = [0, 1].map(|side| effects.careful(side, raise));
         let deviations = [0, 1].map(|side| (effects.of[side] * binomial[side]).sqrt());
         let freedom = effects.freedom(samples, binomial);
         let [fewer, more] = [samples[0].min(samples[1]), samples[0].max(samples[1])];
@@ -253,10 +251,10 @@ impl Effects {
         Self { of, uncertainty, pooled: false }
     }
 
-    /// The effect raised as Student's t raises an interval, at least one: what samples are worth, as
-    /// in the intervals of one run.
-    fn careful(&self, side: usize) -> f64 {
-        (self.of[side] * (1.0 + RAISED * self.uncertainty[side])).max(1.0)
+    /// The effect raised by this part of its relative variance, at least one: what samples are worth,
+    /// as in the intervals of one run.
+    fn careful(&self, side: usize, raise: f64) -> f64 {
+        (self.of[side] * (1.0 + raise * self.uncertainty[side])).max(1.0)
     }
 
     /// Degrees of freedom of the difference: a variance with the relative variance v has 2 / v

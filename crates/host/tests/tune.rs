@@ -6,11 +6,11 @@
 #[path = "support/hosts.rs"]
 mod hosts;
 
-use hosts::{amd_server, guest, laptop, server};
+use hosts::{amd_server, laptop, server};
 use std::path::Path;
 use tailtrim_host::tune::export::{self, ExportedFile};
 use tailtrim_host::tune::{
-    Boot, Plan, PlanError, Profile, Request, Smt, State, When, Workload, plan, text,
+    Boot, Plan, PlanError, Profile, Request, Smt, State, When, Workload, plan,
 };
 use tailtrim_host::{Cpus, Memory};
 
@@ -133,7 +133,7 @@ fn a_session_is_not_cut() {
     let on = |cpus: &str| vec![(77, "sshd".to_owned(), cpus.parse::<Cpus>().unwrap())];
     assert!(poll.cuts(&on("0-3")).is_none());
     let isolated = poll.division.isolated.to_string();
-    let message = poll.cuts(&on(&isolated)).unwrap();
+    let message = poll.cuts(&on(&isolated)).unwrap().to_string();
     assert!(
         message.contains("process 77 (sshd)") && message.contains("isolation.cpuset"),
         "{message}"

@@ -136,7 +136,9 @@ pub(crate) fn plan_length(
         let latencies = Ranked::from_values(&mut values);
         // Beyond the last latency that enough samples exceed, nobody knows how they cluster.
         let rank = p.rank(latencies.count()).min(latencies.count().saturating_sub(TELLING).max(1));
-        let seen = latencies.at_rank(rank).map_or(1.0, |value_ns| blocks.design_effect(value_ns));
+        let seen = latencies
+            .at_rank(rank)
+            .map_or(1.0, |value_ns| blocks.design_effect(value_ns, confidence));
         let effect = design_effect.max(seen);
         tailtrim_compare::length(
             p,

@@ -3,35 +3,22 @@
 use crate::analysis::{NativeAnalysis, invalid, output_failed, parsed, signing};
 use crate::errors::{OutputError, TailtrimError};
 use crate::merge::Merge;
+use crate::rows;
 use crate::rundir::SampleSink;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{Array, RecordBatch};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3_arrow::PyRecordBatch;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use tailtrim_stats::Histogram;
-use tailtrim_tail::analysis::{
-    DecidedPair, Facts, Ledger, LedgerError, Options, Outcomes, Place, TangledPacket,
-};
-use tailtrim_tail::matching::{MEMORY, Pair, Window};
+use tailtrim_tail::analysis::{Facts, Ledger, LedgerError, Options};
+use tailtrim_tail::matching::{MEMORY, Window};
 use tailtrim_tail::signature::Signature;
 
 /// Pairs that are counted at once.
 const MERGED: usize = 1 << 16;
-
-/// Values of the column `ingress` of the outcomes.
-const LOST: i64 = 1;
-const CUT: i64 = 2;
-const BEYOND: i64 = 3;
-/// Values of the column `egress` of the outcomes.
-const UNMATCHED: i64 = 1;
-const MAYBE_BEFORE: i64 = 2;
 
 /// The books of an analysis.
 #[pyclass(name = "NativeLedger", module = "tailtrim._native")]
@@ -47,7 +34,7 @@ impl NativeLedger {
     /// Empty books for two decoded captures. For the options see `analyze`.
     #[new]
     #[pyo3(signature = (ingress, egress, *, signature_bytes, signature, masks, trim_ns, window_ns, quantiles,
-        confidence, directory, keep_samples))]
+        confidence, watched_to_the_end, directory, keep_samples))]
     #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
     fn new(
         ingress: &str,
@@ -59,6 +46,7 @@ impl NativeLedger {
         window_ns: i64,
         quantiles: Vec<String>,
         confidence: &str,
+        watched_to_the_end: bool,
         directory: Option<PathBuf>,
         keep_samples: bool,
     ) -> PyResult<Self> {
@@ -67,6 +55,7 @@ impl NativeLedger {
             trim_ns,
             quantiles: parsed(&quantiles)?,
             confidence: confidence.parse().map_err(invalid)?,
+            watched_to_the_end,
             ..signing(signature.as_deref(), &masks)?
         };
         let facts = |text: &str| serde_json::from_str::<Facts>(text).map_err(invalid);
@@ -95,46 +84,32 @@ impl NativeLedger {
         Ok(self.ledger()?.trimmed_until_ns())
     }
 
-    /// The largest latency of all pairs.
+    /// The latencies, in ns, from which on two packets of one signature match, lie beyond the window and
+    /// have nothing to do with each other.
     #[getter]
-    fn longest_ns(&mut self) -> PyResult<i64> {
-        Ok(self.ledger()?.longest_ns())
+    fn bounds_ns(&mut self) -> PyResult<[i64; 3]> {
+        Ok(self.ledger()?.window().bounds_ns())
+    }
+
+    /// The stamps until which a packet that did not leave is lost, an unmatched one may have entered before
+    /// the capture, and a packet is trimmed. To be asked for when all pairs are settled.
+    #[getter]
+    fn ends_ns(&mut self) -> PyResult<[i64; 3]> {
+        let ends = self.ledger()?.ends();
+        Ok([ends.lost_until_ns, ends.entered_before_until_ns, ends.trimmed_until_ns])
     }
 
     /// Matches packets whose signature repeats, in order of signature, running maximum, side, index.
     fn tangled(&mut self, py: Python<'_>, packets: PyRecordBatch) -> PyResult<()> {
-        let batch = packets.into_inner();
-        let [high, low, order_ns, side, index, stamp_ns, position, forgotten_ns] = columns(
-            &batch,
-            [
-                "signature_high",
-                "signature_low",
-                "order_ns",
-                "side",
-                "packet_index",
-                "stamp_ns",
-                "burst_position",
-                "forgotten_ns",
-            ],
-        )?;
+        let packets = rows::tangled(&packets.into_inner())?;
         let ledger = self.ledger()?;
-        py.detach(|| {
-            (0..batch.num_rows()).try_for_each(|row| {
-                ledger.tangled(&TangledPacket {
-                    signature: Signature { high: high[row], low: low[row] },
-                    place: place(order_ns[row], side[row], index[row]),
-                    stamp_ns: stamp_ns[row],
-                    position: tag(position[row]),
-                    forgotten_ns: forgotten_ns[row],
-                })
-            })
-        })
-        .map_err(|error: LedgerError| TailtrimError::new_err(error.to_string()))
+        py.detach(|| packets.iter().try_for_each(|packet| ledger.tangled(packet)))
+            .map_err(|error: LedgerError| TailtrimError::new_err(error.to_string()))
     }
 
     /// Counts pairs, in the order in which they were decided.
     fn pairs(&mut self, py: Python<'_>, pairs: PyRecordBatch) -> PyResult<()> {
-        let pairs = decided(&pairs.into_inner())?;
+        let pairs = rows::decided(&pairs.into_inner())?;
         let (ledger, sink) = self.parts()?;
         let counted = py.detach(|| ledger.pairs(&pairs, sink));
         counted.map_err(|error| self.sink_failed(&error))
@@ -174,11 +149,11 @@ impl NativeLedger {
         sign: &Bound<'_, PyAny>,
     ) -> PyResult<NativeAnalysis> {
         let ledger = self.ledger.take().ok_or_else(finished)?;
-        let outcomes = counted(&outcomes.into_inner())?;
-        let [ingress_gaps, egress_gaps] = gaps.map(|batch| histogram(&batch.into_inner()));
-        let [ingress_loads, egress_loads] = loads.map(|batch| load(&batch.into_inner()));
+        let tally = rows::outcomes(&outcomes.into_inner())?;
+        let [ingress_gaps, egress_gaps] = gaps.map(|batch| rows::histogram(&batch.into_inner()));
+        let [ingress_loads, egress_loads] = loads.map(|batch| rows::loads(&batch.into_inner()));
         let mut analysis =
-            ledger.finish(outcomes, [ingress_gaps?, egress_gaps?], [ingress_loads?, egress_loads?]);
+            ledger.finish(tally, [ingress_gaps?, egress_gaps?], [ingress_loads?, egress_loads?]);
         let worst: Vec<i64> =
             analysis.worst.iter().map(|worst| worst.sample.signature.low).collect();
         if !worst.is_empty() {
@@ -200,12 +175,6 @@ impl NativeLedger {
     /// Ingress packets after which nobody remembers one.
     #[classattr]
     const MEMORY: usize = MEMORY;
-
-    /// How much earlier than it entered a packet may leave, in ns: the taps' clocks may disagree.
-    #[classattr]
-    fn early_ns() -> i64 {
-        Window::default().early_ns
-    }
 }
 
 impl NativeLedger {
@@ -233,104 +202,4 @@ impl NativeLedger {
 
 fn finished() -> PyErr {
     PyValueError::new_err("the books are closed")
-}
-
-fn place(order_ns: i64, side: i64, index: i64) -> Place {
-    Place { order_ns, left: side != 0, index }
-}
-
-fn tag(position: i64) -> u16 {
-    u16::try_from(position).unwrap_or(u16::MAX)
-}
-
-/// Columns of 64-bit integers without nulls.
-fn columns<'a, const N: usize>(
-    batch: &'a RecordBatch,
-    names: [&str; N],
-) -> PyResult<[&'a [i64]; N]> {
-    let mut columns = [&[][..]; N];
-    for (column, name) in columns.iter_mut().zip(names) {
-        *column = batch
-            .column_by_name(name)
-            .and_then(|column| column.as_primitive_opt::<Int64Type>())
-            .filter(|column| column.null_count() == 0)
-            .ok_or_else(|| PyValueError::new_err(format!("no column {name} of int64")))?
-            .values();
-    }
-    Ok(columns)
-}
-
-/// The pairs of a batch.
-pub(crate) fn decided(batch: &RecordBatch) -> PyResult<Vec<DecidedPair>> {
-    let [order_ns, side, index, ingress_ns, egress_ns, ingress_index, position] = columns(
-        batch,
-        [
-            "decided_ns",
-            "decided_side",
-            "decided_index",
-            "ingress_ns",
-            "egress_ns",
-            "ingress_index",
-            "burst_position",
-        ],
-    )?;
-    let pairs = (0..batch.num_rows()).map(|row| DecidedPair {
-        place: place(order_ns[row], side[row], index[row]),
-        pair: Pair {
-            ingress_ns: ingress_ns[row],
-            egress_ns: egress_ns[row],
-            signature: Signature { high: 0, low: ingress_index[row] },
-            tag: tag(position[row]),
-        },
-    });
-    Ok(pairs.collect())
-}
-
-fn count(value: i64) -> PyResult<u64> {
-    u64::try_from(value).map_err(|_| PyValueError::new_err(format!("a count of {value}")))
-}
-
-fn histogram(batch: &RecordBatch) -> PyResult<Histogram> {
-    let [values, counts] = columns(batch, ["gap_ns", "packets"])?;
-    let mut histogram = Histogram::new();
-    for (value, n) in values.iter().zip(counts) {
-        histogram.record_n(*value, count(*n)?);
-    }
-    Ok(histogram)
-}
-
-/// Packets and bytes by second.
-fn load(batch: &RecordBatch) -> PyResult<BTreeMap<i64, (u64, u64)>> {
-    let [seconds, packets, bytes] = columns(batch, ["second", "packets", "bytes"])?;
-    (0..batch.num_rows())
-        .map(|row| Ok((seconds[row], (count(packets[row])?, count(bytes[row])?))))
-        .collect()
-}
-
-fn counted(batch: &RecordBatch) -> PyResult<Outcomes> {
-    let names = ["ingress", "ingress_trimmed", "second", "egress", "egress_trimmed", "packets"];
-    let [ingress, ingress_trimmed, seconds, egress, egress_trimmed, packets] =
-        columns(batch, names)?;
-    let mut outcomes = Outcomes::default();
-    for row in 0..batch.num_rows() {
-        let n = count(packets[row])?;
-        match (ingress[row], ingress_trimmed[row] != 0) {
-            (LOST, trimmed) => {
-                let counts = outcomes.lost.entry(seconds[row]).or_default();
-                *(if trimmed { &mut counts.1 } else { &mut counts.0 }) += n;
-            }
-            (CUT, false) => outcomes.ingress.cut += n,
-            (CUT, true) => outcomes.ingress.trimmed += n,
-            (BEYOND, false) => outcomes.ingress.beyond_window += n,
-            (BEYOND, true) => outcomes.trimmed_beyond += n,
-            _ => {}
-        }
-        match (egress[row], egress_trimmed[row] != 0) {
-            (UNMATCHED | MAYBE_BEFORE, true) => outcomes.egress.trimmed += n,
-            (UNMATCHED, false) => outcomes.egress.unmatched += n,
-            (MAYBE_BEFORE, false) => outcomes.egress.cut += n,
-            _ => {}
-        }
-    }
-    Ok(outcomes)
 }

@@ -8,6 +8,8 @@ mod errors;
 mod explain;
 mod ledger;
 mod merge;
+mod roundtrip;
+mod rows;
 mod rundir;
 mod tables;
 
@@ -29,6 +31,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;
+
+    #[pymodule_export]
+    use crate::roundtrip::analyze_round_trips;
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

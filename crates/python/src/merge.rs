@@ -1,6 +1,6 @@
 //! Runs of pairs, each in order, as one: engines match bucket by bucket, and the books want one order.
 
-use crate::ledger::decided;
+use crate::rows::decided;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 use pyo3_arrow::PyRecordBatch;

@@ -1,5 +1,6 @@
 //! Simulations of the whole way from samples to intervals: a 95 % interval must contain the true
-//! quantile in 95 % of the runs, whether the tail is independent or clustered.
+//! quantile in 95 % of the runs, and one of another confidence as often as it says, whether the tail
+//! is independent or clustered.
 
 use super::{BlockCounts, Histogram, Probability, Ranked, ranks};
 
@@ -108,15 +109,15 @@ impl Stalls {
 
 /// The fractions of runs whose interval contains the true quantile: with the design effect, and
 /// as if the samples were independent.
-fn coverage(p: Probability, n: u64, cluster: f64) -> (f64, f64) {
+fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f64, f64) {
     let stalls = Stalls::new(p.complement_f64(), cluster);
     let truth_ns = stalls.quantile(p.complement_f64());
     let (mut honest, mut naive) = (0, 0);
     for run in 0..RUNS {
         let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
-        let effect = blocks.design_effect(ranked.quantile(p).unwrap());
+        let effect = blocks.design_effect(ranked.quantile(p).unwrap(), confidence);
         let contains = |effect| {
-            let interval = ranks(p, n, Probability::P95, effect);
+            let interval = ranks(p, n, confidence, effect);
             let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);
             // Half a nanosecond of rounding either way.
             value_ns(interval.low).is_none_or(|low| low - 0.5 <= truth_ns)
@@ -137,7 +138,7 @@ fn coverage(p: Probability, n: u64, cluster: f64) -> (f64, f64) {
 
 /// Returns the coverage that intervals for independent samples would have had.
 fn assert_honest(p: Probability, n: u64, cluster: f64) -> f64 {
-    let (honest, naive) = coverage(p, n, cluster);
+    let (honest, naive) = coverage(p, n, cluster, Probability::P95);
     assert!((0.93..=0.97).contains(&honest), "{honest}");
     naive
 }
@@ -177,4 +178,13 @@ fn clustered_p99_99() {
 fn some_ten_long_clusters() {
     // The fewest that still yield a bound on both sides in most runs.
     assert_honest(Probability::P99, 30_000, 30.0);
+}
+
+#[test]
+fn the_asked_confidence_is_that_of_the_interval() {
+    for (confidence, within) in [("0.8", 0.77..=0.84), ("0.99", 0.98..=1.0)] {
+        let confidence = confidence.parse().unwrap();
+        let (honest, _) = coverage(Probability::P99, 100_000, 8.0, confidence);
+        assert!(within.contains(&honest), "{honest}");
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use super::Probability;
+use super::interval::student_raise;
+
 /// Resolution of the latency levels: 64 per octave, so that a level is at most 1.6 % wide and
 /// latencies up to 127 ns have a level each.
 const SUB_BITS: u32 = 6;
@@ -92,7 +95,7 @@ impl BlockCounts {
     }
 
     /// The factor D >= 1 by which clustering inflates the variance of the number of samples above
-    /// `threshold_ns`; [`ranks`](super::ranks) takes it.
+    /// `threshold_ns`; [`ranks`](super::ranks) takes it for an interval of this confidence.
     ///
     /// It is the variance of that number over blocks divided by the binomial variance m·q·(1 − q),
     /// with m samples in a block of which the fraction q lies above. Three corrections, each on the
@@ -102,17 +105,20 @@ impl BlockCounts {
     ///   an upper edge with fewer than 30 samples above it, which is too few to tell; and except a
     ///   lower edge in the body (half of the samples above it), whose slow drift is not the tail's,
     ///   if the upper edge tells.
-    /// * A variance from few clusters is itself uncertain: D is raised as Student's t raises a 95 %
-    ///   interval, by the uncertainty seen in the blocks' kurtosis.
+    /// * A variance from few clusters is itself uncertain: D is raised as Student's t widens an
+    ///   interval of this confidence ([`student_raise`]), by the uncertainty seen in the blocks'
+    ///   kurtosis.
     /// * Dependence longer than a block hides from it. Blocks merged 2, 4, 8 (and for 256 blocks
     ///   16) at a time are tried too, and believed where they raise D by more than twice its
-    ///   standard error, so that independent samples are hardly punished.
+    ///   standard error, so that independent samples are hardly punished. Which are believed does
+    ///   not depend on the confidence.
     ///
     /// What remains unseen is dependence over more than a sixteenth of the samples, such as one
     /// slow drift or a single long stall. With fewer than 16 samples, with none or all above the
     /// threshold, and for tails more regular than chance (a periodic cause), D is 1.
     #[must_use]
-    pub fn design_effect(&self, threshold_ns: i64) -> f64 {
+    pub fn design_effect(&self, threshold_ns: i64, confidence: Probability) -> f64 {
+        let raise = student_raise(confidence);
         let bucket = level(threshold_ns);
         let from = self.at_or_above(bucket);
         let within = self.rows().map(|row| u64::from(row[bucket]));
@@ -121,11 +127,11 @@ impl BlockCounts {
         let samples = self.length * from.len() as u64;
         let body = |counts: &[u64]| counts.iter().sum::<u64>() > samples / 2;
         if beyond.iter().sum::<u64>() < MIN_ABOVE {
-            self.inflation(from)
+            self.inflation(from, raise)
         } else if body(&from) && !body(&beyond) {
-            self.inflation(beyond)
+            self.inflation(beyond, raise)
         } else {
-            self.inflation(from).max(self.inflation(beyond))
+            self.inflation(from, raise).max(self.inflation(beyond, raise))
         }
     }
 
@@ -141,9 +147,11 @@ impl BlockCounts {
         self.rows().map(sum).collect()
     }
 
-    /// The design effect from the number of samples above an edge in each block.
-    fn inflation(&self, mut above: Vec<u64>) -> f64 {
-        let mut best = 1.0_f64;
+    /// The design effect from the number of samples above an edge in each block, raised by this part of
+    /// its relative variance.
+    fn inflation(&self, mut above: Vec<u64>, raise: f64) -> f64 {
+        let usual = student_raise(Probability::P95);
+        let (mut best, mut believed) = (1.0_f64, 1.0_f64);
         let mut length = self.length as f64;
         let mut finest = true;
         while above.len() >= MIN_BLOCKS {
@@ -155,19 +163,19 @@ impl BlockCounts {
             if binomial <= 0.0 || squares <= 0.0 {
                 break;
             }
-            // The relative variance v of a variance is (kurtosis − 1) / blocks, as of ν = 2 / v
-            // degrees of freedom; Student's t widens the squared interval by (z² + 1) / (2 ν).
+            // The relative variance of a variance is (kurtosis − 1) / blocks.
             let uncertainty = (fourths * blocks / (squares * squares) - 1.0) / blocks;
-            let student = 1.0 + (1.96 * 1.96 + 1.0) / 4.0 * uncertainty;
-            let effect = squares / (blocks - 1.0) / binomial * student;
-            if finest || effect > best * (1.0 + 2.0 * (2.0 / blocks).sqrt()) {
-                best = best.max(effect);
+            let effect = squares / (blocks - 1.0) / binomial;
+            let comparable = effect * (1.0 + usual * uncertainty);
+            if finest || comparable > best * (1.0 + 2.0 * (2.0 / blocks).sqrt()) {
+                best = best.max(comparable);
+                believed = believed.max(effect * (1.0 + raise * uncertainty));
             }
             finest = false;
             length *= 2.0;
             above = above.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
         }
-        best
+        believed
     }
 
     /// Records `n` equal samples in a row, so that simulations need not loop over the body.
@@ -293,7 +301,8 @@ mod tests {
     #[test]
     fn independent_samples_have_no_effect() {
         for thousandths in [1, 20, 500] {
-            let effect = blocks_of(independent(300_000, thousandths)).design_effect(1000);
+            let effect =
+                blocks_of(independent(300_000, thousandths)).design_effect(1000, Probability::P95);
             assert!((1.0..1.35).contains(&effect), "{thousandths}: {effect}");
         }
     }
@@ -302,10 +311,19 @@ mod tests {
     fn clusters_of_k_have_an_effect_of_k() {
         for k in [3_usize, 10, 40] {
             let clustered = independent(60_000, 20).flat_map(|v| std::iter::repeat_n(v, k));
-            let effect = blocks_of(clustered).design_effect(1000);
+            let effect = blocks_of(clustered).design_effect(1000, Probability::P95);
             let ratio = effect / k as f64;
             assert!((0.8..1.4).contains(&ratio), "{k}: {effect}");
         }
+    }
+
+    #[test]
+    fn more_confidence_raises_the_effect_of_few_clusters() {
+        let clustered = independent(1_000, 20).flat_map(|v| std::iter::repeat_n(v, 40));
+        let blocks = blocks_of(clustered);
+        let effect = |confidence: &str| blocks.design_effect(1000, confidence.parse().unwrap());
+        let [least, usual, most] = ["0.8", "0.95", "0.999"].map(effect);
+        assert!(least < usual && usual < most, "{least} {usual} {most}");
     }
 
     #[test]
@@ -314,7 +332,7 @@ mod tests {
         let clustered = independent(50, 200).flat_map(|v| std::iter::repeat_n(v, 64));
         let blocks = blocks_of(clustered);
         assert_eq!(blocks.length, 16);
-        let effect = blocks.design_effect(1000);
+        let effect = blocks.design_effect(1000, Probability::P95);
         assert!((40.0..120.0).contains(&effect), "{effect}");
     }
 
@@ -328,7 +346,7 @@ mod tests {
             (_, 0) => 4090,
             _ => 4100,
         });
-        let effect = blocks_of(drifting).design_effect(4100);
+        let effect = blocks_of(drifting).design_effect(4100, Probability::P95);
         assert!(effect < 1.5, "{effect}");
     }
 
@@ -337,19 +355,19 @@ mod tests {
         // Twenty in a row lie beyond the threshold's level, two thousand independent ones in it.
         let burst = std::iter::repeat_n(9000, 20);
         let blocks = blocks_of(independent(100_000, 20).chain(burst).chain(independent(999, 20)));
-        let effect = blocks.design_effect(5000);
+        let effect = blocks.design_effect(5000, Probability::P95);
         assert!(effect < 3.0, "{effect}");
     }
 
     #[test]
     fn without_evidence_the_effect_is_one() {
-        assert_eq!(BlockCounts::new().design_effect(5), 1.0);
-        assert_eq!(blocks_of(0..15).design_effect(5), 1.0);
-        assert_eq!(blocks_of([700; 5000]).design_effect(700), 1.0);
-        assert_eq!(blocks_of([700; 5000]).design_effect(i64::MAX), 1.0);
+        assert_eq!(BlockCounts::new().design_effect(5, Probability::P95), 1.0);
+        assert_eq!(blocks_of(0..15).design_effect(5, Probability::P95), 1.0);
+        assert_eq!(blocks_of([700; 5000]).design_effect(700, Probability::P95), 1.0);
+        assert_eq!(blocks_of([700; 5000]).design_effect(i64::MAX, Probability::P95), 1.0);
         // One in ten, exactly periodic: more regular than chance.
         let periodic = (0..50_000).map(|i| if i % 10 == 0 { 9000 } else { 10 });
-        assert_eq!(blocks_of(periodic).design_effect(5000), 1.0);
+        assert_eq!(blocks_of(periodic).design_effect(5000, Probability::P95), 1.0);
     }
 
     #[test]

@@ -82,6 +82,21 @@ pub fn samples_needed(p: Probability, confidence: Probability) -> u64 {
     needed.ceil() as u64
 }
 
+/// By which part of its own relative variance an estimated variance is raised, so that an interval of this
+/// confidence that takes it for the true one becomes as wide as Student's: (z² + 1) / 4, with the standard
+/// normal deviate z of the confidence.
+///
+/// An estimate with the relative variance v has ν = 2 / v degrees of freedom, and Student's t widens the
+/// squared interval by (z² + 1) / (2 ν) (Fisher's expansion, first term). z is rounded to hundredths; what
+/// it is multiplied with is known much less well.
+#[must_use]
+pub fn student_raise(confidence: Probability) -> f64 {
+    // Half of the smallest complement that a probability can have.
+    let tail = (confidence.complement_f64() / 2.0).max(5e-19);
+    let z = (normal_deviate(tail) * 100.0).round() / 100.0;
+    (z * z + 1.0) / 4.0
+}
+
 /// The count of rare events, X ~ Bin(`trials`, `hit`), scaled up by `effect`.
 struct Rare {
     trials: f64,
@@ -169,7 +184,7 @@ impl Rare {
 }
 
 /// The standard normal deviate that is exceeded with probability `tail` <= ½, to three decimals
-/// (Abramowitz and Stegun 26.2.23): a starting point only.
+/// (Abramowitz and Stegun 26.2.23).
 fn normal_deviate(tail: f64) -> f64 {
     let s = (-2.0 * tail.ln()).sqrt();
     let top = 2.515_517 + s * (0.802_853 + s * 0.010_328);
@@ -185,6 +200,26 @@ mod tests {
 
     fn p(text: &str) -> Probability {
         text.parse().unwrap()
+    }
+
+    /// Normal deviates from tables, and Student's of 10 degrees of freedom against what the raised
+    /// variance makes of the normal one.
+    #[test]
+    fn the_asked_confidence_raises_a_variance() {
+        for (confidence, z, t) in [
+            ("0.5", 0.6745, 0.700),
+            ("0.9", 1.6449, 1.812),
+            ("0.95", 1.9600, 2.228),
+            ("0.99", 2.5758, 3.169),
+        ] {
+            let raise = student_raise(p(confidence));
+            assert!((raise / ((z * z + 1.0) / 4.0) - 1.0).abs() < 0.01, "{confidence}: {raise}");
+            let widened = z * (1.0_f64 + raise * (2.0 / 10.0)).sqrt();
+            assert!((widened / t - 1.0).abs() < 0.05, "{confidence}: {widened} {t}");
+        }
+        // As in all results so far.
+        assert_eq!(student_raise(Probability::P95), (1.96 * 1.96 + 1.0) / 4.0);
+        assert!(student_raise(Probability::ONE).is_finite());
     }
 
     fn iid(quantile: &str, n: u64) -> (Option<u64>, Option<u64>) {

@@ -30,7 +30,7 @@ pub use binomial::binomial_tail;
 pub use dependence::{BlockCounts, runs};
 pub use distribution::distribution;
 pub use histogram::Histogram;
-pub use interval::{Interval, ranks, samples_needed};
+pub use interval::{Interval, ranks, samples_needed, student_raise};
 pub use lateness::{DepartureLateness, LatenessQuantile, LatenessSummary};
 pub use probability::{Probability, ProbabilityError};
 pub use ranked::Ranked;

@@ -6,9 +6,9 @@
 //! side may have them and the other not. The masked bytes, padded with zeros to 64, are hashed with
 //! XXH3-128 (seed 0), so any other program can compute the same signature.
 
-use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::{fmt, iter};
 use tailtrim_wire::frame::{Layers, Link, Transport, inner, layers};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -69,6 +69,13 @@ pub struct SelectionError {
 /// A selection reaches at most this far: captures that keep more of each frame are rare, and the limit
 /// bounds the work per frame.
 const SELECTION_END: usize = 2048;
+
+impl Selection {
+    /// The first bytes of the frame.
+    pub(crate) fn first(bytes: usize) -> Self {
+        Self(iter::once(0..bytes).collect())
+    }
+}
 
 impl FromStr for Selection {
     type Err = SelectionError;

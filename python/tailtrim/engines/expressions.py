@@ -38,14 +38,17 @@ TANGLED, MATCHED, BEYOND, APART = range(4)
 class Rules:
     """What decides whether two packets match: the two captures, and times in ns.
 
-    ``in_order``: both captures are, so that ``order_ns`` is ``stamp_ns``; ``bursts``: the ingress
-    capture has some.
+    ``matched_from_ns``, ``beyond_from_ns`` and ``outside_from_ns`` are the least latencies at which
+    two packets match, lie beyond the window and have nothing to do with each other, as the ledger
+    has them. ``in_order``: both captures are, so that ``order_ns`` is ``stamp_ns``; ``bursts``: the
+    ingress capture has some.
     """
 
     ingress: int
     egress: int
-    window_ns: int
-    early_ns: int
+    matched_from_ns: int
+    beyond_from_ns: int
+    outside_from_ns: int
     shift_ns: int
     memory: int
     in_order: bool
@@ -53,14 +56,17 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What is known when all pairs are."""
+class Ends:
+    """What is known when all pairs are: stamps in ns, as the ledger has them.
 
+    A packet that entered until ``lost_until_ns`` and did not leave is lost; an unmatched one that
+    left until ``entered_before_until_ns`` may have entered before the capture began; what was
+    stamped until ``trimmed_until_ns`` lies within the trim.
+    """
+
+    lost_until_ns: int
+    entered_before_until_ns: int
     trimmed_until_ns: int
-    longest_ns: int
-    first_ingress_ns: int
-    last_egress_ns: int
-    origin_ns: int
 
 
 def _number(condition: ir.BooleanValue) -> ir.IntegerValue:
@@ -117,13 +123,13 @@ def judged(folded: ir.Table, rules: Rules) -> ir.Table:
     tangled = (one.entered > 1) | (one.left > 1)
     pair = (one.entered == 1) & (one.left == 1)
     latency_ns = one.out_ns - one.in_ns
-    matched = pair & (latency_ns > -rules.early_ns) & (latency_ns < rules.window_ns)
+    matched = pair & (latency_ns >= rules.matched_from_ns) & (latency_ns < rules.beyond_from_ns)
     # What comes too late is told from what never came only when it entered first.
     beyond = (
         pair
         & (one.in_order_ns <= one.out_order_ns)
-        & (latency_ns >= rules.window_ns)
-        & (latency_ns < 2 * rules.window_ns)
+        & (latency_ns >= rules.beyond_from_ns)
+        & (latency_ns < rules.outside_from_ns)
     )
     # Integers, not cases: a literal is no 64-bit integer everywhere. 1 matched, 2 beyond, 3 apart.
     apart = _number(~matched & ~beyond)
@@ -202,26 +208,24 @@ def tangled(carrying: ir.Table, later: ir.Table) -> ir.Table:
     ).order_by("signature_high", "signature_low", "order_ns", "side", "packet_index")
 
 
-def outcomes(one: ir.Table, rules: Rules, settled: Settled) -> ir.Table:
+def outcomes(one: ir.Table, ends: Ends, origin_ns: int) -> ir.Table:
     """Count what became of packets of plain signatures that were not matched.
 
-    ``ingress`` is 1 lost, 2 cut, 3 beyond the window; ``egress`` 1 unmatched, 2 cut; 0 nothing.
-    ``second_ns`` is the start of the second in which a lost packet entered, since the origin.
+    ``ingress`` is 1 lost, 2 in flight at the end, 3 beyond the window; ``egress`` 1 unmatched,
+    2 possibly entered before the capture; 0 nothing. ``second_ns`` is the start of the second in
+    which a lost packet entered, since the origin.
     """
     apart = unpaired(one)
     is_open = (apart.kind == APART) & (apart.entered == 1)
-    left_ns = settled.last_egress_ns - apart.in_ns
-    lost = is_open & ((left_ns >= rules.window_ns) | (left_ns > settled.longest_ns))
+    lost = is_open & (apart.in_ns <= ends.lost_until_ns)
     beyond = apart.kind == BEYOND
     unmatched = apart.left == 1
-    before = unmatched & (apart.out_ns - settled.first_ingress_ns <= settled.longest_ns)
-    until_ns = settled.trimmed_until_ns
+    before = unmatched & (apart.out_ns <= ends.entered_before_until_ns)
+    until_ns = ends.trimmed_until_ns
     fates = apart.select(
         ingress=_number(lost) + 2 * _number(is_open & ~lost) + 3 * _number(beyond),
         ingress_trimmed=_number((is_open | beyond) & (apart.in_ns <= until_ns)),
-        second_ns=ibis.ifelse(
-            lost, second_start_ns(apart.in_ns, settled.origin_ns), apart.entered * 0
-        ),
+        second_ns=ibis.ifelse(lost, second_start_ns(apart.in_ns, origin_ns), apart.entered * 0),
         egress=_number(unmatched) + _number(before),
         egress_trimmed=_number(unmatched & (apart.out_ns <= until_ns)),
     )

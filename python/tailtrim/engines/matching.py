@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tailtrim.decode import Captured, Decoded
-    from tailtrim.engines.expressions import Rules, Settled
+    from tailtrim.engines.expressions import Ends, Rules
     from tailtrim.engines.protocol import Engine
 
 
@@ -72,14 +72,15 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "window_ns": nanoseconds("window", window_s),
         "quantiles": list(quantiles),
         "confidence": confidence,
+        "watched_to_the_end": False,
         "keep_samples": keep_samples,
     }
     if out is None:
-        return Analysis(_Matching(engine, decoded, sides, options, None).run())
+        return Analysis(Matching(engine, decoded, sides, options, None).run())
     paths = [Path(side.name) for side in sides]
     with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
         hashes = hashing.map(sha256, paths)
-        native = _Matching(engine, decoded, sides, options, draft.path).run()
+        native = Matching(engine, decoded, sides, options, draft.path).run()
         native.write_tables(draft.path)
         told = provenance(paths, list(hashes)) | {
             "engine": engine.name,
@@ -89,7 +90,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     return Analysis(native)
 
 
-class _Matching:
+class Matching:
     """One analysis on an engine."""
 
     def __init__(
@@ -100,6 +101,7 @@ class _Matching:
         options: dict[str, Any],
         directory: Path | None,
     ) -> None:
+        """Make the books and look at the packets; the options are those of the ledger."""
         from tailtrim.engines import expressions  # noqa: PLC0415 - ibis takes a second
 
         self._expressions = expressions
@@ -119,11 +121,13 @@ class _Matching:
         self._taps = [of_side["tap"] for of_side in facts]
         self._packet = engine.packets(decoded)
         numbers = [engine.number(decoded, side) for side in sides]
+        matched_from_ns, beyond_from_ns, outside_from_ns = self._ledger.bounds_ns
         self._rules: Rules = expressions.Rules(
             ingress=numbers[0],
             egress=numbers[1],
-            window_ns=options["window_ns"],
-            early_ns=_native.NativeLedger.early_ns,
+            matched_from_ns=matched_from_ns,
+            beyond_from_ns=beyond_from_ns,
+            outside_from_ns=outside_from_ns,
             shift_ns=self._ledger.shift_ns,
             memory=_native.NativeLedger.MEMORY,
             in_order=not any(tap["out_of_order"] for tap in self._taps),
@@ -136,13 +140,13 @@ class _Matching:
         packet, rules, ledger = self._packet, self._rules, self._ledger
         one = self._bucket_by_bucket() if self._engine.by_bucket else self._at_once()
         ledger.settle()
-        settled = self._settled()
+        origin_ns = ledger.origin_ns
         return ledger.finish(
-            self._seconds(of.outcomes(one, rules, settled)),
+            self._seconds(of.outcomes(one, self._ends(), origin_ns)),
             [self._gaps(0, 0), self._gaps(1, rules.shift_ns)],
             [
-                self._seconds(of.loads(packet, rules.ingress, 0, settled.origin_ns)),
-                self._seconds(of.loads(packet, rules.egress, rules.shift_ns, settled.origin_ns)),
+                self._seconds(of.loads(packet, rules.ingress, 0, origin_ns)),
+                self._seconds(of.loads(packet, rules.egress, rules.shift_ns, origin_ns)),
             ],
             self._sign,
         )
@@ -187,18 +191,11 @@ class _Matching:
         for batch in engine.rows(of.tangled(carrying, later)):
             self._ledger.tangled(batch)
 
-    def _settled(self) -> Settled:
+    def _ends(self) -> Ends:
+        # Not every engine takes the ends of 64 bits as literals.
         never_ns = self._expressions.NEVER_NS
-        taps = self._taps
-        first_ns, last_ns = taps[0]["first_ns"], taps[1]["last_ns"]
-        until_ns = self._ledger.trimmed_until_ns
-        return self._expressions.Settled(
-            trimmed_until_ns=max(-never_ns, -never_ns if until_ns is None else until_ns),
-            longest_ns=self._ledger.longest_ns,
-            # Without any packet that entered, all that left may have entered before.
-            first_ingress_ns=never_ns if first_ns is None else first_ns,
-            last_egress_ns=-never_ns if last_ns is None else last_ns + self._rules.shift_ns,
-            origin_ns=self._ledger.origin_ns,
+        return self._expressions.Ends(
+            *(max(-never_ns, min(stamp_ns, never_ns)) for stamp_ns in self._ledger.ends_ns)
         )
 
     def _gaps(self, side: int, shift_ns: int) -> pa.RecordBatch:

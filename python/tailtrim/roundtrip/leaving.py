@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
@@ -14,6 +12,7 @@ from tailtrim.rundir.writing import Draft, provenance, sha256
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+    from pathlib import Path
 
     import numpy as np
     import pyarrow as pa
@@ -66,32 +65,21 @@ def leave(  # noqa: PLR0913 - keyword-only options, each with a default
 
     took_ns = series.round_trip_ns[series.answered]
     longest_ns = int(took_ns.max(initial=0)) + 1
-    with tempfile.TemporaryDirectory() as folder, Draft(out) as draft:
-        sent, received = Path(folder, "sent.pcap"), Path(folder, "received.pcap")
-        numbers = _numbers(len(series.sent_ns))
-        _write(sent, series.sent_ns, numbers, series.length)
-        arrived_ns = (series.sent_ns + series.round_trip_ns)[series.answered]
-        _write(received, arrived_ns, numbers[series.answered], series.length)
-        native = _native.analyze(
-            sent,
-            received,
-            signature="0:8",
-            masks=[],
-            trim_ns=0,
+    numbers = _numbers(len(series.sent_ns))
+    received_ns = (series.sent_ns + series.round_trip_ns)[series.answered]
+    with Draft(out) as draft:
+        native = _native.analyze_round_trips(
+            _side(series.sent_ns, numbers),
+            _side(received_ns, numbers[series.answered]),
+            names=(f"{series.name}, sent.pcap", f"{series.name}, received.pcap"),
+            length=series.length,
             window_ns=min(timeout_ns or max(longest_ns, 5 * 10**9), _LONGEST_NS),
-            quantiles=[],
-            confidence="0.95",
-            x552_trailer=False,
-            salvage=False,
-            watched_to_the_end=True,
             directory=draft.path,
-            keep_samples=False,
-            progress=None,
         )
         native.write_tables(draft.path)
         for name, table in (tables or {}).items():
             pq.write_table(table, draft.path / f"{name}.parquet", compression="zstd")
-        text = summary or native.summary_json().replace(f"{folder}/", f"{series.name}, ")
+        text = summary or native.summary_json()
         draft.commit(text, provenance(inputs, [sha256(path) for path in inputs]))
     return Summary.from_json(text)
 
@@ -99,23 +87,18 @@ def leave(  # noqa: PLR0913 - keyword-only options, each with a default
 def _numbers(count: int) -> np.ndarray[Any, Any]:
     import numpy as np  # noqa: PLC0415 - as above
 
-    return np.arange(count, dtype=np.uint64)
+    return np.arange(count, dtype=np.int64)
 
 
-def _write(
-    path: Path, stamps_ns: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], length: int
-) -> None:
-    """Write a capture whose frames are the numbers alone, in the order of their stamps."""
+def _side(stamps_ns: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any]) -> pa.RecordBatch:
+    """Put the packets of a side in the order of their stamps."""
     import numpy as np  # noqa: PLC0415 - as above
+    import pyarrow as pa  # noqa: PLC0415 - as above
 
-    records = np.empty(
-        len(stamps_ns),
-        [("s", "<u4"), ("ns", "<u4"), ("kept", "<u4"), ("length", "<u4"), ("number", ">u8")],
-    )
     order = np.argsort(stamps_ns, kind="stable")
-    records["s"], records["ns"] = np.divmod(stamps_ns[order], 10**9)
-    records["kept"], records["length"] = 8, max(length, 8)
-    records["number"] = numbers[order]
-    # Nanosecond pcap 2.4, 8 bytes of each frame, Ethernet.
-    header = bytes.fromhex("4d3cb2a1 0200 0400 00000000 00000000 08000000 01000000")
-    path.write_bytes(header + records.tobytes())
+    return pa.record_batch(
+        {
+            "stamp_ns": pa.array(stamps_ns[order].astype(np.int64)),
+            "number": pa.array(numbers[order]),
+        }
+    )

@@ -1,53 +1,42 @@
 //! The statistics of a stream, by the analysis of captures: probes sent are its ingress, replies its egress.
 //!
-//! Both sides are pcap in memory, in blocks, with the probe's number as the whole frame. The thread that reads
-//! them sleeps until a block is full.
+//! The thread that analyses them sleeps until a block of one side is full.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, analyze};
-use tailtrim_tail::capture::{Capture, StampSource, Streamed, write};
-use tailtrim_tail::signature::Selection;
+use tailtrim_tail::analysis::{AnalysisError, Numbered, Numbers, Options, analyze};
 use tailtrim_tail::summary::Summary;
 
-/// Bytes of the number.
-const FRAME_LEN: u32 = 8;
-
-/// Bytes in a block.
-const BLOCK: usize = 1 << 16;
+/// Records in a block: 64 KiB.
+const BLOCK: usize = 4_096;
 
 /// One side: records that may come slightly out of order, put in order and handed on in blocks.
 #[derive(Debug)]
 struct Side {
-    waiting: BinaryHeap<Reverse<(i64, u64)>>,
-    block: Vec<u8>,
-    sender: Sender<Vec<u8>>,
-    length: u32,
+    waiting: BinaryHeap<Reverse<Numbered>>,
+    block: Vec<Numbered>,
+    sender: Sender<Vec<Numbered>>,
 }
 
 impl Side {
-    fn new(sender: Sender<Vec<u8>>, length: u32) -> Self {
-        let block = write::header(FRAME_LEN).to_vec();
-        Self { waiting: BinaryHeap::new(), block, sender, length }
+    fn new(sender: Sender<Vec<Numbered>>) -> Self {
+        Self { waiting: BinaryHeap::new(), block: Vec::with_capacity(BLOCK), sender }
     }
 
     fn add(&mut self, stamp_ns: i64, number: u64) {
-        self.waiting.push(Reverse((stamp_ns, number)));
+        self.waiting.push(Reverse(Numbered { stamp_ns, number }));
     }
 
     /// Hands on what is stamped before this.
     fn release(&mut self, before_ns: i64) {
-        while let Some(&Reverse((stamp_ns, number))) = self.waiting.peek()
-            && stamp_ns < before_ns
+        while let Some(&Reverse(record)) = self.waiting.peek()
+            && record.stamp_ns < before_ns
         {
             self.waiting.pop();
-            let length = self.length.max(FRAME_LEN);
-            self.block.extend(write::record_header(stamp_ns, FRAME_LEN, length));
-            self.block.extend(number.to_be_bytes());
+            self.block.push(record);
             if self.block.len() >= BLOCK {
                 self.hand_on();
             }
@@ -55,7 +44,7 @@ impl Side {
     }
 
     fn hand_on(&mut self) {
-        let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK + 64));
+        let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK));
         // A reader that has failed says so when it is joined.
         let _ = self.sender.send(block);
     }
@@ -79,22 +68,16 @@ impl Analyser {
     pub(super) fn start(name: &str, frame_bytes: usize, options: &Options) -> Self {
         let (sent, entering) = channel();
         let (received, leaving) = channel();
-        let mut options = options.clone();
-        options.trim_ns = 0;
-        options.watched_to_the_end = true;
-        options.selection = format!("0:{FRAME_LEN}").parse::<Selection>().ok();
-        let names = [format!("{name}, sent"), format!("{name}, received")];
+        let options = options.clone().for_round_trips();
+        let length = frame_bytes as u32;
+        let mut entering = Numbers::new(format!("{name}, sent"), length, entering.into_iter());
+        let mut leaving = Numbers::new(format!("{name}, received"), length, leaving.into_iter());
         let thread = thread::spawn(move || -> Result<Summary, AnalysisError> {
-            let [sent, received] = names;
-            let mut ingress = open(sent, entering)?;
-            let mut egress = open(received, leaving)?;
             let progress = |_, _| ControlFlow::Continue(());
-            let analysis: Analysis =
-                analyze(&mut ingress, &mut egress, &options, &mut (), progress)?;
+            let analysis = analyze(&mut entering, &mut leaving, &options, &mut (), progress)?;
             Ok(analysis.summary)
         });
-        let length = frame_bytes as u32;
-        Self { sent: Side::new(sent, length), received: Side::new(received, length), thread }
+        Self { sent: Side::new(sent), received: Side::new(received), thread }
     }
 
     pub(super) fn sent(&mut self, number: u64, stamp_ns: i64) {
@@ -118,32 +101,5 @@ impl Analyser {
             Ok(summary) => summary,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-    }
-}
-
-fn open(name: String, receiver: Receiver<Vec<u8>>) -> Result<Capture, AnalysisError> {
-    let input = Streamed::new(Blocks { receiver, block: Vec::new(), at: 0 });
-    Ok(Capture::open(name, Box::new(input), StampSource::Header, false, false)?)
-}
-
-/// Blocks as a stream of bytes.
-struct Blocks {
-    receiver: Receiver<Vec<u8>>,
-    block: Vec<u8>,
-    at: usize,
-}
-
-impl Read for Blocks {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.at == self.block.len() {
-            match self.receiver.recv() {
-                Ok(block) => (self.block, self.at) = (block, 0),
-                // The other end is closed: this is all.
-                Err(_) => return Ok(0),
-            }
-        }
-        let count = (&self.block[self.at..]).read(buffer)?;
-        self.at += count;
-        Ok(count)
     }
 }

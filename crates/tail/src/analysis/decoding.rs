@@ -9,7 +9,7 @@ use super::burst::{self, Position};
 use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
 use super::{Options, common_bytes, signer};
-use crate::capture::{Capture, CaptureError, Format, Record};
+use crate::capture::{Capture, CaptureError, Record};
 use crate::signature::{Signature, Signer};
 use crate::summary;
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,7 @@ impl Decoding {
         let stamps: Vec<i64> =
             first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
         let burst_gap_ns = burst::threshold_ns(&stamps);
-        let wraps = capture.wraps() && capture.format() == Format::Mscap;
+        let wraps = capture.wraps();
         Ok(Self {
             before: None,
             tap: Tap::new(capture, 0, 0),
@@ -174,7 +174,7 @@ impl Decoding {
     /// [`CaptureError`] at the first damage of a capture that is not salvaged.
     pub fn read(&mut self, packets: &mut Vec<Packet>) -> Result<bool, CaptureError> {
         self.tap.refill(&self.signer, i64::MIN)?;
-        let (records, labels) = (self.tap.ahead(), self.tap.capture.labels());
+        let (records, labels) = (self.tap.ahead(), self.tap.source.labels());
         debug_assert_eq!(records.len(), labels.len(), "every stamped record has a label");
         for (record, &label) in records.iter().zip(labels) {
             let before = self.places.misplaced();
@@ -202,7 +202,7 @@ impl Decoding {
     /// Bytes of the (decompressed) capture that are done with.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.tap.capture.offset()
+        self.tap.source.offset()
     }
 
     /// What the capture says beside its packets, complete at its end.

@@ -13,7 +13,7 @@ pub(super) struct Findings {
     pub(super) taps: summary::Taps,
     pub(super) ingress: summary::Ingress,
     pub(super) egress: summary::Egress,
-    pub(super) trimmed_lost: u64,
+    pub(super) trimmed_undelivered: u64,
     pub(super) latencies: Latencies,
     pub(super) ingress_gaps: Histogram,
     pub(super) egress_gaps: Histogram,

@@ -2,7 +2,7 @@
 
 use super::Options;
 use super::burst::Bursts;
-use super::tap::{SECOND_NS, second};
+use super::seconds::{SECOND_NS, second};
 use crate::matching::Pair;
 use crate::signature::Signature;
 use std::collections::BTreeMap;
@@ -100,6 +100,12 @@ impl Latencies {
             current: (i64::MIN, 0, i64::MIN),
             batch: Vec::new(),
         }
+    }
+
+    /// Samples that left until then are trimmed; `None` as long as nothing matched, [`i64::MIN`] without a
+    /// trim.
+    pub(super) fn trimmed_until_ns(&self) -> Option<i64> {
+        Some(self.trimmed_until_ns).filter(|until_ns| *until_ns != i64::MAX)
     }
 
     /// Counts pairs in the order in which they left.

@@ -5,9 +5,10 @@ use super::burst::Bursts;
 use super::decoding::Facts;
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
-use super::tap::second;
-use super::{Analysis, Options, Second, Sink, unwrap_shift};
-use crate::matching::{Alone, Fate, Pair, Seen};
+use super::outcomes::{Ends, Tally};
+use super::seconds::{Load, by_second, second};
+use super::{Analysis, Options, Sink, unwrap_shift};
+use crate::matching::{Alone, Fate, Pair, Seen, Window};
 use crate::signature::Signature;
 use crate::summary;
 use std::collections::BTreeMap;
@@ -59,20 +60,6 @@ pub struct LedgerError {
     pub row: u64,
 }
 
-/// How many packets whose signature does not repeat ended without a pair.
-#[derive(Debug, Clone, Default)]
-pub struct Outcomes {
-    /// In flight at the end and lost, by the second (since the origin) in which they entered: those that
-    /// count and those within the trim.
-    pub lost: BTreeMap<i64, (u64, u64)>,
-    /// The other ingress outcomes; `packets` and `unstamped` are not looked at.
-    pub ingress: summary::Ingress,
-    /// Ingress packets beyond the window and within the trim.
-    pub trimmed_beyond: u64,
-    /// The egress outcomes; `packets` and `unstamped` are not looked at.
-    pub egress: summary::Egress,
-}
-
 /// The books of an analysis. Call [`tangled`](Self::tangled), [`pairs`](Self::pairs) and
 /// [`settle`](Self::settle) in this order, then ask for the counts and [`finish`](Self::finish).
 pub struct Ledger {
@@ -120,6 +107,12 @@ impl Ledger {
         }
     }
 
+    /// How far apart the stamps of a packet may be.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.options.window
+    }
+
     /// To be added to the egress stamps.
     #[must_use]
     pub fn shift_ns(&self) -> i64 {
@@ -135,13 +128,20 @@ impl Ledger {
     /// Samples that left until then are trimmed; `None` without any match, `i64::MIN` without a trim.
     #[must_use]
     pub fn trimmed_until_ns(&self) -> Option<i64> {
-        Some(self.latencies.trimmed_until_ns).filter(|until_ns| *until_ns != i64::MAX)
+        self.latencies.trimmed_until_ns()
     }
 
-    /// The largest latency of all pairs.
+    /// What decides what became of the packets without a pair, once all pairs are
+    /// [counted](Self::settle).
     #[must_use]
-    pub fn longest_ns(&self) -> i64 {
-        self.latencies.longest_ns
+    pub fn ends(&self) -> Ends {
+        let last_ns = self.facts[1].tap.last_ns;
+        Ends::new(
+            &self.options,
+            &self.latencies,
+            self.facts[0].tap.first_ns.unwrap_or(i64::MAX),
+            last_ns.map_or(i64::MIN, |stamp_ns| stamp_ns.saturating_add(self.shift_ns)),
+        )
     }
 
     /// Matches a packet whose signature repeats. They must come by signature, those of one signature
@@ -230,33 +230,26 @@ impl Ledger {
         Ok(())
     }
 
-    /// The result. Counts are those of packets whose signature does not repeat; loads are packets and
-    /// bytes by second. The worst packets carry as their signature (`low`) the place of their ingress
-    /// packet in its capture: the caller puts the real one there.
+    /// The result. The tally counts packets whose signature does not repeat, the loads are by second since
+    /// the origin. The worst packets carry as their signature (`low`) the place of their ingress packet in
+    /// its capture: the caller puts the real one there.
     #[must_use]
     pub fn finish(
         mut self,
-        mut outcomes: Outcomes,
+        mut tally: Tally,
         gaps: [Histogram; 2],
-        loads: [BTreeMap<i64, (u64, u64)>; 2],
+        [entering, leaving]: [BTreeMap<i64, Load>; 2],
     ) -> Analysis {
-        let mut trimmed_lost = outcomes.trimmed_beyond;
-        self.judge(&mut outcomes, &mut trimmed_lost);
-        let lost = std::mem::take(&mut outcomes.lost);
-        for (count, trimmed) in lost.values() {
-            outcomes.ingress.lost += count;
-            outcomes.ingress.trimmed += trimmed;
-            trimmed_lost += trimmed;
-        }
-        outcomes.ingress.trimmed += outcomes.trimmed_beyond;
-        let Outcomes { mut ingress, mut egress, .. } = outcomes;
+        self.judge(&mut tally);
+        let maxima = &self.latencies.maxima;
+        let seconds = by_second([&entering, &leaving], &tally.lost_by_second, maxima);
+        let Tally { mut ingress, mut egress, trimmed_undelivered, .. } = tally;
         let shift_ns = self.shift_ns;
         let [entered, mut left] = self.facts;
         (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
         (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
         left.tap.first_ns = left.tap.first_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
         left.tap.last_ns = left.tap.last_ns.map(|stamp_ns| stamp_ns.saturating_add(shift_ns));
-        let seconds = seconds(loads, &lost, &self.latencies.maxima);
         let [ingress_gaps, egress_gaps] = gaps;
         let selection = self.options.selection.as_ref();
         Findings {
@@ -264,7 +257,7 @@ impl Ledger {
             taps: summary::Taps { ingress: entered.tap, egress: left.tap },
             ingress,
             egress,
-            trimmed_lost,
+            trimmed_undelivered,
             latencies: self.latencies,
             ingress_gaps,
             egress_gaps,
@@ -273,71 +266,13 @@ impl Ledger {
         .analysis(&self.options)
     }
 
-    /// Counts the packets whose signature repeats, by the same rules as the others.
-    fn judge(&mut self, outcomes: &mut Outcomes, trimmed_lost: &mut u64) {
-        let until_ns = self.trimmed_until_ns().unwrap_or(i64::MIN);
-        let longest_ns = self.latencies.longest_ns;
-        let last_ns = self.facts[1]
-            .tap
-            .last_ns
-            .map_or(i64::MIN, |stamp_ns| stamp_ns.saturating_add(self.shift_ns));
-        let first_ns = self.facts[0].tap.first_ns.unwrap_or(i64::MAX);
+    /// Counts the packets whose signature repeats.
+    fn judge(&mut self, tally: &mut Tally) {
+        let ends = self.ends();
         let open = self.open.drain(..).map(|stamp_ns| (Fate::Lost, stamp_ns));
         for (fate, stamp_ns) in self.fates.drain(..).chain(open) {
-            let trimmed = stamp_ns <= until_ns;
-            match fate {
-                Fate::Lost => {
-                    let left_ns = last_ns.saturating_sub(stamp_ns);
-                    if left_ns >= self.options.window.window_ns || left_ns > longest_ns {
-                        let second = second(stamp_ns, self.origin_ns);
-                        let counts = outcomes.lost.entry(second).or_default();
-                        *(if trimmed { &mut counts.1 } else { &mut counts.0 }) += 1;
-                    } else if trimmed {
-                        outcomes.ingress.trimmed += 1;
-                    } else {
-                        outcomes.ingress.cut += 1;
-                    }
-                }
-                Fate::BeyondWindow if trimmed => {
-                    *trimmed_lost += 1;
-                    outcomes.ingress.trimmed += 1;
-                }
-                Fate::Duplicate if trimmed => outcomes.ingress.trimmed += 1,
-                Fate::BeyondWindow => outcomes.ingress.beyond_window += 1,
-                Fate::Duplicate => outcomes.ingress.duplicate += 1,
-                Fate::Copy | Fate::Unmatched if trimmed => outcomes.egress.trimmed += 1,
-                Fate::Copy => outcomes.egress.copy += 1,
-                Fate::Unmatched if stamp_ns.saturating_sub(first_ns) <= longest_ns => {
-                    outcomes.egress.cut += 1;
-                }
-                Fate::Unmatched => outcomes.egress.unmatched += 1,
-            }
+            let second = second(stamp_ns, self.origin_ns);
+            tally.add(ends.outcome(fate, stamp_ns), ends.is_trimmed(stamp_ns), second, 1);
         }
     }
-}
-
-/// What happened when, by second since the origin.
-fn seconds(
-    loads: [BTreeMap<i64, (u64, u64)>; 2],
-    lost: &BTreeMap<i64, (u64, u64)>,
-    maxima: &BTreeMap<i64, (u64, i64)>,
-) -> Vec<Second> {
-    let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
-    let [entered, left] = loads;
-    for (second, (packets, bytes)) in entered {
-        let row = seconds.entry(second).or_default();
-        (row.ingress_packets, row.ingress_bytes) = (packets, bytes);
-    }
-    for (second, (packets, bytes)) in left {
-        let row = seconds.entry(second).or_default();
-        (row.egress_packets, row.egress_bytes) = (packets, bytes);
-    }
-    for (&second, (count, trimmed)) in lost {
-        seconds.entry(second).or_default().lost = count + trimmed;
-    }
-    for (&second, &(samples, max_latency_ns)) in maxima {
-        let row = seconds.entry(second).or_default();
-        (row.samples, row.max_latency_ns) = (samples, Some(max_latency_ns));
-    }
-    seconds.into_iter().map(|(second, row)| Second { second, ..row }).collect()
 }

@@ -1,8 +1,9 @@
 //! From what an analysis found to its summary.
 
 use super::findings::Findings;
+use super::warnings::warnings;
 use super::{Options, WorstPacket};
-use crate::summary::{self, Quantile, Summary, Warning, grouped};
+use crate::summary::{self, Quantile, Summary};
 use tailtrim_stats::Spread;
 use tailtrim_stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
 
@@ -94,8 +95,10 @@ impl Quantiles<'_> {
         let value = if count == 0 { None } else { self.latencies.at_rank(p.rank(count)) };
         // Quantiles among the lost packets have no threshold to look at; the highest one is the nearest.
         let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
-        let effect = threshold_ns.map_or(1.0, |ns| self.run.latencies.blocks.design_effect(ns));
-        let interval = ranks(p, count, self.options.confidence, effect);
+        let confidence = self.options.confidence;
+        let blocks = &self.run.latencies.blocks;
+        let effect = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, confidence));
+        let interval = ranks(p, count, confidence, effect);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
             p,
@@ -103,7 +106,7 @@ impl Quantiles<'_> {
             low: interval.low.and_then(at),
             high: interval.high.and_then(at),
             supported: interval.high.is_some(),
-            samples_needed: samples_needed(p, self.options.confidence),
+            samples_needed: samples_needed(p, confidence),
             effective_samples: (count as f64 / effect) as u64,
             clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
         }
@@ -127,105 +130,4 @@ fn position((index, latencies): (usize, &Histogram)) -> summary::Position {
         samples: latencies.count(),
         latency_ns: Spread::of(&Ranked::new(latencies)),
     }
-}
-
-fn warnings(run: &Findings) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let mut warn = |code, count: u64, text: String| {
-        if count > 0 {
-            warnings.push(Warning { code, count, text });
-        }
-    };
-    let sides = [
-        ("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped),
-        ("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped),
-    ];
-    for (side, tap, packets, unstamped) in sides {
-        if let Some(damage) = &tap.damage {
-            warn(
-                "damaged",
-                1,
-                format!("{damage}; {} packets before it were used", grouped(packets)),
-            );
-        }
-        let drops = tap.tap_drops.unwrap_or(0);
-        warn(
-            "tap_drops",
-            drops,
-            format!(
-                "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
-                grouped(drops),
-            ),
-        );
-        warn(
-            "unstamped",
-            unstamped,
-            format!("{} {side} packets have no stamp and take no part", grouped(unstamped)),
-        );
-        warn(
-            "out_of_order",
-            tap.out_of_order,
-            format!(
-                "{} {side} stamps lie before an earlier one; gaps and matches account for it",
-                grouped(tap.out_of_order),
-            ),
-        );
-        warn(
-            "misplaced",
-            tap.misplaced,
-            format!(
-                "{} {side} packets are too far out of order for their gaps to be counted",
-                grouped(tap.misplaced),
-            ),
-        );
-        warn(
-            "short_signature",
-            tap.short_signatures,
-            format!(
-                "{} {side} frames were cut so short that they may not match; record with a longer snap length",
-                grouped(tap.short_signatures),
-            ),
-        );
-    }
-    let (outcomes, samples) = (&run.ingress, run.latencies.histogram.count());
-    warn(
-        "duplicate",
-        outcomes.duplicate,
-        format!(
-            "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
-         or shorten --window",
-            grouped(outcomes.duplicate),
-        ),
-    );
-    warn(
-        "trimmed_lost",
-        run.trimmed_lost,
-        format!(
-            "{} packets were lost within the trim and do not count; see them with --trim 0",
-            grouped(run.trimmed_lost),
-        ),
-    );
-    warn(
-        "not_positive",
-        run.latencies.not_positive,
-        format!(
-            "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
-            grouped(run.latencies.not_positive),
-            grouped(samples),
-        ),
-    );
-    let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
-    // Where nothing is stamped, there is no first and no last one.
-    let overlap = ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
-        && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
-    if run.ingress.packets > 0 && run.egress.packets > 0 && samples == 0 {
-        let text = if overlap {
-            "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \
-             MAC addresses, VLAN tags, TTL and checksums (--mask), or is the signature wrong (--signature)?"
-        } else {
-            "the captures do not overlap in time, so nothing can match: are their clocks synchronised?"
-        };
-        warn("no_samples", run.ingress.packets, text.to_owned());
-    }
-    warnings
 }

@@ -1,26 +1,18 @@
-//! One side of the device under test: what its capture says apart from any matching.
+//! One side of the device under test: what its packets say apart from any matching.
 
+use super::Source;
 use super::gaps::Gaps;
-use crate::capture::{Capture, CaptureError, Record};
+use super::seconds::{Load, SECOND_NS, second};
+use crate::capture::{CaptureError, Record};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
 use crate::summary;
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
 
-/// Nanoseconds of a second.
-pub(super) const SECOND_NS: i64 = 1_000_000_000;
-
-/// Frames and bytes of one second.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Load {
-    pub(super) packets: u64,
-    pub(super) bytes: u64,
-}
-
 /// The read side of a tap: batches, their order in time and what was odd about them.
 pub(super) struct Tap<C> {
-    pub(super) capture: C,
+    pub(super) source: C,
     batch: Vec<Record>,
     /// Bytes on the wire of the batch.
     batch_bytes: u64,
@@ -46,10 +38,10 @@ pub(super) struct Tap<C> {
     origin_ns: i64,
 }
 
-impl<C: DerefMut<Target = Capture>> Tap<C> {
-    pub(super) fn new(capture: C, shift_ns: i64, origin_ns: i64) -> Self {
+impl<C: DerefMut<Target: Source>> Tap<C> {
+    pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64) -> Self {
         Self {
-            capture,
+            source,
             batch: Vec::new(),
             batch_bytes: 0,
             next: 0,
@@ -107,7 +99,7 @@ impl<C: DerefMut<Target = Capture>> Tap<C> {
     pub(super) fn refill(&mut self, signer: &Signer, after_ns: i64) -> Result<(), CaptureError> {
         self.account(after_ns);
         self.next = 0;
-        if !self.capture.read(signer, &mut self.batch)? {
+        if !self.source.read(signer, &mut self.batch)? {
             self.ended = true;
             return Ok(());
         }
@@ -146,7 +138,7 @@ impl<C: DerefMut<Target = Capture>> Tap<C> {
             record.stamp_ns = record.stamp_ns.saturating_add(self.shift_ns);
             let back_ns = last_ns.saturating_sub(record.stamp_ns);
             if last_ns != i64::MIN && back_ns >= DISORDER_NS {
-                let path = self.capture.name().to_owned();
+                let path = self.source.name().to_owned();
                 return Err(CaptureError::Disorder { path, packet, back_ns });
             }
             self.out_of_order += u64::from(record.stamp_ns < last_ns);
@@ -216,11 +208,11 @@ impl<C: DerefMut<Target = Capture>> Tap<C> {
         }
     }
 
-    /// What the capture says, apart from any matching.
+    /// What the packets say, apart from any matching.
     pub(super) fn facts(&self) -> summary::Tap {
         let stamped = self.first_ns <= self.last_ns;
         summary::Tap {
-            capture: self.capture.name().to_owned(),
+            capture: self.source.name().to_owned(),
             first_ns: stamped.then_some(self.first_ns),
             last_ns: stamped.then_some(self.last_ns),
             bytes: self.bytes(),
@@ -228,8 +220,8 @@ impl<C: DerefMut<Target = Capture>> Tap<C> {
             short_signatures: self.short_signatures,
             out_of_order: self.out_of_order,
             misplaced: self.gaps.misplaced(),
-            tap_drops: self.capture.tap_drops(),
-            damage: self.capture.damage().map(ToString::to_string),
+            tap_drops: self.source.tap_drops(),
+            damage: self.source.damage().map(ToString::to_string),
         }
     }
 
@@ -243,9 +235,4 @@ impl<C: DerefMut<Target = Capture>> Tap<C> {
         self.flush();
         &self.loads
     }
-}
-
-/// The second since `origin_ns` that a stamp lies in.
-pub(super) fn second(stamp_ns: i64, origin_ns: i64) -> i64 {
-    stamp_ns.saturating_sub(origin_ns).div_euclid(SECOND_NS)
 }

@@ -4,7 +4,8 @@
 //! same rules as in the streaming [`Matcher`](super::Matcher), here without its bounded memory: what the
 //! matcher forgets is told from outside.
 
-use super::{Fate, Pair, Window};
+use super::window::{Leaving, State};
+use super::{Fate, Pair, Relation, Window};
 use crate::signature::Signature;
 
 /// A packet of a signature that repeats.
@@ -19,14 +20,6 @@ pub struct Seen {
     pub tag: u16,
     /// What its pair will carry as the signature.
     pub signature: Signature,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Matched,
-    Ambiguous,
-    Beyond,
 }
 
 /// The matching of one signature.
@@ -51,15 +44,11 @@ impl Alone {
     /// A packet entered. Returns the pair when its egress packet came before.
     pub fn ingress(&mut self, seen: Seen) -> Option<Pair> {
         let mut state = State::Open;
-        if let Some((earlier, of)) = self.last
-            && matches!(of, State::Open | State::Ambiguous)
-        {
-            let within = seen.stamp_ns.saturating_sub(earlier.stamp_ns) < self.window.window_ns;
-            if of == State::Open {
-                let fate = if within { Fate::Duplicate } else { Fate::Lost };
-                self.fates.push((fate, earlier.stamp_ns));
-            }
-            if within {
+        if let Some((earlier, of)) = self.last {
+            let gap_ns = seen.stamp_ns.saturating_sub(earlier.stamp_ns);
+            let entering = self.window.entering(of, gap_ns);
+            self.fates.extend(entering.decided.map(|fate| (fate, earlier.stamp_ns)));
+            if entering.ambiguous {
                 state = State::Ambiguous;
                 self.fates.push((Fate::Duplicate, seen.stamp_ns));
             }
@@ -67,13 +56,11 @@ impl Alone {
         let mut pair = None;
         if state == State::Open
             && let Some(egress_ns) = self.early_ns
+            && self.window.relation(egress_ns.saturating_sub(seen.stamp_ns)) == Relation::Matched
         {
-            let latency_ns = egress_ns.saturating_sub(seen.stamp_ns);
-            if -self.window.early_ns < latency_ns && latency_ns < self.window.window_ns {
-                self.early_ns = None;
-                state = State::Matched;
-                pair = Some(seen.left_at(egress_ns));
-            }
+            self.early_ns = None;
+            state = State::Matched;
+            pair = Some(seen.left_at(egress_ns));
         }
         self.last = Some((seen, state));
         pair
@@ -81,37 +68,31 @@ impl Alone {
 
     /// A packet left. Returns the pair when it is matched.
     pub fn egress(&mut self, stamp_ns: i64, order_ns: i64) -> Option<Pair> {
-        let Window { window_ns, early_ns } = self.window;
         let Some((entered, state)) = &mut self.last else {
             self.wait_for_ingress(stamp_ns);
             return None;
         };
         let latency_ns = stamp_ns.saturating_sub(entered.stamp_ns);
-        match state {
-            State::Open if -early_ns < latency_ns && latency_ns < window_ns => {
+        let is_remembered = || order_ns < entered.forgotten_ns;
+        match self.window.leaving(*state, latency_ns, is_remembered) {
+            Leaving::Pair => {
                 *state = State::Matched;
                 return Some(entered.left_at(stamp_ns));
             }
-            State::Open if window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) => {
+            Leaving::Beyond => {
                 *state = State::Beyond;
                 self.fates.push((Fate::BeyondWindow, entered.stamp_ns));
                 self.fates.push((Fate::Unmatched, stamp_ns));
             }
-            State::Matched if latency_ns < window_ns && order_ns < entered.forgotten_ns => {
-                let fate = if latency_ns >= 0 { Fate::Copy } else { Fate::Unmatched };
-                self.fates.push((fate, stamp_ns));
-            }
-            State::Ambiguous if latency_ns < window_ns => {
-                self.fates.push((Fate::Unmatched, stamp_ns));
-            }
-            _ => self.wait_for_ingress(stamp_ns),
+            Leaving::Decided(fate) => self.fates.push((fate, stamp_ns)),
+            Leaving::Unexplained => self.wait_for_ingress(stamp_ns),
         }
         None
     }
 
     fn wait_for_ingress(&mut self, stamp_ns: i64) {
         if let Some(earlier_ns) = self.early_ns {
-            if stamp_ns.saturating_sub(earlier_ns) < self.window.early_ns {
+            if self.window.keeps_waiting(stamp_ns.saturating_sub(earlier_ns)) {
                 self.fates.push((Fate::Unmatched, stamp_ns));
                 return;
             }

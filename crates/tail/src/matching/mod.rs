@@ -25,30 +25,17 @@
 mod alone;
 mod pending;
 mod ring;
+mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
 use pending::Pending;
-use ring::{Entry, Ring, State};
+use ring::{Entry, Ring};
+use window::{Entering, Leaving, State};
+pub use window::{Relation, Window};
 
 /// Ingress packets that are remembered whatever became of them.
 pub const MEMORY: usize = 16_000;
-
-/// How far apart the stamps of a packet may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// A packet matches when it leaves less than this after it entered.
-    pub window_ns: i64,
-    /// A packet matches when its egress stamp is less than this before its ingress stamp.
-    pub early_ns: i64,
-}
-
-impl Default for Window {
-    /// 5 s as in the papers, and 1 s of clock disagreement.
-    fn default() -> Self {
-        Self { window_ns: 5_000_000_000, early_ns: 1_000_000_000 }
-    }
-}
 
 /// An ingress packet and the egress packet that it became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +95,12 @@ struct Late {
     tag: u16,
 }
 
+impl Late {
+    fn state(self) -> State {
+        if self.ambiguous { State::Ambiguous } else { State::Open }
+    }
+}
+
 impl Matcher {
     /// A matcher that holds nothing yet.
     #[must_use]
@@ -141,20 +134,11 @@ impl<const N: usize> Matcher<N> {
         let mut state = State::Open;
         if let Some(position) = self.ring.find(signature) {
             let earlier = self.ring.entry(position);
-            if matches!(earlier.state, State::Open | State::Ambiguous) {
-                let earlier_ns = earlier.stamp_ns;
-                let was_open = earlier.state == State::Open;
-                if stamp_ns.saturating_sub(earlier_ns) < self.window.window_ns {
-                    state = State::Ambiguous;
-                    earlier.state = State::Ambiguous;
-                } else {
-                    earlier.state = State::Beyond;
-                }
-                if was_open {
-                    let fate = if state == State::Open { Fate::Lost } else { Fate::Duplicate };
-                    self.fates.push((fate, earlier_ns));
-                }
-            }
+            let earlier_ns = earlier.stamp_ns;
+            let gap_ns = stamp_ns.saturating_sub(earlier_ns);
+            let entering = self.window.entering(earlier.state, gap_ns);
+            earlier.state = entering.earlier;
+            state = self.settle_earlier(entering, earlier_ns);
         } else if !self.late.is_empty() {
             state = self.enter_beside_late(signature, stamp_ns);
         }
@@ -201,31 +185,19 @@ impl<const N: usize> Matcher<N> {
     /// A packet left that is not that of the remembered one, or too late.
     #[cold]
     fn leave_unmatched(&mut self, position: u32, signature: Signature, stamp_ns: i64) {
-        let window_ns = self.window.window_ns;
-        let entry = self.ring.entry(position);
-        let latency_ns = stamp_ns.saturating_sub(entry.stamp_ns);
-        match entry.state {
-            State::Open if window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2) => {
-                entry.state = State::Beyond;
-                let ingress_ns = entry.stamp_ns;
+        let &mut Entry { stamp_ns: ingress_ns, state, .. } = self.ring.entry(position);
+        let latency_ns = stamp_ns.saturating_sub(ingress_ns);
+        // What is older is forgotten, although the ring may still hold it.
+        let is_remembered = || self.ring.age_at(position, stamp_ns) <= self.memory;
+        match self.window.leaving(state, latency_ns, is_remembered) {
+            Leaving::Beyond => {
+                self.ring.entry(position).state = State::Beyond;
                 self.fates.push((Fate::BeyondWindow, ingress_ns));
                 self.fates.push((Fate::Unmatched, stamp_ns));
             }
-            State::Matched if latency_ns < window_ns => {
-                if self.ring.age_at(position, stamp_ns) > self.memory {
-                    // Forgotten: the same as if the ring did not hold it any more.
-                    self.wait_for_ingress(signature, stamp_ns);
-                } else {
-                    let fate = if latency_ns >= 0 { Fate::Copy } else { Fate::Unmatched };
-                    self.fates.push((fate, stamp_ns));
-                }
-            }
-            State::Ambiguous if latency_ns < window_ns => {
-                self.fates.push((Fate::Unmatched, stamp_ns));
-            }
-            State::Open | State::Matched | State::Ambiguous | State::Beyond => {
-                self.wait_for_ingress(signature, stamp_ns);
-            }
+            Leaving::Decided(fate) => self.fates.push((fate, stamp_ns)),
+            // Pairs were taken out before this was called.
+            Leaving::Pair | Leaving::Unexplained => self.wait_for_ingress(signature, stamp_ns),
         }
     }
 
@@ -277,9 +249,8 @@ impl<const N: usize> Matcher<N> {
     /// gives out, with their stamps, the packets whose fate was decided since the last call.
     pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
-        let horizon = self
-            .now_ns
-            .saturating_sub(self.window.window_ns.saturating_mul(2).saturating_add(DISORDER_NS));
+        let [_, _, outside_ns] = self.window.bounds_ns();
+        let horizon = self.now_ns.saturating_sub(outside_ns.saturating_add(DISORDER_NS));
         let fates = &mut self.fates;
         self.late.expire(horizon, |stamp_ns, late| {
             if !late.ambiguous {
@@ -311,28 +282,27 @@ impl<const N: usize> Matcher<N> {
         self.late.insert(entry.signature, entry.stamp_ns, late);
     }
 
+    /// Decides the fate of a packet whose signature entered again, and what the later one is.
+    fn settle_earlier(&mut self, entering: Entering, earlier_ns: i64) -> State {
+        self.fates.extend(entering.decided.map(|fate| (fate, earlier_ns)));
+        if entering.ambiguous { State::Ambiguous } else { State::Open }
+    }
+
     #[cold]
     fn enter_beside_late(&mut self, signature: Signature, stamp_ns: i64) -> State {
         let Some((earlier_ns, late)) = self.late.get_mut(signature) else { return State::Open };
-        let was_open = !late.ambiguous;
-        let (state, fate) = if stamp_ns.saturating_sub(earlier_ns) < self.window.window_ns {
-            late.ambiguous = true;
-            (State::Ambiguous, Fate::Duplicate)
-        } else {
+        let entering = self.window.entering(late.state(), stamp_ns.saturating_sub(earlier_ns));
+        late.ambiguous = entering.ambiguous;
+        if !entering.ambiguous {
             self.late.remove(signature);
-            (State::Open, Fate::Lost)
-        };
-        if was_open {
-            self.fates.push((fate, earlier_ns));
         }
-        state
+        self.settle_earlier(entering, earlier_ns)
     }
 
     #[cold]
     fn match_early(&mut self, signature: Signature, ingress_ns: i64, tag: u16) -> Option<Pair> {
         let (egress_ns, ()) = self.early.get_mut(signature)?;
-        let latency_ns = egress_ns.saturating_sub(ingress_ns);
-        if latency_ns <= -self.window.early_ns || latency_ns >= self.window.window_ns {
+        if self.window.relation(egress_ns.saturating_sub(ingress_ns)) != Relation::Matched {
             return None;
         }
         self.early.remove(signature);
@@ -341,25 +311,24 @@ impl<const N: usize> Matcher<N> {
 
     #[cold]
     fn leave_late(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
-        let Window { window_ns, early_ns } = self.window;
-        let Some((ingress_ns, late)) = self.late.get_mut(signature) else {
+        let Some((ingress_ns, &mut late)) = self.late.get_mut(signature) else {
             self.wait_for_ingress(signature, stamp_ns);
             return None;
         };
-        let (ambiguous, tag) = (late.ambiguous, late.tag);
         let latency_ns = stamp_ns.saturating_sub(ingress_ns);
-        if ambiguous && latency_ns < window_ns {
-            self.fates.push((Fate::Unmatched, stamp_ns));
-        } else if !ambiguous && -early_ns < latency_ns && latency_ns < window_ns {
-            self.late.remove(signature);
-            return Some(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag });
-        } else if !ambiguous && window_ns <= latency_ns && latency_ns < window_ns.saturating_mul(2)
-        {
-            self.late.remove(signature);
-            self.fates.push((Fate::BeyondWindow, ingress_ns));
-            self.fates.push((Fate::Unmatched, stamp_ns));
-        } else {
-            self.wait_for_ingress(signature, stamp_ns);
+        // What was matched is not kept here.
+        match self.window.leaving(late.state(), latency_ns, || false) {
+            Leaving::Pair => {
+                self.late.remove(signature);
+                return Some(Pair { ingress_ns, egress_ns: stamp_ns, signature, tag: late.tag });
+            }
+            Leaving::Beyond => {
+                self.late.remove(signature);
+                self.fates.push((Fate::BeyondWindow, ingress_ns));
+                self.fates.push((Fate::Unmatched, stamp_ns));
+            }
+            Leaving::Decided(fate) => self.fates.push((fate, stamp_ns)),
+            Leaving::Unexplained => self.wait_for_ingress(signature, stamp_ns),
         }
         None
     }
@@ -367,11 +336,10 @@ impl<const N: usize> Matcher<N> {
     #[cold]
     fn wait_for_ingress(&mut self, signature: Signature, stamp_ns: i64) {
         if let Some((earlier_ns, ())) = self.early.get_mut(signature) {
-            if stamp_ns.saturating_sub(earlier_ns) < self.window.early_ns {
+            if self.window.keeps_waiting(stamp_ns.saturating_sub(earlier_ns)) {
                 self.fates.push((Fate::Unmatched, stamp_ns));
                 return;
             }
-            // The earlier one may wait no longer: what enters from now on is too far behind it.
             self.fates.push((Fate::Unmatched, earlier_ns));
         }
         self.early.insert(signature, stamp_ns, ());

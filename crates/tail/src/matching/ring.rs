@@ -6,24 +6,12 @@
 //! a signature that is new, costs one load and no branch that cannot be predicted. The whole (768 KB)
 //! stays in the second-level cache, which a hash map that grows and deletes does not.
 
-use super::{Pair, Window};
+use super::window::State;
+use super::{Pair, Relation, Window};
 use crate::signature::Signature;
 
 /// Slots of the table for each entry of the ring: a chain then rarely holds another signature.
 const SLOTS_PER_ENTRY: usize = 2;
-
-/// What became of a remembered ingress packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    /// In flight.
-    Open,
-    /// Left within the window.
-    Matched,
-    /// Not to be told from another one of its signature.
-    Ambiguous,
-    /// Left after the window.
-    Beyond,
-}
 
 /// A remembered ingress packet.
 #[derive(Debug, Clone, Copy)]
@@ -37,19 +25,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether it matters that the packet is found again.
-    #[inline]
-    fn is_open(&self) -> bool {
-        matches!(self.state, State::Open | State::Ambiguous)
-    }
-
     /// The packet left: its pair if it was in flight for no longer than the window.
     #[inline]
     pub(super) fn leave(&mut self, egress_ns: i64, window: Window) -> Option<Pair> {
         let &mut Self { signature, stamp_ns: ingress_ns, tag, state, .. } = self;
         let latency_ns = egress_ns.saturating_sub(ingress_ns);
-        if state != State::Open || latency_ns <= -window.early_ns || latency_ns >= window.window_ns
-        {
+        if state != State::Open || window.relation(latency_ns) != Relation::Matched {
             return None;
         }
         self.state = State::Matched;
@@ -219,7 +200,7 @@ impl<const N: usize> Ring<N> {
     #[inline]
     pub(super) fn evict(&mut self) -> Option<Entry> {
         let entry = &mut self.entries[Self::index(self.head)];
-        if !entry.is_open() {
+        if !entry.state.is_undecided() {
             return None;
         }
         let evicted = *entry;
@@ -244,7 +225,7 @@ impl<const N: usize> Ring<N> {
         let stopped = packets.find(|&(signature, stamp_ns)| {
             let head = self.head(signature);
             let filter = self.live_filter(head);
-            if self.entries[Self::index(self.head)].is_open()
+            if self.entries[Self::index(self.head)].state.is_undecided()
                 || filter & Self::filter(signature) != 0
                     && self.follow(head.position(), signature).is_some()
             {

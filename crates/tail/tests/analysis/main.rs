@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![allow(clippy::type_complexity, clippy::single_match, reason = "said once, read once")]
 
+mod boundaries;
 mod ends;
 mod inputs;
+mod ledger;
+mod naive;
+mod numbers;
 mod results;
 #[path = "../support/mod.rs"]
 mod support;

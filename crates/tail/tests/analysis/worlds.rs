@@ -1,12 +1,12 @@
-//! Captures by chance, of which everything is known, and what an analysis of them should say.
+//! Captures by chance, of which everything is known.
 
+use crate::ledger::by_ledger;
+use crate::naive::naive;
 use crate::support::{How, SECOND_NS};
 use crate::{Arrival, LONG, MS, START_NS, US, options, pcap, pcap_of_length, run, try_run};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use tailtrim_stats::{Histogram, Probability, Spread};
-use tailtrim_tail::analysis::{Options, Sample, Second};
-use tailtrim_tail::summary;
+use tailtrim_tail::analysis::{Options, Sample};
 
 /// What a made packet does.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +28,9 @@ enum Kind {
 
 /// What two taps see, and what became of it.
 #[derive(Debug, Clone, Default)]
-struct World {
-    ingress: Vec<(i64, u32)>,
-    egress: Vec<(i64, u32)>,
+pub(super) struct World {
+    pub(super) ingress: Vec<(i64, u32)>,
+    pub(super) egress: Vec<(i64, u32)>,
     kinds: Vec<Kind>,
 }
 
@@ -87,153 +87,6 @@ fn worlds() -> impl Strategy<Value = World> {
         world.egress.truncate(world.egress.len() - last);
         world
     })
-}
-
-/// What an analysis should say, by definition.
-#[derive(Debug, Default)]
-struct Naive {
-    ingress: summary::Ingress,
-    egress: summary::Egress,
-    samples: Vec<(i64, i64)>,
-    ingress_gaps: Histogram,
-    egress_gaps: Histogram,
-    seconds: Vec<Second>,
-    trimmed_lost: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Never,
-    Matched,
-    Twice,
-    Beyond,
-}
-
-fn naive(world: &World, options: &Options) -> Naive {
-    let mut naive = Naive::default();
-    let window_ns = options.window.window_ns;
-    // What became of each packet, in the order of the captures.
-    let mut pairs = Vec::new();
-    let mut unmatched = Vec::new();
-    let mut copies = Vec::new();
-    let mut left: BTreeMap<u32, Left> = BTreeMap::new();
-    for &(egress_ns, id) in &world.egress {
-        let entered: Vec<i64> = world.ingress.iter().filter(|p| p.1 == id).map(|p| p.0).collect();
-        match entered[..] {
-            [ingress_ns] if egress_ns - ingress_ns >= 2 * window_ns => unmatched.push(egress_ns),
-            [ingress_ns] if egress_ns - ingress_ns >= window_ns => {
-                match left.insert(id, Left::Beyond) {
-                    // A copy that comes after the window.
-                    Some(matched) => {
-                        left.insert(id, matched);
-                    }
-                    None => {}
-                }
-                unmatched.push(egress_ns);
-            }
-            [ingress_ns] if left.insert(id, Left::Matched).is_none() => {
-                pairs.push((ingress_ns, egress_ns));
-            }
-            [_] => copies.push(egress_ns),
-            // The second one of two may be the first that the capture holds.
-            [_, _] => unmatched.push(egress_ns),
-            _ => unmatched.push(egress_ns),
-        }
-        if entered.len() == 2 {
-            left.insert(id, Left::Twice);
-        }
-    }
-    let longest_ns = pairs.iter().map(|(i, e)| e - i).max().unwrap_or(0).max(0);
-    let first_match = pairs.iter().map(|pair| pair.1).min();
-    let trimmed_until_ns = match first_match {
-        Some(first_ns) if options.trim_ns > 0 => first_ns + options.trim_ns,
-        _ => i64::MIN,
-    };
-    let (ingress, egress) = (&mut naive.ingress, &mut naive.egress);
-    ingress.packets = world.ingress.len() as u64;
-    egress.packets = world.egress.len() as u64;
-    let first_in = world.ingress.first().map(|packet| packet.0);
-    let last_out = world.egress.last().map_or(i64::MIN, |packet| packet.0);
-    let mut lost = Vec::new();
-    for &(stamp_ns, id) in &world.ingress {
-        let twice = world.ingress.iter().filter(|packet| packet.1 == id).count() == 2;
-        let fate = if twice { Left::Twice } else { *left.get(&id).unwrap_or(&Left::Never) };
-        let trimmed = stamp_ns <= trimmed_until_ns;
-        let could_have_left = last_out.saturating_sub(stamp_ns);
-        let certain = could_have_left >= window_ns || could_have_left > longest_ns;
-        if fate == Left::Never && certain {
-            lost.push(stamp_ns);
-        }
-        let undelivered = fate == Left::Beyond || fate == Left::Never && certain;
-        naive.trimmed_lost += u64::from(trimmed && undelivered);
-        match fate {
-            Left::Matched => {}
-            _ if trimmed => ingress.trimmed += 1,
-            Left::Twice => ingress.duplicate += 1,
-            Left::Beyond => ingress.beyond_window += 1,
-            Left::Never if certain => ingress.lost += 1,
-            Left::Never => ingress.cut += 1,
-        }
-    }
-    for &(ingress_ns, egress_ns) in &pairs {
-        if egress_ns <= trimmed_until_ns {
-            ingress.trimmed += 1;
-            egress.trimmed += 1;
-        } else {
-            ingress.matched += 1;
-            egress.matched += 1;
-            naive.samples.push((ingress_ns, egress_ns));
-        }
-    }
-    for stamp_ns in unmatched {
-        if stamp_ns <= trimmed_until_ns {
-            egress.trimmed += 1;
-        } else if first_in.is_none_or(|first_ns| stamp_ns - first_ns <= longest_ns) {
-            egress.cut += 1;
-        } else {
-            egress.unmatched += 1;
-        }
-    }
-    for stamp_ns in copies {
-        *(if stamp_ns <= trimmed_until_ns { &mut egress.trimmed } else { &mut egress.copy }) += 1;
-    }
-    let gaps = |packets: &[(i64, u32)]| {
-        let pairs = packets.windows(2).filter(|pair| pair[0].0 > trimmed_until_ns);
-        Histogram::from_pairs(pairs.map(|pair| (pair[1].0 - pair[0].0, 1)))
-    };
-    naive.ingress_gaps = gaps(&world.ingress);
-    naive.egress_gaps = gaps(&world.egress);
-
-    let origin_ns = world.ingress.first().or(world.egress.first()).map_or(0, |packet| packet.0);
-    let mut seconds: BTreeMap<i64, Second> = BTreeMap::new();
-    let length = LONG as u64;
-    let mut at = |stamp_ns: i64, change: &dyn Fn(&mut Second)| {
-        let second = (stamp_ns - origin_ns).div_euclid(SECOND_NS);
-        change(seconds.entry(second).or_insert(Second { second, ..Second::default() }));
-    };
-    for &(stamp_ns, _) in &world.ingress {
-        at(stamp_ns, &|row| {
-            row.ingress_packets += 1;
-            row.ingress_bytes += length;
-        });
-    }
-    for &(stamp_ns, _) in &world.egress {
-        at(stamp_ns, &|row| {
-            row.egress_packets += 1;
-            row.egress_bytes += length;
-        });
-    }
-    for &stamp_ns in &lost {
-        at(stamp_ns, &|row| row.lost += 1);
-    }
-    for &(ingress_ns, egress_ns) in &naive.samples {
-        at(ingress_ns, &|row| {
-            row.samples += 1;
-            row.max_latency_ns = row.max_latency_ns.max(Some(egress_ns - ingress_ns));
-        });
-    }
-    naive.seconds = seconds.into_values().collect();
-    naive
 }
 
 /// ⌈p·n⌉-th smallest, 1-based, nothing for ranks beyond the list.
@@ -312,8 +165,10 @@ fn check(world: &World, options: &Options) {
     let trimmed_lost = summary.warnings.iter().find(|warning| warning.code == "trimmed_lost");
     assert_eq!(trimmed_lost.map_or(0, |warning| warning.count), expected.trimmed_lost);
 
-    // How the bytes arrive makes no difference.
+    // Who matches makes no difference.
     let text = serde_json::to_string(summary).unwrap();
+    assert_eq!(by_ledger(files, options, &analysis), text);
+    // Nor does it how the bytes arrive.
     for arrival in [Arrival::Piped, Arrival::ByteByByte] {
         let (other, others) = try_run(files, How::default(), arrival, options).unwrap();
         assert_eq!(serde_json::to_string(&other.summary).unwrap(), text);
@@ -328,8 +183,8 @@ proptest! {
     })]
 
     #[test]
-    fn agrees_with_what_was_made(world in worlds()) {
-        check(&world, &options());
+    fn agrees_with_what_was_made(world in worlds(), watched_to_the_end in any::<bool>()) {
+        check(&world, &Options { watched_to_the_end, ..options() });
     }
 
     #[test]
@@ -337,13 +192,6 @@ proptest! {
         world in worlds(),
         trim_ns in prop_oneof![Just(5 * MS), Just(40 * MS), Just(SECOND_NS)],
     ) {
-        // Without a match nothing says where the trim would end.
-        let matched = world.egress.iter().any(|(egress_ns, id)| {
-            let mut entered = world.ingress.iter().filter(|packet| packet.1 == *id);
-            let first = entered.next();
-            entered.next().is_none() && first.is_some_and(|packet| egress_ns - packet.0 < 50 * MS)
-        });
-        prop_assume!(matched);
         check(&world, &Options { trim_ns, ..options() });
     }
 

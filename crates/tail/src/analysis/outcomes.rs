@@ -1,0 +1,121 @@
+//! What became of the packets that are in no pair, once the ends of both captures are known: one rule and one
+//! count, whoever matched the packets.
+
+use super::Options;
+use super::latencies::Latencies;
+use crate::matching::Fate;
+use crate::summary;
+use std::collections::BTreeMap;
+
+/// What became of a packet that is in no pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Ingress: never left.
+    Lost,
+    /// Ingress: the egress capture ended before the packet must have left.
+    InFlight,
+    /// Ingress: not to be told from another packet in flight.
+    Duplicate,
+    /// Ingress: left after the window.
+    BeyondWindow,
+    /// Egress: a further egress packet of a matched one.
+    Copy,
+    /// Egress: nothing that entered explains it.
+    Unmatched,
+    /// Egress: its packet may have entered before the ingress capture began.
+    EnteredBefore,
+}
+
+/// The stamps up to which the trim and the ends of the captures decide what became of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// A packet that entered until then and was not seen to leave is lost. One that entered later may have
+    /// left behind the end of the egress capture.
+    pub lost_until_ns: i64,
+    /// An unmatched packet that left until then may have entered before the ingress capture began.
+    pub entered_before_until_ns: i64,
+    /// What was stamped until then lies within the trim; [`i64::MIN`] without a trim and without any match.
+    pub trimmed_until_ns: i64,
+}
+
+impl Ends {
+    /// The first ingress stamp is [`i64::MAX`] where there is none, the last egress stamp [`i64::MIN`].
+    pub(super) fn new(
+        options: &Options,
+        latencies: &Latencies,
+        first_ingress_ns: i64,
+        last_egress_ns: i64,
+    ) -> Self {
+        let longest_ns = latencies.longest_ns;
+        // Nothing matches after the window, and no packet took longer than the longest.
+        let latest_ns = options.window.window_ns.min(longest_ns.saturating_add(1));
+        let lost_until_ns = if options.watched_to_the_end {
+            i64::MAX
+        } else {
+            last_egress_ns.saturating_sub(latest_ns)
+        };
+        Self {
+            lost_until_ns,
+            entered_before_until_ns: first_ingress_ns.saturating_add(longest_ns),
+            trimmed_until_ns: latencies.trimmed_until_ns().unwrap_or(i64::MIN),
+        }
+    }
+
+    /// What became of a packet whose fate the matching decided. One still in flight at the end is
+    /// [`Fate::Lost`] here.
+    #[must_use]
+    pub fn outcome(&self, fate: Fate, stamp_ns: i64) -> Outcome {
+        match fate {
+            Fate::Lost if stamp_ns <= self.lost_until_ns => Outcome::Lost,
+            Fate::Lost => Outcome::InFlight,
+            Fate::Duplicate => Outcome::Duplicate,
+            Fate::BeyondWindow => Outcome::BeyondWindow,
+            Fate::Copy => Outcome::Copy,
+            Fate::Unmatched if stamp_ns <= self.entered_before_until_ns => Outcome::EnteredBefore,
+            Fate::Unmatched => Outcome::Unmatched,
+        }
+    }
+
+    /// Whether a packet lies within the trim.
+    #[must_use]
+    pub fn is_trimmed(&self, stamp_ns: i64) -> bool {
+        stamp_ns <= self.trimmed_until_ns
+    }
+}
+
+/// How many packets in no pair came to which outcome.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Neither `packets` nor what pairs come to is counted here.
+    pub(super) ingress: summary::Ingress,
+    /// Neither `packets` nor what pairs come to is counted here.
+    pub(super) egress: summary::Egress,
+    /// Packets within the trim that were lost or left after the window.
+    pub(super) trimmed_undelivered: u64,
+    /// Lost packets by the second in which they entered, those within the trim included.
+    pub(super) lost_by_second: BTreeMap<i64, u64>,
+}
+
+impl Tally {
+    /// Counts packets that came to an outcome within the trim or after it. `second` is that in which they
+    /// entered, since the origin; only of [`Outcome::Lost`] it is looked at.
+    pub fn add(&mut self, outcome: Outcome, trimmed: bool, second: i64, packets: u64) {
+        let (ingress, egress) = (&mut self.ingress, &mut self.egress);
+        let (count, trim) = match outcome {
+            Outcome::Lost => (&mut ingress.lost, &mut ingress.trimmed),
+            Outcome::InFlight => (&mut ingress.cut, &mut ingress.trimmed),
+            Outcome::Duplicate => (&mut ingress.duplicate, &mut ingress.trimmed),
+            Outcome::BeyondWindow => (&mut ingress.beyond_window, &mut ingress.trimmed),
+            Outcome::Copy => (&mut egress.copy, &mut egress.trimmed),
+            Outcome::Unmatched => (&mut egress.unmatched, &mut egress.trimmed),
+            Outcome::EnteredBefore => (&mut egress.cut, &mut egress.trimmed),
+        };
+        *(if trimmed { trim } else { count }) += packets;
+        if trimmed && matches!(outcome, Outcome::Lost | Outcome::BeyondWindow) {
+            self.trimmed_undelivered += packets;
+        }
+        if outcome == Outcome::Lost {
+            *self.lost_by_second.entry(second).or_default() += packets;
+        }
+    }
+}

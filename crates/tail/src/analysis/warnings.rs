@@ -1,0 +1,122 @@
+//! What a reader must know before trusting the numbers of an analysis.
+
+use super::findings::Findings;
+use crate::summary::{Tap, Warning, grouped};
+
+/// The warnings, in the order in which they are shown.
+pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
+    let mut warnings = Warnings(Vec::new());
+    warnings.add_tap("ingress", &run.taps.ingress, run.ingress.packets, run.ingress.unstamped);
+    warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped);
+    warnings.add_packets(run);
+    warnings.add_without_samples(run);
+    warnings.0
+}
+
+struct Warnings(Vec<Warning>);
+
+impl Warnings {
+    fn add(&mut self, code: &'static str, count: u64, text: String) {
+        if count > 0 {
+            self.0.push(Warning { code, count, text });
+        }
+    }
+
+    /// What a tap did wrong.
+    fn add_tap(&mut self, side: &str, tap: &Tap, packets: u64, unstamped: u64) {
+        if let Some(damage) = &tap.damage {
+            self.add(
+                "damaged",
+                1,
+                format!("{damage}; {} packets before it were used", grouped(packets)),
+            );
+        }
+        let drops = tap.tap_drops.unwrap_or(0);
+        self.add(
+            "tap_drops",
+            drops,
+            format!(
+                "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+                grouped(drops),
+            ),
+        );
+        self.add(
+            "unstamped",
+            unstamped,
+            format!("{} {side} packets have no stamp and take no part", grouped(unstamped)),
+        );
+        self.add(
+            "out_of_order",
+            tap.out_of_order,
+            format!(
+                "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+                grouped(tap.out_of_order),
+            ),
+        );
+        self.add(
+            "misplaced",
+            tap.misplaced,
+            format!(
+                "{} {side} packets are too far out of order for their gaps to be counted",
+                grouped(tap.misplaced),
+            ),
+        );
+        self.add(
+            "short_signature",
+            tap.short_signatures,
+            format!(
+                "{} {side} frames were cut so short that they may not match; record with a longer snap length",
+                grouped(tap.short_signatures),
+            ),
+        );
+    }
+
+    /// What the packets went through.
+    fn add_packets(&mut self, run: &Findings) {
+        let samples = run.latencies.histogram.count();
+        self.add(
+            "duplicate",
+            run.ingress.duplicate,
+            format!(
+                "{} ingress packets carry the signature of another one in flight; name bytes that differ with --signature, \
+             or shorten --window",
+                grouped(run.ingress.duplicate),
+            ),
+        );
+        self.add(
+            "trimmed_lost",
+            run.trimmed_undelivered,
+            format!(
+                "{} packets were lost within the trim and do not count; see them with --trim 0",
+                grouped(run.trimmed_undelivered),
+            ),
+        );
+        self.add(
+            "not_positive",
+            run.latencies.not_positive,
+            format!(
+                "{} of {} latencies are not positive: the taps' clocks disagree, or ingress and egress are swapped",
+                grouped(run.latencies.not_positive),
+                grouped(samples),
+            ),
+        );
+    }
+
+    /// Why nothing matched.
+    fn add_without_samples(&mut self, run: &Findings) {
+        let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
+        // Where nothing is stamped, there is no first and no last one.
+        let overlap =
+            ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
+                && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
+        if run.ingress.packets > 0 && run.egress.packets > 0 && run.latencies.histogram.is_empty() {
+            let text = if overlap {
+                "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \
+                 MAC addresses, VLAN tags, TTL and checksums (--mask), or is the signature wrong (--signature)?"
+            } else {
+                "the captures do not overlap in time, so nothing can match: are their clocks synchronised?"
+            };
+            self.add("no_samples", run.ingress.packets, text.to_owned());
+        }
+    }
+}
