@@ -178,3 +178,13 @@ fn some_ten_long_clusters() {
     // The fewest that still yield a bound on both sides in most runs.
     assert_honest(Probability::P99, 30_000, 30.0);
 }
+
+/// What [`BlockCounts::TELLING`] decides: quantiles that only some tens of samples exceed.
+#[test]
+#[ignore = "a simulation to look at: prints the coverage where few samples tell how they cluster"]
+fn few_samples_beyond() {
+    for (n, cluster) in [(10_000, 1.0), (20_000, 1.0), (20_000, 3.0), (40_000, 1.0), (40_000, 3.0)]
+    {
+        coverage(Probability::P99_9, n, cluster);
+    }
+}
