@@ -14,6 +14,7 @@ import tailtrim
 from tailtrim.cli import app
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import Interrupt, explain, read_interrupts, simulate
+from tailtrim.explain.explanation import _SHIFTS_NS
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -218,3 +219,10 @@ def test_what_makes_no_sense_is_refused(options: list[str]) -> None:
     result = run("simulate-interrupts", *options)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("tick_hz", [100, 250, 300, 1000])
+def test_the_trace_is_never_shifted_by_near_a_multiple_of_a_tick(tick_hz: int) -> None:
+    for shift_ns in _SHIFTS_NS:
+        periods = shift_ns * tick_hz / 1e9
+        assert abs(periods - round(periods)) >= 0.1

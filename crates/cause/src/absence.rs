@@ -17,16 +17,23 @@ pub(super) const THROTTLED: &str = "throttled";
 /// It could have run, and nothing that was seen says why it did not.
 const UNCLEAR: &str = "runnable";
 
-/// One in so many packets may find a polling device asleep; one that waits for packets sleeps before most.
+/// A device that sleeps more than once in so many packets waits for them. At a load ρ, 1 − ρ of the packets find such a
+/// device idle (Poisson arrivals see time averages, Wolff 1982), so this holds up to a load of 90 %. A device that
+/// polls sleeps only when something makes it.
 const RARELY: usize = 10;
-/// A thread that could run and does not while the CPU idles for a tenth of the time is kept from it.
+/// A thread that could run and does not while the CPU idles for a tenth of the time is kept from it. The scheduler never
+/// leaves a CPU idle while a thread may run (kernel/sched/core.c, `__pick_next_task`), so any idle time would do if
+/// all times were exact. Those of hidden switches, recovered from other records, are not.
 const IDLE: i64 = 10;
 
 /// What functions are called that give a group its quota back: the timers of a period, what tells another CPU of it,
-/// and what sets another quota.
+/// and what sets another quota (`sched_cfs_period_timer`, `sched_cfs_slack_timer`, `__cfsb_csd_unthrottle` and
+/// `tg_set_cfs_bandwidth` in kernel/sched of Linux 6.18).
 const QUOTA: [&str; 4] = ["cfs_period", "cfs_slack", "unthrottle", "set_bandwidth"];
 
-/// Of the time for which a group was throttled, what an absence must have been at least to be of it.
+/// Of the time for which a group was throttled, what an absence must have been at least to be of it. The time is read
+/// ten times a second: with the kernel's default period of 100 ms it is that of one absence, with periods of 10 ms
+/// that of ten. Shorter periods are only seen by who refills the quota.
 const PART: i64 = 10;
 
 /// A time when the thread was away.

@@ -24,13 +24,31 @@ const fn signature(
 }
 
 const S: i64 = 1_000_000_000;
+const MS: i64 = 1_000_000;
 
-/// A rhythm: occurrences this far apart, but for a tenth.
+/// How often corrected machine checks are asked for: `INITIAL_CHECK_INTERVAL`, five minutes
+/// (arch/x86/kernel/cpu/mce).
+const MCE_POLL_NS: i64 = 300 * S;
+
+/// How often the counters of CPUs are compared: `SYNC_CHECK_INTERVAL`, ten minutes (arch/x86/kernel/tsc_sync.c).
+const TSC_ADJUST_NS: i64 = 600 * S;
+
+/// What real-time throttling and the fair server leave to other threads: 50 ms of each second
+/// (`sysctl_sched_rt_runtime` in kernel/sched/rt.c, `dl_runtime` of the fair server in kernel/sched/deadline.c), give or
+/// take a tick of 10 ms, at which time is accounted for.
+const LEFT_TO_OTHERS_NS: std::ops::Range<i64> = 40 * MS..60 * MS;
+
+/// Shootdowns are those of the start when all of them fall into the first of so many parts of a run. Of two that are
+/// independent of each other, both do in one run in a hundred; more of them do so less often.
+const START: i64 = 10;
+
+/// A rhythm: occurrences this far apart, but for a tenth. The nearest rhythms that mean different things are five and
+/// ten minutes, which any tolerance below a third tells apart.
 fn every(median_gap_ns: Option<i64>, period_ns: i64) -> bool {
     median_gap_ns.is_some_and(|gap_ns| (gap_ns - period_ns).abs() * 10 <= period_ns)
 }
 
-/// Frequencies that kernels tick at.
+/// Frequencies that kernels tick at (kernel/Kconfig.hz).
 const TICKS_HZ: [i64; 4] = [100, 250, 300, 1000];
 
 /// By words that occur in a cause's name or function, most specific first.
@@ -228,7 +246,7 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
         Some(absence::THROTTLED) => return Some(THROTTLED),
         _ => {}
     }
-    if (40_000_000..60_000_000).contains(&length_ns) && first.kind == Kind::Thread {
+    if LEFT_TO_OTHERS_NS.contains(&length_ns) && first.kind == Kind::Thread {
         return Some(THROTTLING);
     }
     if text.contains("cpu_idle") || text.contains("swapper") || text.contains("idle exit") {
@@ -245,8 +263,8 @@ pub fn recognise(events: &[&Event], net_ns: &[i64]) -> Option<KnownCause> {
             let rhythm = [
                 (ticks, TICK),
                 (every(gap_ns, S), RESIDUAL_TICK),
-                (every(gap_ns, 300 * S), MCE_POLL),
-                (every(gap_ns, 600 * S), TSC_ADJUST),
+                (every(gap_ns, MCE_POLL_NS), MCE_POLL),
+                (every(gap_ns, TSC_ADJUST_NS), TSC_ADJUST),
             ];
             if let Some((_, found)) = rhythm.into_iter().find(|(holds, _)| *holds) {
                 return Some(found);
@@ -263,7 +281,7 @@ pub fn at_start(events: &[&Event], (from_ns, until_ns): (i64, i64)) -> Option<Kn
     let shootdowns = events
         .first()
         .is_some_and(|event| event.detail.as_deref().unwrap_or(&event.name).contains("flush_tlb"));
-    let early_ns = from_ns + (until_ns - from_ns) / 10;
+    let early_ns = from_ns + (until_ns - from_ns) / START;
     (shootdowns && events.len() > 1 && events.iter().all(|event| event.end_ns <= early_ns))
         .then_some(START_UP)
 }

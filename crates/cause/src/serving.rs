@@ -9,7 +9,7 @@ pub(super) type Thread = (String, Option<String>);
 /// Finds the thread that has the CPU when packets leave, from egress stamps in any order.
 ///
 /// None where fewer than half of them leave from one thread: the kernel itself may serve, in softirqs on top of
-/// whatever runs.
+/// whatever runs. No other thread can have more packets than one that has half of them.
 pub(super) fn serving(
     events: &[Event],
     cpu: u32,

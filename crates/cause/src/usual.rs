@@ -4,7 +4,10 @@ use super::groups::Groups;
 use super::queue::{Passage, Service};
 use super::timeline::Slice;
 
-/// What begins so soon after a packet left, as a part of the time that one takes, is still about it.
+/// What begins within this part of the base latency after a packet left is still about it, such as the rest of the
+/// softirq that sent it. Nothing depends on the value but what more than half of all packets meet in that time:
+/// anything else has a usual time of zero. A cause independent of packets would need a rate of ln 2 / 1.25 = 0.55 in a
+/// base latency (28,000 a second at 20 µs).
 const SOON: i64 = 4;
 
 /// The slices without what most packets meet anyway: of such a cause only what it takes longer than that remains.

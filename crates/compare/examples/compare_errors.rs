@@ -48,6 +48,10 @@ fn scenarios() -> Vec<Scenario> {
             samples: [100_000, 25_000],
             ..one("unequal, clusters of 8", Process::Clustered(8.0))
         },
+        Scenario {
+            samples: [100_000, 51_000],
+            ..one("half as many, clusters of 8", Process::Clustered(8.0))
+        },
         several("3 repetitions alike", 3, 30_000, Process::Autocorrelated(0.9), 0.0),
         several("3 repetitions that differ", 3, 30_000, Process::Clustered(8.0), 0.02),
         several("5 repetitions that differ", 5, 20_000, Process::Clustered(8.0), 0.02),

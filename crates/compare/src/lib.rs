@@ -49,7 +49,8 @@ pub use repetition::{LOST_NS, Repetition};
 pub use result::{Comparison, Conclusion, Curve, Group, Resampling, Row, SideOfRow};
 pub use shares::{Counted, Losses, losses};
 
-/// Power of the smallest difference that is told: the chance of showing it if it is there.
+/// Power of the smallest difference that is told: the chance of showing it if it is there. Four out
+/// of five is the usual convention (Cohen 1988, *Statistical Power Analysis*, section 2.4).
 const POWER: f64 = 0.8;
 /// The standard normal deviate that is exceeded with probability 1 − [`POWER`].
 const POWER_DEVIATE: f64 = 0.841_621;
@@ -65,7 +66,8 @@ pub struct Options {
     pub confidence: Probability,
     /// A quantile is better or worse when it is so by more than this, relatively: 0.01 for 1 %.
     pub margin: f64,
-    /// Draws of what chance would do.
+    /// Draws of what chance would do. With the default of 9,999, a p-value of 0.05 has a standard error
+    /// of 0.002.
     pub draws: u32,
     /// Seed of the draws.
     pub seed: u64,
@@ -207,5 +209,17 @@ fn ratio(a_ns: Option<i64>, b_ns: Option<i64>) -> Option<f64> {
     match (a_ns, b_ns) {
         (Some(a), Some(b)) if known(a) && known(b) => Some(b as f64 / a as f64),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deviate_is_that_of_the_power() {
+        // Exceeded to one side with probability 1 − POWER, hence to both with twice that.
+        let deviate = student::critical(2.0 * (1.0 - POWER), 1e6);
+        assert!((deviate - POWER_DEVIATE).abs() < 1e-5, "{deviate}");
     }
 }

@@ -2,8 +2,9 @@
 
 use tailtrim_stats::Ranked;
 
-/// Blocks of a repetition. So many that the variance between them is known to an eighth, so few
-/// that clusters and slow changes up to some hundredth of the run lie within one.
+/// Blocks of a repetition. So many that the variance between those of both sides is known to an
+/// eighth (√(2 / 126) of normal counts), so few that clusters and slow changes up to a hundredth of
+/// the run (a 64th is 1.6 of them) lie within one.
 pub(super) const BLOCKS: usize = 64;
 
 /// The latency that stands for a lost packet: later than any other. Ranks know what to do with it,

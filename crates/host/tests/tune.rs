@@ -3,6 +3,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p tailtrim-host --test tune` writes them anew; look at the difference.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+#[allow(dead_code, reason = "the golden files of the agent use the rest")]
 #[path = "support/hosts.rs"]
 mod hosts;
 

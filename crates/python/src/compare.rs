@@ -11,9 +11,6 @@ use pyo3_arrow::PyTable;
 use tailtrim_compare::{Counted, Options, Pilot, Repetition};
 use tailtrim_stats::{BlockCounts, Probability, Ranked};
 
-/// So many samples beyond a latency tell how much they cluster.
-const TELLING: u64 = 30;
-
 /// One run of a side: its latencies, counted per block.
 #[pyclass(frozen, name = "NativeRepetition", module = "tailtrim._native")]
 pub(crate) struct NativeRepetition {
@@ -135,7 +132,9 @@ pub(crate) fn plan_length(
         }
         let latencies = Ranked::from_values(&mut values);
         // Beyond the last latency that enough samples exceed, nobody knows how they cluster.
-        let rank = p.rank(latencies.count()).min(latencies.count().saturating_sub(TELLING).max(1));
+        let rank = p
+            .rank(latencies.count())
+            .min(latencies.count().saturating_sub(BlockCounts::TELLING).max(1));
         let seen = latencies
             .at_rank(rank)
             .map_or(1.0, |value_ns| blocks.design_effect(value_ns, confidence));

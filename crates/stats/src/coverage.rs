@@ -188,3 +188,13 @@ fn the_asked_confidence_is_that_of_the_interval() {
         assert!(within.contains(&honest), "{honest}");
     }
 }
+
+/// What [`BlockCounts::TELLING`] decides: quantiles that only some tens of samples exceed.
+#[test]
+#[ignore = "a simulation to look at: prints the coverage where few samples tell how they cluster"]
+fn few_samples_beyond() {
+    for (n, cluster) in [(10_000, 1.0), (20_000, 1.0), (20_000, 3.0), (40_000, 1.0), (40_000, 3.0)]
+    {
+        coverage(Probability::P99_9, n, cluster, Probability::P95);
+    }
+}

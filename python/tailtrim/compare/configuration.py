@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from tailtrim.compare.sources import Group, Repetition
 
-#: Rates closer than this are the same: a generator never meets its own exactly.
+#: Rates closer than this are the same: a generator may miss its own by as much and its run still
+#: counts (``limits.sent_share`` of a plan, 0.99 by default).
 _SAME_RATE = 0.01
 #: Parts of a plan that the runs themselves tell better, or that are names.
 _RESOLVED = ("name", "dut", "traffic", "loop", "repeat", "order", "seed")

@@ -20,7 +20,8 @@ def serving_cpu(events: str, samples: pa.Table) -> int | None:
         samples: the packets.
 
     Returns:
-        None where less than half of the packets leave from one thread on one CPU.
+        None where less than half of the packets leave from one thread on one CPU: no other one can
+        have more packets than one that has half.
 
     """
     times: dict[tuple[int, str, str], list[tuple[int, int]]] = defaultdict(list)

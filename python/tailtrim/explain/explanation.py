@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim.explanation/1"
 EVENTS_SCHEMA = "tailtrim.events/1"
 
-# Counters are read once a second, so that a rate may be off by one reading in a run of a minute,
-# and CPUs that count a little more than the tick (251 Hz) still count it.
+# A counter is off by one interrupt at either end of a run, which is 1 % of a hundred: vectors that
+# are rarer may not be named. CPUs that count a little more than the tick (251 Hz) still count it.
 _SAME_RATE = 0.01
 
-# Shifts for the null, in ns: not near multiples of any usual tick.
+# Shifts for the null, in ns: at least a tenth of the period away from multiples of that of any
+# usual tick. Shifted by a multiple, a tick would explain as much as unshifted.
 _SHIFTS_NS = (137_137_137, 471_234_567, 931_313_131)
 _QUANTILES = (
     *("0.5", "0.75", "0.9", "0.95", "0.98", "0.99", "0.995", "0.998", "0.999"),

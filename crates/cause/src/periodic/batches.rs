@@ -21,10 +21,11 @@ pub struct Batch {
 /// interval are likelier to be something periodic that stands still against the schedule.
 const SIZES: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// A residue holds more than its share by so many standard deviations and events.
+/// A residue holds more than its share by so many standard deviations and events. Of a Poisson number, that has a chance
+/// of 4·10⁻¹⁰ at most, and 2,046 residues are tried.
 const SIGNIFICANT: f64 = 8.0;
 
-/// A delay of the batch is at most so many times their median.
+/// A delay of the batch is at most so many times their median: the same work takes about as long each time.
 const ALIKE: i64 = 2;
 
 /// The batch size whose residue most stalls share, if chance does not explain it, and the stalls without
@@ -41,8 +42,8 @@ pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<St
         (*most as f64 - chance, libm::sqrt(chance + 1.0), size, residue)
     });
     let most = found.iter().map(|found| found.0).fold(0.0, f64::max);
-    // A multiple of the size shares the excess among its residues; a fraction has the same.
     let (_, _, size, residue) = *found.iter().rev().find(|(excess, deviation, ..)| {
+        // A fraction of the size has the same excess but for chance, a multiple half of it at most.
         *excess > SIGNIFICANT * deviation && *excess > 0.9 * most
     })?;
     let mut delays: Vec<i64> =
@@ -73,6 +74,7 @@ fn recurs_slower(stalls: &[Stall], size: usize, residue: usize) -> bool {
             counts[stall.packet / size % multiple] += 1;
         }
         let all: usize = counts.iter().sum();
+        // A batch has a third or a fifth of its stalls at each.
         counts.iter().any(|count| count * 5 > all * 3)
     })
 }
@@ -94,5 +96,21 @@ mod tests {
         assert_eq!((batch.packets, batch.delay_ns), (64, 300));
         assert!(batch.events >= 200 && rest.len() >= 98, "{batch:?}");
         assert_eq!(super::batch(&rest, 1_000.0), None);
+    }
+
+    #[test]
+    fn residues_are_significant() {
+        // The worst case over all expected numbers: chance of more than c + 8 √(c + 1) events.
+        let tail = |mean: f64| {
+            let least = (mean + SIGNIFICANT * (mean + 1.0).sqrt()).floor() as i32 + 1;
+            let term = |n: i32| {
+                let n = f64::from(n);
+                libm::exp(n * libm::log(mean) - mean - libm::lgamma(n + 1.0))
+            };
+            (least..least + 200).map(term).sum::<f64>()
+        };
+        let worst = (0..80).map(|n| tail(1e-3 * 1.2_f64.powi(n))).fold(0.0, f64::max);
+        assert!(worst < 5e-10, "{worst}");
+        assert_eq!(SIZES.iter().sum::<usize>(), 2_046);
     }
 }

@@ -32,13 +32,16 @@ pub struct Late {
     pub stalls: Vec<Stall>,
 }
 
-/// A bin of the distribution belongs to its body while it holds this part of the fullest one.
+/// A bin of the distribution belongs to its body while it holds this part of the fullest one. A normal law falls to
+/// that at 3.5 standard deviations.
 const BODY: u64 = 500;
 
-/// So many bins in a row that hold less end the body.
+/// So many bins in a row that hold less end the body. A bin is as wide as the middle half, so that a second part of the
+/// body is found up to 16 of these away: published ones are at three times the median (see the test).
 const SPARSE: usize = 16;
 
-/// Narrower bins would show the resolution of stamps instead of the distribution.
+/// Narrower bins would show the resolution of stamps instead of the distribution: two steps of 12.5 ns, that of the
+/// published captures (Intel X552).
 const NARROWEST_NS: i64 = 25;
 
 /// The late packets among samples (ingress stamp, egress stamp) in order of the ingress stamp.

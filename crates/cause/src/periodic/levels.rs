@@ -18,13 +18,15 @@ pub(super) struct DelayLevel {
     pub(super) first: i64,
 }
 
-/// Longest pattern of occurrences that is tried.
+/// Longest pattern of occurrences that is tried. A limit of time, and of evidence: each residue needs [`FEWEST`] stalls.
 const LONGEST: usize = 12;
 
-/// Occurrences of each kind that must have been seen.
+/// Occurrences of each kind that must have been seen: the fewest whose extremes bound the median with more than 90 %
+/// (1 − 2·2⁻⁵ = 94 %; four do with 88 %).
 const FEWEST: usize = 5;
 
-/// Ends that differ by less than this part of the height are one level.
+/// Ends that differ by less than this part of the height are one level. The published captures differ by 30 % (5.5 and
+/// 8.2 µs).
 const SAME: f64 = 0.1;
 
 /// An occurrence: the stall, and the phase of its end less that of the comb.

@@ -30,10 +30,12 @@ use serde::Serialize;
 /// more than an interrupt lasts (1 µs in 60 s is 0.02 ppm, which a free-running clock barely holds).
 pub const SEARCHED_NS: i64 = 60_000_000_000;
 
-/// Fewer stalls show no period.
+/// Fewer stalls show no period: of N stalls, N·R² is N at most and has to be 16 (see `spectrum`), so that N = 20 may be
+/// out of step as far as R = 0.9.
 const FEWEST: usize = 20;
 
-/// After so many frequencies the rest counts as not periodic.
+/// After so many frequencies the rest counts as not periodic. A limit of time: each takes a search of its own. The
+/// published captures have one or two.
 const MOST_FREQUENCIES: usize = 4;
 
 /// A cause that recurs.
