@@ -1,13 +1,16 @@
 //! Tracing for real, as root: a disturbance that is known shows, and nothing is left behind.
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
-#![allow(clippy::disallowed_methods, reason = "how long something may take is asked of the clock")]
+#![allow(clippy::disallowed_methods, reason = "what does not happen must not keep a test waiting for ever")]
 
+mod counter;
+#[path = "../support/skip.rs"]
+mod skip;
 mod sources;
 
-use std::io::Write;
+use skip::skipped;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,23 +31,21 @@ const VICTIM: &str = "TAILTRIM_TEST_TRACE_VICTIM";
 static ONE: Mutex<()> = Mutex::new(());
 
 /// The CPU to measure and one to disturb it from; nothing where tracing cannot work, which is said.
-fn prepared(test: &str) -> Option<(MutexGuard<'static, ()>, u32, u32)> {
-    let skipped = |why: &str| {
-        // To standard error itself: what goes through the macros is shown of failed tests only.
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {why}");
-        None
-    };
+fn prepared() -> Option<(MutexGuard<'static, ()>, u32, u32)> {
     if !Path::new(INSTANCES).is_dir() {
-        return skipped("needs root and tracefs at /sys/kernel/tracing");
+        skipped("needs root and tracefs at /sys/kernel/tracing");
+        return None;
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
     let cpus: Vec<u32> = allowed.trim().parse::<Cpus>().unwrap().iter().collect();
     if cpus.len() < 2 {
-        return skipped("needs two CPUs");
+        skipped("needs two CPUs");
+        return None;
     }
-    if let Err(error) = tailtrim_linux::clock::check_counter() {
-        return skipped(&error.to_string());
+    if let Err(error) = clock::check_counter() {
+        skipped(error);
+        return None;
     }
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     Some((guard, cpus[cpus.len() - 1], cpus[0]))
@@ -121,27 +122,52 @@ fn shoot(from: u32, calls: usize) {
     }
 }
 
-/// Two threads on a CPU, each of which lets the other go on at once.
-fn yield_to_each_other(cpu: u32) {
-    let start = Instant::now();
-    let yielding = [(); 2].map(|()| {
-        thread::spawn(move || {
-            pin(cpu);
-            while start.elapsed() < Duration::from_secs(1) {
-                thread::yield_now();
+/// Two threads on a CPU, each of which lets the other go on at once, as long as `goes_on` says, which is told how often
+/// the CPU went from one to the other.
+fn yield_to_each_other(cpu: u32, goes_on: impl Fn(u64) -> bool + Sync) {
+    let (last, turns) = (AtomicU32::new(0), AtomicU64::new(0));
+    let yielding = |me| {
+        pin(cpu);
+        while goes_on(turns.load(Ordering::Relaxed)) {
+            if last.swap(me, Ordering::Relaxed) != me {
+                turns.fetch_add(1, Ordering::Relaxed);
             }
-        })
+            thread::yield_now();
+        }
+    };
+    thread::scope(|scope| {
+        for me in [1, 2] {
+            let yielding = &yielding;
+            scope.spawn(move || yielding(me));
+        }
     });
-    for thread in yielding {
-        thread.join().unwrap();
-    }
+}
+
+/// Several times as many switches of 64 bytes as a buffer of 1 MB has room for.
+fn overfill(cpu: u32) {
+    yield_to_each_other(cpu, |turns| turns < 100_000);
+}
+
+/// How many interrupts of its timer a CPU has had, by the kernel's own count.
+fn timer_interrupts(cpu: u32) -> u64 {
+    let table = std::fs::read_to_string("/proc/interrupts").unwrap();
+    let (head, rows) = table.split_once('\n').unwrap();
+    let cpu = format!("CPU{cpu}");
+    let column = head.split_whitespace().position(|name| name == cpu).unwrap();
+    let local = rows.lines().find_map(|row| row.trim_start().strip_prefix("LOC:")).unwrap();
+    local.split_whitespace().nth(column).unwrap().parse().unwrap()
+}
+
+/// What the calling thread has had of CPUs, in units of 10 ms (utime and stime of proc(5)).
+fn own_cpu_time() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
 }
 
 #[test]
 fn a_shootdown_is_an_interrupt_with_its_sender() {
-    let Some((_one, cpu, other)) = prepared("a_shootdown_is_an_interrupt_with_its_sender") else {
-        return;
-    };
+    let Some((_one, cpu, other)) = prepared() else { return };
     let calls = 200;
     let (trace, gaps) = measured(cpu, || shoot(other, calls));
     let flush = |event: &&Event| {
@@ -165,13 +191,14 @@ fn a_shootdown_is_an_interrupt_with_its_sender() {
 
 #[test]
 fn a_thread_that_competes_is_named() {
-    let Some((_one, cpu, _)) = prepared("a_thread_that_competes_is_named") else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let (trace, gaps) = measured(cpu, || {
         let hog = thread::Builder::new().name("tt-hog".to_owned());
         let hog = hog.spawn(move || {
             pin(cpu);
-            let start = Instant::now();
-            while start.elapsed() < Duration::from_millis(200) {}
+            // Of the CPU's time, not of the clock's: a busy machine makes it take longer, not less.
+            let before = own_cpu_time();
+            while own_cpu_time() - before < 10 {}
         });
         hog.unwrap().join().unwrap();
     });
@@ -188,13 +215,12 @@ fn a_thread_that_competes_is_named() {
 
 #[test]
 fn a_full_buffer_is_a_hole() {
-    let Some((_one, cpu, _)) = prepared("a_full_buffer_is_a_hole") else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let mut small = request(cpu);
     small.buffer_mb = 1;
     let mut recorder = Recorder::prepare(&small).unwrap();
     recorder.arm().unwrap();
-    // Each time that one lets the other go on is a switch of 64 bytes: several times what the buffer has room for.
-    yield_to_each_other(cpu);
+    overfill(cpu);
     let trace = recorder.finish().unwrap();
     let holes: Vec<_> = trace.events.iter().filter(|event| event.kind == Kind::Hole).collect();
     assert!(!holes.is_empty() && trace.counts.lost > 0, "{:?}", trace.counts);
@@ -209,7 +235,7 @@ fn a_full_buffer_is_a_hole() {
 #[test]
 fn nothing_is_left_even_of_a_killed_process() {
     if std::env::var_os(VICTIM).is_some() {
-        let (_one, cpu, _) = prepared("victim").unwrap();
+        let (_one, cpu, _) = prepared().unwrap();
         let mut recorder = Recorder::prepare(&request(cpu)).unwrap();
         recorder.arm().unwrap();
         println!("armed");
@@ -217,7 +243,7 @@ fn nothing_is_left_even_of_a_killed_process() {
         return;
     }
     let test = "nothing_is_left_even_of_a_killed_process";
-    let Some((_one, cpu, _)) = prepared(test) else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(VICTIM, "1")
