@@ -173,7 +173,7 @@ fn cores(topology: &Topology, request: &Request, division: &mut Division) -> Vec
 }
 
 fn check_asked(request: &Request, usable: &Cpus) -> Result<(), DivisionError> {
-    let asked = [("isolate", &request.isolate), ("housekeeping", &request.housekeeping)];
+    let asked = [("isolated", &request.isolate), ("housekeeping", &request.housekeeping)];
     for (part, cpus) in asked {
         let missing = cpus.as_ref().map_or_else(Cpus::none, |cpus| cpus.minus(usable));
         if !missing.is_empty() {

@@ -84,7 +84,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         divide(&machine(4, 1, 1, 1), &request, &[]).unwrap_err()
     };
     assert_eq!(refused("0-1", ""), DivisionError::BootCpu);
-    assert!(matches!(refused("1-7", ""), DivisionError::NotOnline { flag: "isolate", .. }));
+    assert!(matches!(refused("1-7", ""), DivisionError::NotOnline { part: "isolated", .. }));
     assert!(matches!(refused("1-2", "2-3"), DivisionError::Both(_)));
     assert!(matches!(refused("", "0-3"), DivisionError::NoneIsolated(..)));
     let one = divide(&machine(1, 1, 1, 1), &Request::new(Profile::LatencyPoll), &[]);
