@@ -180,7 +180,7 @@ fn refused(cpu: u32, error: &io::Error) -> TraceError {
         ),
         Some(libc::ENOSYS) => "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),
         Some(libc::EMFILE) => "raise the limit of open files (ulimit -n)".to_owned(),
-        Some(libc::ENOMEM) => "there is not so much memory to record into".to_owned(),
+        Some(libc::ENOMEM) => "the buffer is too large: make it smaller".to_owned(),
         _ => "expected perf_event_open to record tracepoints of a CPU".to_owned(),
     };
     TraceError::Impossible(format!("CPU {cpu}: {error}; {what}"))
