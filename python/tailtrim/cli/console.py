@@ -35,6 +35,7 @@ TYPED = {
     "resume": "--resume",
     "out": "--out",
     "ping": "tailtrim ping --out DIR",
+    "unconfined": "--unrestricted",
 }
 
 
