@@ -36,6 +36,7 @@ TYPED = {
     "resume": "--resume",
     "out": "--out",
     "ping": "tailtrim ping --out DIR",
+    "unconfined": "--unrestricted",
 }
 
 

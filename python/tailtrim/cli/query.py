@@ -61,8 +61,19 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     memory: Memory = None,
     scratch: Scratch = None,
+    unrestricted: Annotated[
+        bool,
+        typer.Option(
+            "--unrestricted",
+            help="Let DuckDB run any statement as you: read and write every file that you may, "
+            "attach and change databases, fetch extensions and files from the network.",
+        ),
+    ] = False,
 ) -> None:
-    """Ask run directories and decoded captures in SQL."""
+    """Ask run directories and decoded captures in SQL.
+
+    DuckDB reads the tables of the directories, or of the database file, and nothing else.
+    """
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
 
     if engine is EngineName.NATIVE:
@@ -71,7 +82,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     if form is RowFormat.PARQUET and out is None:
         complain(ValueError("parquet is nothing to print, name a file with --out"))
         raise typer.Exit(USAGE)
-    options = engines.EngineOptions(server=server, memory=memory, scratch=scratch)
+    if unrestricted and engine is not EngineName.DUCKDB:
+        complain(ValueError(f"--unrestricted is for duckdb: {engine} has rules of its server's"))
+        raise typer.Exit(USAGE)
+    confined = engine is EngineName.DUCKDB and not unrestricted
+    options = engines.EngineOptions(
+        server=server, memory=memory, scratch=scratch, confined=confined
+    )
     with failing(), engines.connect(str(engine), options) as at:
         _write(engines.query(at, text, sources or ()), form, out)
 

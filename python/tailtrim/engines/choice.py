@@ -37,6 +37,9 @@ class EngineOptions:
         threads: on how many threads DuckDB may run.
         scratch: where DuckDB may put what does not fit into memory, and pairs are put until all
             are there.
+        confined: DuckDB: for SQL that you did not write. Queries read the tables of the
+            directories that they are given and nothing else: no other file, no network, no
+            extensions; a database file is opened read-only.
 
     """
 
@@ -44,6 +47,7 @@ class EngineOptions:
     memory: str | None = None
     threads: int | None = None
     scratch: Path | None = None
+    confined: bool = False
 
 
 def connect(name: str, options: EngineOptions | None = None) -> Engine:
@@ -60,5 +64,9 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
         failure = EngineError(f"engine {name} is not installed: no module {missing[0]!r}")
         failure.add_note(f"pip install 'tailtrim[{name}]'")
         raise failure
-    engine: Engine = import_module(f"tailtrim.engines.{name}").connect(options or EngineOptions())
+    options = options or EngineOptions()
+    if options.confined and name != "duckdb":
+        raise EngineError(f"engine {name} cannot be confined: its server decides what it permits")
+    module = "confined" if options.confined else name
+    engine: Engine = import_module(f"tailtrim.engines.{module}").connect(options)
     return engine

@@ -71,18 +71,24 @@ class DuckDb(Session):
                 # Rows that are kept need no order. Those of an ORDER BY come in theirs, which the
                 # ledger looks after.
                 "preserve_insertion_order": False,
+                # Work on files of this machine fetches nothing from the network.
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
             }
             if options.memory is not None:
                 settings["memory_limit"] = options.memory
             if options.threads is not None:
                 settings["threads"] = options.threads
             self._kept = options.server is not None
-            place = options.server or str(self._folder / "work.duckdb")
             with _telling():
-                self.connection = duckdb.connect(place, config=settings)
+                self.connection = self._connected(options.server, settings)
         except EngineError:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
+
+    def _connected(self, server: str | None, settings: dict[str, Any]) -> Any:
+        """Open the database: the file named, or one in our own folder."""
+        return duckdb.connect(server or str(self._folder / "work.duckdb"), config=settings)
 
     def packets(self, decoded: Decoded) -> ir.Table:
         """Read the Parquet files as they lie."""
