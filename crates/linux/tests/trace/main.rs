@@ -1,6 +1,9 @@
 //! Tracing for real, as root: a disturbance that is known shows, and nothing is left behind.
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
-#![allow(clippy::disallowed_methods, reason = "what does not happen must not keep a test waiting for ever")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "what does not happen must not keep a test waiting for ever"
+)]
 
 mod counter;
 #[path = "../support/skip.rs"]

@@ -204,9 +204,11 @@ fn pcapng_with(order: Order, damage: impl FnOnce(&mut Pcapng)) -> (usize, Vec<u8
     (start, file.bytes)
 }
 
+type Break = fn(&mut Pcapng);
+
 /// How far behind the first packet the damage is found (a sound block may stand in front of it), what is written
 /// there, what the error says was found and what it expected.
-const DAMAGES: [(u64, fn(&mut Pcapng), &str, &str); 15] = [
+const DAMAGES: [(u64, Break, &str, &str); 15] = [
     (
         0,
         |file| file.bytes.extend([0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 1, 2, 3, 4]),

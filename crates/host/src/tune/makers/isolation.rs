@@ -41,8 +41,6 @@ pub(crate) fn cpuset(site: &Site<'_>) -> Steps {
     Ok(steps)
 }
 
-/// Flags in `/proc/PID/stat`: a kernel thread, and one whose CPUs nobody may change.
-
 pub(crate) fn kernel_threads(site: &Site<'_>) -> Steps {
     let housekeeping = site.housekeeping()?;
     let mut steps = Vec::new();
