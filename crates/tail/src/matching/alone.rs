@@ -5,7 +5,7 @@
 //! matcher forgets is told from outside.
 
 use super::window::{Leaving, State};
-use super::{Fate, Pair, Relation, Window};
+use super::{Fate, Pair, Window};
 use crate::signature::Signature;
 
 /// A packet of a signature that repeats.
@@ -56,7 +56,7 @@ impl Alone {
         let mut pair = None;
         if state == State::Open
             && let Some(egress_ns) = self.early_ns
-            && self.window.relation(egress_ns.saturating_sub(seen.stamp_ns)) == Relation::Matched
+            && self.window.matches(egress_ns.saturating_sub(seen.stamp_ns))
         {
             self.early_ns = None;
             state = State::Matched;

@@ -302,7 +302,7 @@ impl<const N: usize> Matcher<N> {
     #[cold]
     fn match_early(&mut self, signature: Signature, ingress_ns: i64, tag: u16) -> Option<Pair> {
         let (egress_ns, ()) = self.early.get_mut(signature)?;
-        if self.window.relation(egress_ns.saturating_sub(ingress_ns)) != Relation::Matched {
+        if !self.window.matches(egress_ns.saturating_sub(ingress_ns)) {
             return None;
         }
         self.early.remove(signature);

@@ -7,7 +7,7 @@
 //! stays in the second-level cache, which a hash map that grows and deletes does not.
 
 use super::window::State;
-use super::{Pair, Relation, Window};
+use super::{Pair, Window};
 use crate::signature::Signature;
 
 /// Slots of the table for each entry of the ring: a chain then rarely holds another signature.
@@ -30,7 +30,7 @@ impl Entry {
     pub(super) fn leave(&mut self, egress_ns: i64, window: Window) -> Option<Pair> {
         let &mut Self { signature, stamp_ns: ingress_ns, tag, state, .. } = self;
         let latency_ns = egress_ns.saturating_sub(ingress_ns);
-        if state != State::Open || window.relation(latency_ns) != Relation::Matched {
+        if state != State::Open || !window.matches(latency_ns) {
             return None;
         }
         self.state = State::Matched;

@@ -7,7 +7,7 @@ use super::Fate;
 pub struct Window {
     /// A packet matches when it leaves less than this after it entered.
     pub window_ns: i64,
-    /// A packet matches when its egress stamp is less than this before its ingress stamp.
+    /// A packet matches when its egress stamp is less than this before its ingress stamp; not negative.
     pub early_ns: i64,
 }
 
@@ -82,8 +82,7 @@ impl Window {
     #[inline]
     #[must_use]
     pub fn bounds_ns(self) -> [i64; 3] {
-        let matched_ns = self.early_ns.saturating_neg().saturating_add(1);
-        [matched_ns, self.window_ns, self.window_ns.saturating_mul(2)]
+        [1 - self.early_ns, self.window_ns, self.window_ns.saturating_mul(2)]
     }
 
     /// The relation of two packets of one signature of which one left `latency_ns` after the other entered.
@@ -91,15 +90,23 @@ impl Window {
     #[must_use]
     pub fn relation(self, latency_ns: i64) -> Relation {
         let [matched_ns, beyond_ns, outside_ns] = self.bounds_ns();
-        if latency_ns < matched_ns {
-            Relation::TooEarly
-        } else if latency_ns < beyond_ns {
+        if self.matches(latency_ns) {
             Relation::Matched
-        } else if latency_ns < outside_ns {
+        } else if latency_ns < matched_ns {
+            Relation::TooEarly
+        } else if beyond_ns <= latency_ns && latency_ns < outside_ns {
             Relation::Beyond
         } else {
             Relation::Outside
         }
+    }
+
+    /// Whether the relation is [`Matched`](Relation::Matched), for the path of nearly all packets.
+    #[inline]
+    #[must_use]
+    pub(super) fn matches(self, latency_ns: i64) -> bool {
+        let [matched_ns, beyond_ns, _] = self.bounds_ns();
+        matched_ns <= latency_ns && latency_ns < beyond_ns
     }
 
     /// A signature enters again, `gap_ns` after the last packet that carried it.
