@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tailtrim_host::Cpus;
 use tailtrim_linux::clock::{self, Clock, Counter};
+use tailtrim_linux::host::Placement;
 use tailtrim_linux::noise::{self, Mode, NoiseError};
 use tailtrim_linux::trace::{Recorder, Request, Trace};
 use tailtrim_trace::axis::Axis;
@@ -63,7 +64,7 @@ fn by(cpu: u32, source: Source) -> Request {
 }
 
 fn pin(cpu: u32) {
-    tailtrim_linux::host::Placement::take(Some(cpu as usize), false).unwrap();
+    Placement::take(Some(cpu as usize), false).unwrap();
 }
 
 fn left(pid: u32) -> Vec<String> {
@@ -72,12 +73,14 @@ fn left(pid: u32) -> Vec<String> {
     names.filter(|name| name.starts_with(&format!("tailtrim-{pid}"))).collect()
 }
 
-/// Records a polling loop on a CPU while something happens.
-fn measured(cpu: u32, disturb: impl FnOnce() + Send) -> (Trace, Vec<Gap>) {
-    measured_by(Source::Tracefs, cpu, disturb)
-}
-
-fn measured_by(source: Source, cpu: u32, disturb: impl FnOnce() + Send) -> (Trace, Vec<Gap>) {
+/// Records a polling loop on a CPU while something happens. With real-time priority it has the CPU whatever else this
+/// machine does.
+fn measured(
+    source: Source,
+    cpu: u32,
+    fifo: bool,
+    disturb: impl FnOnce() + Send,
+) -> (Trace, Vec<Gap>) {
     let mut recorder = Recorder::prepare(&by(cpu, source)).unwrap();
     let before = clock::read(Clock::Realtime);
     let stopped = AtomicBool::new(false);
@@ -97,7 +100,7 @@ fn measured_by(source: Source, cpu: u32, disturb: impl FnOnce() + Send) -> (Trac
         };
         let cpus = [cpu].into_iter().collect();
         let mode = Mode::Poll { threshold_ticks: 2_000 };
-        measured = noise::measure(&cpus, mode, false, stopped, begin).unwrap();
+        measured = noise::measure(&cpus, mode, fifo, stopped, begin).unwrap();
     });
     let own = Axis::fit(before, clock::read(Clock::Realtime), &[]).unwrap();
     let trace = recorder.finish().unwrap();
@@ -172,7 +175,7 @@ fn own_cpu_time() -> u64 {
 fn a_shootdown_is_an_interrupt_with_its_sender() {
     let Some((_one, cpu, other)) = prepared() else { return };
     let calls = 200;
-    let (trace, gaps) = measured(cpu, || shoot(other, calls));
+    let (trace, gaps) = measured(Source::Tracefs, cpu, true, || shoot(other, calls));
     let flush = |event: &&Event| {
         event.kind == Kind::Irq && event.detail.as_deref().is_some_and(|f| f.contains("flush_tlb"))
     };
@@ -195,13 +198,13 @@ fn a_shootdown_is_an_interrupt_with_its_sender() {
 #[test]
 fn a_thread_that_competes_is_named() {
     let Some((_one, cpu, _)) = prepared() else { return };
-    let (trace, gaps) = measured(cpu, || {
+    let (trace, gaps) = measured(Source::Tracefs, cpu, false, || {
         let hog = thread::Builder::new().name("tt-hog".to_owned());
         let hog = hog.spawn(move || {
-            pin(cpu);
-            // Of the CPU's time, not of the clock's: a busy machine makes it take longer, not less.
+            // Preferred to the loop, and to what else this machine does.
+            drop(Placement::take(Some(cpu as usize), true).unwrap());
             let before = own_cpu_time();
-            while own_cpu_time() - before < 10 {}
+            while own_cpu_time() - before < 30 {}
         });
         hog.unwrap().join().unwrap();
     });
@@ -228,7 +231,8 @@ fn a_full_buffer_is_a_hole() {
     let holes: Vec<_> = trace.events.iter().filter(|event| event.kind == Kind::Hole).collect();
     assert!(!holes.is_empty() && trace.counts.lost > 0, "{:?}", trace.counts);
     assert_eq!(trace.header.holes, holes.len() as u64);
-    for hole in holes {
+    // Within other holes, switches that this kernel hides, there are interrupts.
+    for hole in holes.iter().filter(|hole| hole.name == "lost") {
         let within =
             |event: &&Event| event.start_ns > hole.start_ns && event.start_ns < hole.end_ns;
         assert_eq!(trace.events.iter().find(within), None);
