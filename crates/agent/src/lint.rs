@@ -67,5 +67,5 @@ fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, String> {
 fn print(report: &LintReport, json: bool) -> Exit {
     let warned = report.worst() >= Some(Severity::Warning);
     let exit = if warned { Exit::Negative } else { Exit::Success };
-    if json { output::json(report, exit) } else { output::write(&lint_text::text(report), exit) }
+    if json { output::json(report, exit) } else { output::write(lint_text::text(report), exit) }
 }

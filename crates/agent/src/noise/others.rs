@@ -82,7 +82,7 @@ pub(super) fn show(request: &Noise) -> Exit {
         let exit = if request.json {
             events::result("tailtrim.noise/1", &report)
         } else {
-            output::write(&text(&report), Exit::Success)
+            output::write(text(&report), Exit::Success)
         };
         if exit != Exit::Success {
             return exit;

@@ -14,7 +14,7 @@ const SHOWN: usize = 16;
 
 /// Prints the table.
 pub(super) fn print(report: &NoiseReport) -> Exit {
-    output::write(&text(report), Exit::Success)
+    output::write(text(report), Exit::Success)
 }
 
 fn text(report: &NoiseReport) -> String {

@@ -97,9 +97,9 @@ fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&
     let exit = if request.events {
         events::result(SCHEMA, &report)
     } else if request.json {
-        output::write(&to_json(&document), Exit::Success)
+        output::write(to_json(&document), Exit::Success)
     } else {
-        output::write(&table::text(pinged, placement), Exit::Success)
+        output::write(table::text(pinged, placement), Exit::Success)
     };
     let none = pinged.streams.iter().all(|stream| stream.counts.probes.answered == 0);
     if exit == Exit::Success && none { Exit::Negative } else { exit }

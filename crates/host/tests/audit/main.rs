@@ -5,7 +5,7 @@ mod checks;
 mod evidence;
 #[path = "../hosts/mod.rs"]
 mod hosts;
-mod page;
+mod page_of_checks;
 mod verdicts;
 
 use tailtrim_host::Memory;
