@@ -215,3 +215,22 @@ fn ports(request: &Forward) -> Result<Ports, PortError> {
     let back = if request.both_ways { Some(receiving(&request.to)?) } else { None };
     Ok((open(&request.from, Some(receiving(&request.from)?))?, open(&request.to, back)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Args;
+    use clap::Parser;
+
+    fn parse(options: &str) -> Result<Args, clap::Error> {
+        let words = "tailtrim-agent forward --from eth1 --to eth2 --both-ways";
+        Args::try_parse_from(words.split(' ').chain(options.split_whitespace()))
+    }
+
+    #[test]
+    fn both_ways_are_disturbed_and_watched_but_have_no_known_delay() {
+        assert!(parse("").is_ok());
+        assert!(parse("--disturb pause:1ms,20ms --work 500 --stall-log stalls.csv").is_ok());
+        let error = parse("--delay constant:20us").unwrap_err().to_string();
+        assert!(error.contains("'--both-ways' cannot be used with '--delay <MODEL>'"), "{error}");
+    }
+}
