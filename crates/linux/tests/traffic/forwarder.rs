@@ -1,6 +1,6 @@
 //! The reference forwarder, in one direction and in both.
 
-use crate::{load, numbers};
+use crate::{load, numbers, received_any};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -190,4 +190,3 @@ fn a_known_delay_is_kept_and_logged() {
     }
     assert_eq!(received_any(&mut receiver), 51);
 }
-
