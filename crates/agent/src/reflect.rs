@@ -2,7 +2,7 @@
 
 use crate::events::{self, Progress, failed};
 use crate::exit::Exit;
-use crate::stop::Ending;
+use crate::stop::{Ending, watch_signals};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -159,7 +159,7 @@ type Failed = (String, Exit);
 
 fn reflect(request: &Reflect) -> Result<Exit, Failed> {
     let policy = policy(request)?;
-    let stopped = request.ending.watch().map_err(|error| (error.to_string(), Exit::Impossible))?;
+    let stopped = watch_signals().map_err(|error| (error.to_string(), Exit::Impossible))?;
     // Before root is given up: afterwards neither memory nor priority may be had.
     let host = Placement::take(request.cpu, request.fifo)
         .map_err(|error| (error.to_string(), Exit::Usage))?;
@@ -179,7 +179,7 @@ fn reflect(request: &Reflect) -> Result<Exit, Failed> {
 fn by_frames(
     request: &Reflect,
     policy: Policy,
-    stopped: &AtomicBool,
+    stopped: &Arc<AtomicBool>,
     host: &Placement,
 ) -> Result<Exit, Failed> {
     let Some(interface) = &request.interface else {
@@ -199,13 +199,13 @@ fn by_frames(
         removed: Vec::new(),
         root_given_up: give_up_root(request)?,
     };
-    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
+    reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
 fn by_nat(
     request: &Reflect,
     policy: &Policy,
-    stopped: &AtomicBool,
+    stopped: &Arc<AtomicBool>,
     host: &Placement,
 ) -> Result<Exit, Failed> {
     let reflector = NatReflector::set_up(&listening(request), policy).map_err(refused)?;
@@ -218,13 +218,13 @@ fn by_nat(
         removed: reflector.removed().to_vec(),
         root_given_up: false,
     };
-    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
+    reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
 fn by_socket(
     request: &Reflect,
     policy: Policy,
-    stopped: &AtomicBool,
+    stopped: &Arc<AtomicBool>,
     host: &Placement,
 ) -> Result<Exit, Failed> {
     let wanted = listening(request);
@@ -244,7 +244,7 @@ fn by_socket(
         removed: Vec::new(),
         root_given_up: give_up_root(request)?,
     };
-    reflect_until(stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
+    reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
 fn give_up_root(request: &Reflect) -> Result<bool, Failed> {
@@ -253,12 +253,14 @@ fn give_up_root(request: &Reflect) -> Result<bool, Failed> {
 
 /// Says that it is ready, reflects, and prints what came of it.
 fn reflect_until(
-    stopped: &AtomicBool,
+    request: &Reflect,
+    stopped: &Arc<AtomicBool>,
     place: Place,
     host: &Placement,
     run: impl FnOnce(&AtomicBool, &AtomicU64) -> Result<Reflected, ReflectError>,
 ) -> Result<Exit, Failed> {
     let seen = Arc::new(AtomicU64::new(0));
+    request.ending.watch_parent(stopped);
     events::ready();
     let progress = Progress::start(Arc::clone(&seen));
     let reflected = run(stopped, &seen).map_err(refused)?;

@@ -19,21 +19,34 @@ pub(crate) struct Ending {
 impl Ending {
     /// The flag that is set when the verb is to end.
     pub(crate) fn watch(&self) -> io::Result<Arc<AtomicBool>> {
-        let stopped = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
-            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
-        }
+        let stopped = watch_signals()?;
+        self.watch_parent(&stopped);
+        Ok(stopped)
+    }
+
+    /// Sets the flag when standard input ends or the parent dies, if that is asked for. A verb that becomes another
+    /// user does this afterwards: the kernel forgets then that it is to end with its parent, and the thread that
+    /// reads standard input would not have lost all that the process has.
+    pub(crate) fn watch_parent(&self, stopped: &Arc<AtomicBool>) {
         if self.until_eof {
             host::end_with_parent();
-            let stopped = Arc::clone(&stopped);
+            let stopped = Arc::clone(stopped);
             thread::spawn(move || {
                 let mut rest = [0; 64];
                 while matches!(io::stdin().read(&mut rest), Ok(1..)) {}
                 stopped.store(true, Ordering::Release);
             });
         }
-        Ok(stopped)
     }
+}
+
+/// A flag that SIGINT and SIGTERM set; no thread is started.
+pub(crate) fn watch_signals() -> io::Result<Arc<AtomicBool>> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+    }
+    Ok(stopped)
 }
 
 /// Sets the flag after this time.
