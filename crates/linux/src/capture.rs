@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tailtrim_tail::capture::write::{header, record_header};
+use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
 
 /// Frames taken from the port in one go.
 const BATCH: usize = 256;
@@ -30,7 +30,7 @@ pub struct Tapped {
     /// device under test.
     pub dropped: u64,
     /// Frames that came without a stamp; they are written with the time at which this process fetched
-    /// them if the port takes it, and otherwise with the stamp 0.
+    /// them if the port takes it, and otherwise as frames without one, which the analysis counts as such.
     pub unstamped: u64,
     /// Where stamps were taken.
     pub stamps: Stamping,
@@ -135,7 +135,7 @@ pub fn tap(
                 return;
             }
             let kept = &frame.bytes[..frame.bytes.len().min(snap)];
-            let stamp_ns = frame.stamp.map_or(0, |stamp| stamp.ns);
+            let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
             let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
             written = sink.write_all(&head).and_then(|()| sink.write_all(kept));
             packets += u64::from(written.is_ok());

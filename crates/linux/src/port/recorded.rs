@@ -5,12 +5,12 @@ use crate::sys::clock;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use tailtrim_tail::capture::write::{header, record_header};
+use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
 
 /// Bytes of a frame that a record may have: more than any frame has.
 const SNAP: u32 = 262_144;
 
-/// A port, and two nanosecond pcaps: of what it received, with the stamps that it gave (0 where it gave
+/// A port, and two nanosecond pcaps: of what it received, with the stamps that it gave (or as frames without one where it gave
 /// none), and of what it sent, with the time right before the frames were handed over.
 #[derive(Debug)]
 pub struct Recorded<P, W: Write> {
@@ -91,7 +91,7 @@ impl<P: Port, W: Write + Send> Port for Recorded<P, W> {
         let (mut written, record) = (Ok(()), &mut self.received);
         let count = self.port.receive(most, &mut |frame| {
             if written.is_ok() {
-                let stamp_ns = frame.stamp.map_or(0, |stamp| stamp.ns);
+                let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
                 written = record.add(stamp_ns, frame.bytes, frame.length);
             }
             take(frame);

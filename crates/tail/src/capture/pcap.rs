@@ -5,6 +5,7 @@
 
 use super::error::Damage;
 use super::keep::Keep;
+use super::write::NO_STAMP_NS;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signer};
 use tailtrim_wire::frame::Link;
@@ -115,6 +116,7 @@ impl Decoder {
                 let fraction_ns = u64::from(fraction) * self.resolution_ns;
                 if shape.is_that_of(head, captured)
                     && fraction_ns < NS_PER_S as u64
+                    && has_stamp(seconds, fraction_ns)
                     && let Some((whole, next)) = rest.split_at_checked(RECORD_HEADER_LEN + captured)
                 {
                     fetch(rest, RECORD_HEADER_LEN + captured);
@@ -180,7 +182,8 @@ impl Decoder {
             });
             let (signature, signable) = known.unwrap_or_else(|| signer.sign(self.link, frame));
             let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
-            Record { stamp_ns, signature, length, signable, cut, stamped: true }
+            let stamped = has_stamp(seconds, fraction_ns);
+            Record { stamp_ns, signature, length, signable, cut, stamped }
         };
         if record.stamped {
             keep.frame(self.link, frame);
@@ -263,6 +266,11 @@ fn fetch(rest: &[u8], size: usize) {
     if let Some(byte) = rest.get(AHEAD * size) {
         safe_arch::prefetch_t0(byte);
     }
+}
+
+#[inline]
+fn has_stamp(seconds: u32, fraction_ns: u64) -> bool {
+    seconds != u32::MAX || i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed() != NO_STAMP_NS
 }
 
 #[inline]

@@ -10,7 +10,11 @@ pub fn header(snap: u32) -> [u8; 24] {
     header
 }
 
-/// What precedes a frame of which `captured` bytes follow; stamps from 1970 to 2106.
+/// Stands for the stamp of a frame that has none: the last one that the format has, in 2106. Not 0, which frames have
+/// at the beginning of captures whose clock begins there.
+pub const NO_STAMP_NS: i64 = u32::MAX as i64 * 1_000_000_000 + 999_999_999;
+
+/// What precedes a frame of which `captured` bytes follow; stamps from 1970 to 2106, or [`NO_STAMP_NS`].
 #[must_use]
 pub fn record_header(stamp_ns: i64, captured: u32, length: u32) -> [u8; 16] {
     let (seconds, nanoseconds) =
