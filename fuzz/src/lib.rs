@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::sync::OnceLock;
 use tailtrim_tail::capture::{Capture, Input, Record, StampSource, Streamed, Whole};
 use tailtrim_tail::signature::{Rewrites, Signer};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Signers that take every path.
 pub fn signers() -> &'static [Signer; 4] {
@@ -194,6 +195,48 @@ pub fn with_pcapng_blocks(data: &[u8]) -> Vec<u8> {
         rest[4..8].copy_from_slice(&word);
         rest[length - 4..length].copy_from_slice(&word);
         at += length;
+    }
+    bytes
+}
+
+/// Makes a journal of lines of JSON: gives each the checksum that it has in a journal, unless it begins with a space.
+pub fn with_journal_sums(data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for line in data.split_inclusive(|byte| *byte == b'\n') {
+        if line[0] == b' ' {
+            bytes.extend(line);
+            continue;
+        }
+        let json = line.strip_suffix(b"\n").unwrap_or(line);
+        bytes.extend(format!("{:016x} ", xxh3_64(json)).into_bytes());
+        bytes.extend(line);
+    }
+    bytes
+}
+
+/// Makes an archive of blocks of 512 bytes: gives each header the checksum that fits, and a size within what follows.
+pub fn with_tar_sums(data: &[u8]) -> Vec<u8> {
+    const BLOCK: usize = 512;
+    const SIZE: std::ops::Range<usize> = 124..136;
+    const SUM: std::ops::Range<usize> = 148..156;
+    let mut bytes = data.to_vec();
+    let mut at = 0;
+    while bytes.len() - at >= BLOCK {
+        let room = bytes.len() - at - BLOCK;
+        let header = &mut bytes[at..at + BLOCK];
+        let octal = |digits: &[u8]| {
+            let text = std::str::from_utf8(digits).unwrap_or("");
+            usize::from_str_radix(text.trim_matches([' ', '\0']), 8).ok()
+        };
+        let size = octal(&header[SIZE]).unwrap_or(0);
+        // What is too long stays so once in a while.
+        let size = if size > room && size % 8 != 7 { room } else { size };
+        header[SIZE].copy_from_slice(format!("{size:011o}\0").as_bytes().first_chunk::<12>().unwrap());
+        header[SUM].fill(b' ');
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[SUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        at += BLOCK + size.min(room).div_ceil(BLOCK) * BLOCK;
+        at = at.min(bytes.len());
     }
     bytes
 }

@@ -173,15 +173,25 @@ pub fn open(path: &Path) -> Result<Box<dyn Tree>, ArchiveError> {
     }
     let file = BufReader::new(File::open(path).map_err(wrong)?);
     let zstd = path.extension().is_some_and(|end| end == "zst");
-    let memory = if zstd {
-        unpack(zstd::Decoder::with_buffer(file).map_err(wrong)?).map_err(wrong)?
+    let tree = if zstd {
+        read_capture(zstd::Decoder::with_buffer(file).map_err(wrong)?)
     } else {
-        unpack(file).map_err(wrong)?
+        read_capture(file)
     };
-    let Ok(patterns) = memory.text(PATTERNS) else {
-        return Err(ArchiveError::NoHost { path: path.to_owned() });
-    };
-    Ok(Box::new(Captured::new(Box::new(memory), &patterns)))
+    tree.map_err(wrong)?.ok_or_else(|| ArchiveError::NoHost { path: path.to_owned() })
+}
+
+/// The host of a capture, decompressed; nothing if it is an archive of something else.
+///
+/// # Errors
+///
+/// What the reader says, or what is wrong with the archive.
+pub fn read_capture(from: impl Read) -> io::Result<Option<Box<dyn Tree>>> {
+    let memory = unpack(from)?;
+    Ok(match memory.text(PATTERNS) {
+        Ok(patterns) => Some(Box::new(Captured::new(Box::new(memory), &patterns))),
+        Err(_) => None,
+    })
 }
 
 fn unpack(from: impl Read) -> io::Result<Memory> {

@@ -10,6 +10,6 @@ mod log;
 mod observe;
 mod programs;
 
-pub use archive::{ArchiveError, capture, open};
+pub use archive::{ArchiveError, capture, open, read_capture};
 pub use live::Host;
 pub use observe::{Observed, observe};
