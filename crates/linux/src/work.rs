@@ -46,9 +46,7 @@ impl Work {
         }
         // First how long a piece takes with a look, in which nothing is a stall.
         let piece_ns = watch.then(|| speed(Some(i64::MAX / 2)) * PIECE as i64 / MEASURED.1 as i64);
-        let best_ns = speed(watch.then_some(i64::MAX / 2)).cast_unsigned();
-        let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(best_ns);
-        let steps = u64::try_from(steps).unwrap_or(u64::MAX).max(1);
+        let steps = steps_of(ns, speed(watch.then_some(i64::MAX / 2)));
         // Written to, so that there are pages behind it.
         let mut stalls = vec![(i64::MAX, i64::MAX); if watch { STALLS } else { 0 }];
         stalls.clear();
@@ -81,12 +79,21 @@ impl Work {
     }
 
     fn look(&mut self, usual_ns: i64) {
-        let now_ns = clock::realtime_ns();
+        self.seen(clock::realtime_ns(), usual_ns);
+    }
+
+    fn seen(&mut self, now_ns: i64, usual_ns: i64) {
         if now_ns.saturating_sub(self.before_ns) > usual_ns {
             self.stalls.push((self.before_ns, now_ns));
         }
         self.before_ns = now_ns;
     }
+}
+
+/// How many steps take `ns` on a CPU that does [`MEASURED`] of them in `measured_ns`.
+fn steps_of(ns: u64, measured_ns: i64) -> u64 {
+    let steps = u128::from(ns) * u128::from(MEASURED.1) / u128::from(measured_ns.unsigned_abs());
+    u64::try_from(steps).unwrap_or(u64::MAX).max(1)
 }
 
 fn spin(steps: u64) {
@@ -101,38 +108,62 @@ fn spin(steps: u64) {
 mod tests {
     use super::*;
 
+    /// Work of so many steps, whose pieces take `piece_ns` as a rule, if anybody watches.
+    fn work(steps: u64, piece_ns: Option<i64>) -> Work {
+        Work { steps, piece_ns, before_ns: i64::MAX, stalls: Vec::new() }
+    }
+
+    #[test]
+    fn work_has_the_steps_that_take_its_time() {
+        assert_eq!(steps_of(1_000_000, 100_000), 10 * MEASURED.1);
+        assert_eq!(steps_of(1, 1_000_000_000), 1);
+        assert_eq!(steps_of(u64::MAX, 1), u64::MAX);
+        assert!(Work::lasting(1_000_000, true).steps > 1);
+        assert_eq!(Work::lasting(0, true).steps, 0);
+    }
+
     #[test]
     fn work_is_watched_only_if_asked() {
         let mut silent = Work::lasting(1_000, false);
         silent.once();
         assert!(silent.stalls.is_empty() && silent.steps > 0);
-        let mut watched = Work::lasting(1_000_000, true);
-        // Whatever takes this CPU meanwhile, what stood still did so while it worked, for longer than a piece.
-        let start_ns = clock::realtime_ns();
+        // So that any time between two looks is a stall: there is one for each piece, the last of which is shorter.
+        let mut watched = work(3 * PIECE + 1, Some(i64::MIN));
         watched.once();
-        let end_ns = clock::realtime_ns();
-        assert!(end_ns - start_ns >= 500_000, "{}", end_ns - start_ns);
-        for (from_ns, until_ns) in watched.stalls {
-            assert!(start_ns <= from_ns && from_ns + STALL_NS < until_ns && until_ns <= end_ns);
+        assert_eq!(watched.stalls.len(), 4);
+        // Each begins where the one before ended: no time is left out.
+        assert!(watched.stalls.windows(2).all(|pair| pair[0].1 == pair[1].0));
+        let mut patient = work(3 * PIECE + 1, Some(i64::MAX));
+        patient.once();
+        assert_eq!(patient.stalls, []);
+    }
+
+    #[test]
+    fn what_took_longer_than_usual_stood_still() {
+        let mut work = work(1, Some(0));
+        for now_ns in [1_000, 2_000, 3_001, 3_002, 9_000] {
+            work.seen(now_ns, 1_000);
         }
-        assert_eq!(Work::lasting(0, true).steps, 0);
+        // The first look has none before it, and as long as usual is no stall.
+        assert_eq!(work.stalls, [(2_000, 3_001), (3_002, 9_000)]);
     }
 
     #[test]
     fn a_loop_that_comes_back_late_stood_still_unless_it_slept() {
-        let mut work = Work::lasting(1_000, true);
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(2));
-        work.round();
-        let start_ns = clock::realtime_ns();
-        pause();
-        work.round();
-        let longest = work.stalls.iter().max_by_key(|(from_ns, until_ns)| until_ns - from_ns);
-        let (from_ns, until_ns) = *longest.unwrap();
-        assert!(from_ns <= start_ns && until_ns - from_ns >= 2_000_000);
-        let before = work.stalls.len();
-        pause();
+        let mut work = work(1, Some(0));
+        work.seen(5_000, ROUND_NS);
+        work.seen(2_005_000, ROUND_NS);
+        assert_eq!(work.stalls, [(5_000, 2_005_000)]);
         work.slept();
+        work.seen(8_000_000, ROUND_NS);
+        assert_eq!(work.stalls.len(), 1);
+        // The next round looks at the clock itself; who is not watched never does.
+        work.before_ns = 0;
         work.round();
-        assert_eq!(work.stalls.len(), before);
+        assert_eq!(work.stalls.len(), 2);
+        let mut silent = Work { piece_ns: None, ..work };
+        silent.before_ns = 0;
+        silent.round();
+        assert_eq!(silent.stalls.len(), 2);
     }
 }

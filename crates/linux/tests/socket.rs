@@ -1,7 +1,9 @@
 //! Datagram sockets over the loopback interface, which stamps both ways: no privileges needed but for ICMP.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is the test's result")]
 
-use std::io::Write;
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tailtrim_linux::socket::{
@@ -161,10 +163,7 @@ fn echoes_come_back_with_stamps() {
         let settings = Settings { stamping: STAMPS, ..Settings::new(transport, local) };
         let mut socket = match Socket::open(&settings) {
             Ok(socket) => socket,
-            Err(error) => {
-                let _ = writeln!(std::io::stderr(), "SKIPPED: {error}");
-                return;
-            }
+            Err(error) => return skip::skipped(error),
         };
         let identifier = socket.identifier().unwrap();
         let mut echo = vec![request, 0, 0, 0, 0, 0, 0, 5];

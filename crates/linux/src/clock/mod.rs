@@ -163,21 +163,4 @@ mod tests {
         let slow = judge("flags : constant_tsc\n", "tsc");
         assert_eq!(slow, Err(CounterError::NotInvariant("nonstop_tsc".into())));
     }
-
-    #[test]
-    fn a_third_reading_lies_on_the_line_within_the_error() {
-        if let Err(error) = check_counter() {
-            eprintln!("SKIPPED: {error}");
-            return;
-        }
-        for clock in [Clock::MonotonicRaw, Clock::Realtime] {
-            let before = read(clock);
-            std::thread::sleep(Duration::from_millis(20));
-            let between = read(clock);
-            std::thread::sleep(Duration::from_millis(20));
-            let axis = Axis::fit(before, read(clock), &[between]).unwrap();
-            let off_ns = (axis.ns(between.ticks) - between.ns).abs();
-            assert!(off_ns <= 2 * axis.error_ns, "{off_ns} {axis:?}");
-        }
-    }
 }

@@ -4,6 +4,8 @@
 
 mod contract;
 mod namespace;
+#[path = "../support/skip.rs"]
+mod skip;
 mod wrappers;
 
 use contract::Tags::{Kept, TakenOut};

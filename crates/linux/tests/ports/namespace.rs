@@ -1,7 +1,7 @@
 //! Network namespaces for tests: each test runs again as a process in one of its own, which takes all
 //! its interfaces along when it ends, however it ends.
 
-use std::io::{self, Write};
+use crate::skip::skipped;
 use std::process::Command;
 use tailtrim_linux::port::{Port, PortKind, PortName, Receiving, open};
 
@@ -35,11 +35,15 @@ pub(crate) fn is_inside(needs: Needs) -> bool {
     let flags: &[&str] = match needs {
         Needs::UserNamespace => &["--user", "--map-root-user", "--net"],
         Needs::Root if is_root() => &["--net"],
-        Needs::Root => return skipped(test, "needs root"),
+        Needs::Root => {
+            skipped("needs root");
+            return false;
+        }
     };
     let works = Command::new("unshare").args(flags).arg("true").output();
     if !works.is_ok_and(|output| output.status.success()) {
-        return skipped(test, "unshare does not work here (util-linux, user namespaces)");
+        skipped("unshare does not work here (util-linux, user namespaces)");
+        return false;
     }
     let output = Command::new("unshare")
         .args(flags)
@@ -54,13 +58,6 @@ pub(crate) fn is_inside(needs: Needs) -> bool {
         "in its namespace: {said}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    false
-}
-
-/// To standard error itself: what goes through the macros is shown of failed tests only.
-fn skipped(test: &str, why: &str) -> bool {
-    let line = format!("SKIPPED {test}: {why}\n");
-    io::stderr().write_all(line.as_bytes()).unwrap();
     false
 }
 

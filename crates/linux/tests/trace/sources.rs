@@ -5,17 +5,23 @@ use super::*;
 /// What tracefs shows, perf shows too: interrupts with their senders, and threads.
 #[test]
 fn perf_records_the_same_events() {
-    let Some((_one, cpu, other)) = prepared("perf_records_the_same_events") else { return };
+    let Some((_one, cpu, other)) = prepared() else { return };
     if let Err(error) = Recorder::prepare(&by(cpu, Source::Perf)) {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: perf_records_the_same_events: {error}");
-        return;
+        return skipped(error);
     }
     let calls = 200;
-    let mut ticks = Vec::new();
     for source in [Source::Tracefs, Source::Perf] {
-        let (trace, gaps) = measured_by(source, cpu, || shoot(other, calls));
+        let (all_before, mut within) = (timer_interrupts(cpu), 0);
+        let (trace, gaps) = measured(source, cpu, true, || {
+            let before = timer_interrupts(cpu);
+            shoot(other, calls);
+            within = timer_interrupts(cpu) - before;
+        });
+        let all = timer_interrupts(cpu) - all_before;
         assert_eq!(trace.header.source, source);
-        assert_eq!((trace.counts.lost, trace.header.holes), (0, 0), "{:?}", trace.counts);
+        // Other holes are switches that this kernel hides.
+        let lost = named(&trace.events, Kind::Hole, "lost");
+        assert_eq!((trace.counts.lost, lost.len()), (0, 0), "{:?}", trace.counts);
         let flush = |event: &&Event| {
             event.kind == Kind::Irq
                 && event.detail.as_deref().is_some_and(|f| f.contains("flush_tlb"))
@@ -34,31 +40,24 @@ fn perf_records_the_same_events() {
             causes.iter().filter(|c| c.detail.as_deref().is_some_and(|f| f.contains("flush_tlb")));
         let seen: u64 = of.map(|cause| cause.gaps).sum();
         assert!(seen as usize > flushes.len() / 2, "{source:?}: {seen}: {causes:#?}");
-        let span_ns = trace.header.disarmed_ns.unwrap() - trace.header.armed_ns.unwrap();
-        let timers = named(&trace.events, Kind::Irq, "local_timer").len() as i64;
-        ticks.push(timers * 1_000_000_000 / span_ns);
+        // Both see the tick that the kernel counts; one may be under way when the count is read.
+        let timers = named(&trace.events, Kind::Irq, "local_timer").len() as u64;
+        assert!(within <= timers + 1 && timers <= all, "{source:?}: {within}, {timers}, {all}");
         assert!(trace.events.iter().all(|event| event.end_ns >= event.start_ns));
     }
-    // The tick is the same one.
-    let apart = (ticks[0] - ticks[1]).abs();
-    assert!(apart * 5 <= ticks[0], "{ticks:?} timer interrupts a second");
 }
 
 /// What found no room is a hole at the end, where the newest would be.
 #[test]
 fn a_full_buffer_of_perf_is_a_hole_at_the_end() {
-    let test = "a_full_buffer_of_perf_is_a_hole_at_the_end";
-    let Some((_one, cpu, _)) = prepared(test) else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let small = Request { buffer_mb: 1, ..by(cpu, Source::Perf) };
     let mut recorder = match Recorder::prepare(&small) {
         Ok(recorder) => recorder,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {test}: {error}");
-            return;
-        }
+        Err(error) => return skipped(error),
     };
     recorder.arm().unwrap();
-    yield_to_each_other(cpu);
+    overfill(cpu);
     let trace = recorder.finish().unwrap();
     let holes: Vec<_> = trace.events.iter().filter(|event| event.kind == Kind::Hole).collect();
     assert!(!holes.is_empty() && trace.counts.lost > 0, "{:?}", trace.counts);
@@ -68,15 +67,17 @@ fn a_full_buffer_of_perf_is_a_hole_at_the_end() {
 
 #[test]
 fn counters_alone_have_no_events() {
-    let Some((_one, cpu, _)) = prepared("counters_alone_have_no_events") else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let mut recorder = Recorder::prepare(&by(cpu, Source::Counters)).unwrap();
     recorder.arm().unwrap();
     // A CPU that sleeps has no timer interrupts.
-    yield_to_each_other(cpu);
+    let before = timer_interrupts(cpu);
+    yield_to_each_other(cpu, |_| timer_interrupts(cpu) < before + 100);
     let trace = recorder.finish().unwrap();
     assert_eq!((trace.header.source, trace.events.len()), (Source::Counters, 0));
     let rows: Vec<&str> = trace.interrupts_csv.lines().collect();
-    assert!(rows.len() >= 5, "{rows:?}");
+    // The names, and what was read at the start and at the end at least.
+    assert!(rows.len() >= 3, "{rows:?}");
     let local = format!("LOC_Local_timer_interrupts_CPU{cpu}");
     let at = rows[0].split(';').position(|name| name == local).unwrap();
     let count = |row: &str| row.split(';').nth(at).unwrap().parse::<u64>().unwrap();
@@ -86,7 +87,7 @@ fn counters_alone_have_no_events() {
 /// Where the first source cannot be had, the next one is taken, and the reason told.
 #[test]
 fn the_next_source_is_taken() {
-    let Some((_one, cpu, _)) = prepared("the_next_source_is_taken") else { return };
+    let Some((_one, cpu, _)) = prepared() else { return };
     let any = Request { source: None, ..request(cpu) };
     // This process has its instances already.
     let mut first = Recorder::prepare(&any).unwrap();
