@@ -10,6 +10,8 @@ PYTHON ?= python3
 RUNS ?= 10000000
 VENV := .venv
 BIN := $(VENV)/bin
+# Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
+SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
@@ -45,8 +47,13 @@ demo: setup
 $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-spark.lock && touch $@
 
+# Tests in Rust that are skipped add a line each; pytest shows them at its end, with its own.
+test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: check $(VENV)/spark.stamp
-	cargo test --workspace --exclude tailtrim-python --locked
+	@mkdir -p target && : >$(TAILTRIM_SKIPPED)
+	{ cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
+	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
+	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
 	packaging/prerequisites.sh test
 	packaging/kernels.sh
 	pytest
@@ -75,16 +82,24 @@ bench: setup
 	    echo "SKIPPED: benchmarks/live.py and tailtrim selftest: only root may load XDP programs"; \
 	fi
 
-# analyze computes all statistics for each input: it is given a time instead.
+# analyze computes all statistics for each input, and host asks every check: they are given a time instead.
 fuzz:
 	for target in pcap pcapng mscap frame text reflect ping; do \
 	    mkdir -p target/fuzz/$$target; \
 	    (cd fuzz && cargo +nightly fuzz run -s none $$target ../target/fuzz/$$target corpus/$$target -- \
 	        -runs=$(RUNS) -max_len=512) || exit 1; \
 	done
+	for target in trace journal; do \
+	    mkdir -p target/fuzz/$$target; \
+	    (cd fuzz && cargo +nightly fuzz run -s none $$target ../target/fuzz/$$target corpus/$$target -- \
+	        -runs=$(RUNS) -max_len=4096) || exit 1; \
+	done
 	mkdir -p target/fuzz/analyze
 	cd fuzz && cargo +nightly fuzz run -s none --no-trace-compares analyze ../target/fuzz/analyze corpus/analyze -- \
 	    -max_total_time=1500 -max_len=400
+	mkdir -p target/fuzz/host
+	cd fuzz && cargo +nightly fuzz run -s none host ../target/fuzz/host corpus/host -- \
+	    -max_total_time=1500 -max_len=6144
 
 clean:
 	cargo clean

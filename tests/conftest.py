@@ -1,12 +1,27 @@
-"""What all tests share: where the real captures are."""
+"""What all tests share: where the real captures are, and what was skipped in Rust."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+#: Names the list of Rust tests that were skipped, a line each; ``make test`` sets it.
+RUST_SKIPPED = "TAILTRIM_SKIPPED"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what was skipped in Rust before pytest's own list, and count both."""
+    path = os.environ.get(RUST_SKIPPED)
+    if path is None:
+        return
+    rust = Path(path).read_text().splitlines() if Path(path).exists() else []
+    python = len(terminalreporter.stats.get("skipped", []))
+    terminalreporter.section(f"skipped: {len(rust)} in Rust, {python} in Python")
+    for line in sorted(rust):
+        terminalreporter.line(f"SKIPPED {line}")
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ fn a_cause_that_stands_still_against_the_schedule_is_called_aliased() {
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn two_clocks_are_two_causes() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 4e6, durations_ns: vec![9_000] };
     let host = Interrupts { start_ns: 333_333, period_ns: 1e9 / 97.3, durations_ns: vec![30_000] };
@@ -84,6 +85,7 @@ fn two_clocks_are_two_causes() {
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn a_residual_tick_of_one_hertz_is_found() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 1e9, durations_ns: vec![700_000] };
     let found = explain(&run("poisson", 100_000, 50, &[tick]));
@@ -109,6 +111,7 @@ fn nothing_is_found_in_nothing() {
 
 /// A random case: the peak of the 41st harmonic was the highest, and only 40 were looked at.
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn a_cause_is_found_by_a_high_harmonic() {
     let hz = 122.542_33;
     let tick = Interrupts { start_ns: 73_968, period_ns: 1e9 / hz, durations_ns: vec![12_046] };
@@ -120,6 +123,7 @@ fn a_cause_is_found_by_a_high_harmonic() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
+    #[ignore = "simulation: make test runs it"]
     fn any_period_is_found_within_a_thousandth(
         hz in 40.0_f64..2_000.0,
         start_ns in 0_i64..100_000,

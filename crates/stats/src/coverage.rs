@@ -143,37 +143,44 @@ fn assert_honest(p: Probability, n: u64, cluster: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn independent_p99() {
     assert_honest(Probability::P99, 100_000, 1.0);
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn independent_p99_9() {
     assert_honest(Probability::P99_9, 1_000_000, 1.0);
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn independent_p99_99() {
     assert_honest(Probability::P99_99, 4_000_000, 1.0);
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn clustered_p99() {
     let naive = assert_honest(Probability::P99, 100_000, 8.0);
     assert!(naive < 0.6, "the clusters of this test should have fooled plain order statistics");
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn clustered_p99_9() {
     assert_honest(Probability::P99_9, 1_000_000, 8.0);
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn clustered_p99_99() {
     assert_honest(Probability::P99_99, 4_000_000, 8.0);
 }
 
 #[test]
+#[ignore = "simulation: make test runs it"]
 fn some_ten_long_clusters() {
     // The fewest that still yield a bound on both sides in most runs.
     assert_honest(Probability::P99, 30_000, 30.0);
