@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json as jsons
 import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.nodes.unprivileged import enter
@@ -77,21 +75,6 @@ def _keep(plan: Path, experiment: Experiment) -> None:
             shutil.copyfile(plan, place)
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-
-
-@contextmanager
-def ending_orderly() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the work as Ctrl-C does: with everything taken down."""
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.cli.ending import ending_orderly
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
@@ -54,6 +55,7 @@ def command(
     try:
         enter()
         with ExitStack() as stack:
+            stack.enter_context(ending_orderly())
             if attribution:
                 places = {name: None if out is None else out / name for name in ATTRIBUTION}
                 runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
