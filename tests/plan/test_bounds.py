@@ -67,6 +67,7 @@ DEEP = "nested more than 16 deep, aliases written out"
         pytest.param("a: " + "9" * 5_000, "line 1: int cannot have this value", id="digits"),
         pytest.param("a: " + "1:" * 5_000 + "1", "line 1: int cannot have", id="sexagesimal"),
         pytest.param("a: !!int x", "line 1: int cannot have this value", id="int"),
+        pytest.param("a: !!int", "line 1: int cannot have this value", id="no digits"),
         pytest.param("a: !!bool x", "line 1: bool cannot have this value", id="bool"),
         pytest.param("a: !!timestamp x", "line 1: timestamp cannot have", id="timestamp"),
         pytest.param("a:\nb: \x01", "line 2: special characters are not allowed", id="control"),

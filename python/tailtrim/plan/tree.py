@@ -96,7 +96,7 @@ class _Values(yaml.constructor.SafeConstructor):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             value = super().construct_object(node, deep)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # Such as a day that no month has, or text where the tag says a number.
             raise _impossible(node) from error
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:
