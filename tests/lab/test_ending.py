@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from laboratory import Lab
 
 
-def started(lab: Lab, *words: str) -> subprocess.Popen[str]:
+def started(lab: Lab, *words: str, ignoring: str | None = None) -> subprocess.Popen[str]:
+    """Start a command with signals at their default, whatever pytest has, or with one ignored."""
+    signals = f"--ignore-signal={ignoring}" if ignoring else "--default-signal=INT,TERM,HUP"
     return subprocess.Popen(
-        lab.command("run", *words),
+        ["/usr/bin/env", signals, *lab.command(*words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -55,7 +57,7 @@ STRAY = "sh -c 'setsid sleep 1000 & exec {agent} forward --from {{in}} --to {{ou
 def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
     dut = {"preset": "command", "command": STRAY.format(agent=lab.agent)}
     plan = lab.plan(dut=dut, repeat=2, order="random", seed=3)
-    with started(lab, str(plan), "--out", "out") as process:
+    with started(lab, "run", str(plan), "--out", "out") as process:
         wait_until(lambda: any(moment in line for line in lab.left()), process)
         process.kill()
     wait_until(lambda: not lab.left())
@@ -69,7 +71,7 @@ def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
 def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
     plan = lab.plan(repeat=3)
     out = lab.folder / "out"
-    with started(lab, str(plan), "--out", "out") as process:
+    with started(lab, "run", str(plan), "--out", "out") as process:
         wait_until((out / "run-000").exists, process)
         wait_until(lambda: any("generate" in line for line in lab.left()), process)
         process.send_signal(number)
@@ -82,10 +84,48 @@ def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
     assert list(out.glob(".run-*")) == []
 
 
+def test_a_background_job_of_a_script_ends_by_sigint(lab: Lab) -> None:
+    # A shell starts what is before & with SIGINT ignored.
+    out = lab.folder / "out"
+    with started(lab, "run", str(lab.plan(repeat=3)), "--out", "out", ignoring="INT") as process:
+        wait_until((out / "run-000").exists, process)
+        wait_until(lambda: any("generate" in line for line in lab.left()), process)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "interrupted: 1 of 3 runs are in out, --resume does the others" in told
+    wait_until(lambda: not lab.left())
+    assert list(out.glob(".run-*")) == []
+
+
+def test_what_nohup_starts_outlives_the_terminal(lab: Lab) -> None:
+    plan = lab.plan(repeat=2)
+    with started(lab, "run", str(plan), "--out", "out", ignoring="HUP") as process:
+        wait_until((lab.folder / "out" / "run-000").exists, process)
+        process.send_signal(signal.SIGHUP)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert lab.left() == []
+
+
+def test_a_selftest_that_is_told_to_end(lab: Lab) -> None:
+    scratch = lab.folder / "scratch"
+    scratch.mkdir()
+    lab.environment["TMPDIR"] = str(scratch)
+    with started(lab, "selftest", ignoring="INT") as process:
+        wait_until(lambda: any("generate" in line for line in lab.left()), process)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in told
+    wait_until(lambda: not lab.left())
+    assert list(scratch.iterdir()) == []
+
+
 def test_two_at_once_in_one_place(lab: Lab) -> None:
     plan = lab.plan(repeat=2)
     out = lab.folder / "out"
-    with started(lab, str(plan), "--out", "out") as process:
+    with started(lab, "run", str(plan), "--out", "out") as process:
         wait_until(lambda: list(out.glob(".run-*")), process)
         other = lab.run("run", str(plan), "--out", "out", "--resume")
         process.communicate(timeout=60)
@@ -97,7 +137,7 @@ def test_two_at_once_in_one_place(lab: Lab) -> None:
 def test_an_interface_that_goes_in_mid_run(lab: Lab) -> None:
     plan = lab.plan(repeat=2, traffic={"rate_pps": 5_000, "duration_s": 3})
     out = lab.folder / "out"
-    with started(lab, str(plan), "--out", "out") as process:
+    with started(lab, "run", str(plan), "--out", "out") as process:
         wait_until((out / "run-000").exists, process)
         wait_until(lambda: sent(lab.find("generate")) > 1_000, process)
         enter = ["nsenter", "--target", str(lab.find("generate")), "--net", "--"]

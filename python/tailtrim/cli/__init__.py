@@ -29,7 +29,7 @@ from tailtrim.cli import (
     simulate_interrupts,
     verbs,
 )
-from tailtrim.cli.console import INTERRUPTED, USAGE, complain
+from tailtrim.cli.console import INTERRUPTED, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 
 EXIT_CODES = (
@@ -66,7 +66,7 @@ app.command("import", epilog=import_.EXAMPLES)(import_.command)
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"tailtrim {__version__}")
+        say(f"tailtrim {__version__}")
         raise typer.Exit
 
 

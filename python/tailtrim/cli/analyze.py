@@ -10,7 +10,7 @@ import typer
 
 import tailtrim
 from tailtrim.cli import engine as engines
-from tailtrim.cli.console import NEGATIVE, Progress
+from tailtrim.cli.console import NEGATIVE, Progress, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
 from tailtrim.rundir import Summary
 
@@ -146,7 +146,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             else engines.analyze(captures, **at, decoding=decoding, matching=matching)
         )
     if json:
-        typer.echo(analysis.summary.text)
+        say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
     if analysis.summary.samples == 0:
@@ -163,11 +163,10 @@ def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analy
 
 
 def _print(summary: Summary, *, name: str, out: Path | None) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not for --json
-
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
     from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(render([summary], [name]))
     if out is not None:
-        console.print(f"\nRun directory: {out}\nReport:        tailtrim report {out}", markup=False)
+        console.print(f"\nRun directory: {out}\nReport:        tailtrim report {out}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import NEGATIVE, USAGE, complain
+from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(USAGE) from error
     if json:
         told = {"schema": "tailtrim.comparisons/1", "comparisons": [c.as_json() for c in compared]}
-        typer.echo(encoding.dumps(told, indent=2, ensure_ascii=False))
+        say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
     if fail_if_worse and any(one.verdict == "worse" for one in compared):
@@ -119,11 +119,10 @@ def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -
 
 
 def _print(compared: list[Comparison]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not for --json
-
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
     from tailtrim.report.terminal.comparison_text import render  # noqa: PLC0415
 
-    Console(highlight=False).print(render(compared, all_in="--json"))
+    Terminal().print(render(compared, all_in="--json"))
 
 
 def _share(name: str, text: str) -> float:
@@ -179,9 +178,9 @@ def plan_length(  # noqa: PLR0913 - one parameter an option
         complain(error)
         raise typer.Exit(USAGE) from error
     if json:
-        typer.echo(encoding.dumps(length.as_json(), indent=2))
+        say(encoding.dumps(length.as_json(), indent=2))
         return
     for line in length_lines(length, confidence):
-        typer.echo(line)
+        say(line)
     if not length.of_latency:
-        typer.echo("  How steep the tail is, only a run tells: --from RUN.")
+        say("  How steep the tail is, only a run tells: --from RUN.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tailtrim.errors import Remedy
+from tailtrim.report import units
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -40,11 +41,41 @@ TYPED = {
 }
 
 
+#: What a terminal acts on, or what makes text look like other text: control characters, marks
+#: that reverse the direction of writing, halves of characters (of names that are no UTF-8).
+_ACTED_ON = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def escaped(text: str) -> str:
+    r"""Return text, or JSON, that a terminal only shows; the JSON still says the same.
+
+    Ends of lines stay: within a name, which is one line, :func:`units.printable` escapes them.
+
+    >>> escaped("a\x1b[31m\nb\x9b")
+    'a\\x1b[31m\nb\\u009b'
+
+    """
+    return _ACTED_ON.sub(_code, text)
+
+
+def _code(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    # In JSON, which knows no \x, what is before a space is escaped already.
+    return f"\\x{code:02x}" if found[0] < " " else f"\\u{code:04x}"
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print text to standard output, or to standard error. Nothing else prints text."""
+    typer.echo(escaped(str(text)), err=err)
+
+
 def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
-    typer.echo(f"error: {error}", err=True)
+    say(f"error: {units.printable(str(error))}", err=True)
     for note in getattr(error, "__notes__", ()):
-        typer.echo(f"hint: {_typed(note)}", err=True)
+        say(f"hint: {units.printable(_typed(note))}", err=True)
 
 
 def _typed(note: str) -> str:
@@ -57,7 +88,7 @@ def _typed(note: str) -> str:
 
 def warn(notice: Notice) -> None:
     """Print what a reader must know to standard error."""
-    typer.echo(f"warning: {notice.text}", err=True)
+    say(f"warning: {units.printable(notice.text)}", err=True)
 
 
 class Progress:
@@ -78,10 +109,11 @@ class Progress:
         if self._bar is None and (not sys.stderr.isatty() or time.monotonic() - self._start_s < 1):
             return
         if self._bar is None:
-            from rich.console import Console  # noqa: PLC0415 - only long work pays for it
-            from rich.progress import Progress as Bar  # noqa: PLC0415
+            from rich.progress import Progress as Bar  # noqa: PLC0415 - only long work pays for it
 
-            self._bar = Bar(console=Console(stderr=True), transient=True)
+            from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
+
+            self._bar = Bar(console=Terminal(stderr=True), transient=True)
             self._bar.add_task(self._what, total=None)
             self._bar.start()
         (task,) = self._bar.task_ids

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tailtrim import export
-from tailtrim.cli.console import USAGE, complain, warn
+from tailtrim.cli.console import USAGE, complain, say, warn
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
 
@@ -51,4 +51,4 @@ def command(
     for notice in conversion.notices:
         warn(notice)
     for file in conversion.files:
-        typer.echo(file)
+        say(file)

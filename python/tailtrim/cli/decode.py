@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli.analyze import Mask, Salvage, Stamps, StampSource
-from tailtrim.cli.console import USAGE, Progress, complain
+from tailtrim.cli.console import USAGE, Progress, complain, say
 from tailtrim.errors import TailtrimError
+from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,11 +87,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         complain(error)
         raise typer.Exit(USAGE) from error
     for captured in decoded.captures:
-        typer.echo(f"{captured.number}  {captured.rows:>15,} packets  {captured.name}")
+        say(f"{captured.number}  {captured.rows:>15,} packets  {units.printable(captured.name)}")
 
 
 def _tell(source: str, file: str, packets: int) -> None:
-    typer.echo(f"{source}: {file}: {packets:,} packets", err=True)
+    say(f"{units.printable(f'{source}: {file}')}: {packets:,} packets", err=True)
 
 
 @contextmanager

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
+from tailtrim.report import units
 
 EXAMPLES = """\b
 Examples:
@@ -53,9 +54,9 @@ def command(
         complain(error)
         raise typer.Exit(USAGE) from error
     if json:
-        typer.echo(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
     else:
         for line in lines(found):
-            typer.echo(line)
+            say(line)
     for warning in found.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        say(f"warning: {units.printable(warning)}", err=True)

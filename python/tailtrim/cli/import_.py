@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import NEGATIVE, USAGE, complain
+from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import Summary
 
@@ -52,18 +52,17 @@ def command(
     summaries = [summary for _, _, summary in runs]
     if json:
         for summary in summaries:
-            typer.echo(summary.text)
+            say(summary.text)
     else:
         _print(summaries, [name for name, _, _ in runs])
         for _, place, _ in runs:
-            typer.echo(f"Run directory: {place}")
+            say(f"Run directory: {place}")
     if not any(summary.samples for summary in summaries):
         raise typer.Exit(NEGATIVE)
 
 
 def _print(summaries: list[Summary], names: list[str]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not for --json
-
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
     from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
 
-    Console(highlight=False).print(render(summaries, names))
+    Terminal().print(render(summaries, names))

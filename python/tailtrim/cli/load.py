@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli.console import say
 from tailtrim.cli.engine import Server, failing
 
 EXAMPLES = """\b
@@ -41,4 +42,4 @@ def command(
             engines.load(at, directory)
     packets = sum(captured.rows for captured in directory.captures)
     schema = "tailtrim." if engine is Database.POSTGRES else ""
-    typer.echo(f"{packets:,} packets of {len(directory.captures)} captures are in {schema}packet")
+    say(f"{packets:,} packets of {len(directory.captures)} captures are in {schema}packet")

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from tailtrim.cli import verbs
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain
+from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.nodes import agent
 
@@ -62,7 +62,7 @@ def _run(folder: Path, out: Path, arguments: list[str]) -> int:
         complain(error)
         return USAGE
     names = " ".join(map(str, places))
-    typer.echo(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
+    say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
     return code
 
 

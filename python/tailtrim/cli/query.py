@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from decimal import Decimal
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.console import USAGE, complain, escaped, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None)
         if form is RowFormat.TABLE:
             _table(batches)
         else:
-            _stream(batches, form, sys.stdout.buffer)
+            _stream(batches, form, _Screen() if sys.stdout.isatty() else sys.stdout.buffer)
         return
     draft = out.with_name(f".{out.name}.draft")
     try:
@@ -124,7 +125,7 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     for batch in batches:
         if form is RowFormat.JSON:
             lines = (json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist())
-            sink.write("".join(f"{line}\n" for line in lines).encode())
+            sink.write(escaped("".join(f"{line}\n" for line in lines)).encode())
             continue
         if writer is None:
             kind = pa.csv.CSVWriter if form is not RowFormat.PARQUET else pa.parquet.ParquetWriter
@@ -135,9 +136,30 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     sink.flush()
 
 
+class _Screen:
+    """Standard output that is a terminal: what is in rows is text there. Files get it as it is."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        # A write may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: bytes) -> int:
+        sys.stdout.write(escaped(self._decoder.decode(data)))
+        return len(data)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        self.flush()
+
+
 def _table(batches: Iterator[pa.RecordBatch]) -> None:
-    from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415
 
     table: Table | None = None
     rows = 0
@@ -152,8 +174,8 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
             if rows <= _SHOWN:
                 shown = ("" if value is None else value for value in row.values())
                 table.add_row(*(f"{v:,}" if type(v) in {int, Decimal} else str(v) for v in shown))
-    console = Console(highlight=False, markup=False)
+    console = Terminal()
     if table is not None:
         console.print(table)
     if rows > _SHOWN:
-        typer.echo(f"{rows - _SHOWN:,} more rows: --format csv, json or parquet has all", err=True)
+        say(f"{rows - _SHOWN:,} more rows: --format csv, json or parquet has all", err=True)

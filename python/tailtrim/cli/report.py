@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
 
@@ -58,18 +58,17 @@ def command(
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
-    typer.echo(f"Page:    {page}")
+    say(f"Page:    {page}")
     if figures:
-        typer.echo(f"Figures: {figures[0].parent} ({len(figures)} files)")
+        say(f"Figures: {figures[0].parent} ({len(figures)} files)")
 
 
 def tell_factors(experiment: Path, out: Path) -> None:
     """Print what each factor makes of the latency, and write its table and figures."""
-    from rich.console import Console  # noqa: PLC0415 - not for other reports
-
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
 
     found = factors.effects_of(experiment)
-    Console(highlight=False).print(factors.render(found))
+    Terminal().print(factors.render(found))
     table, *_ = factors.write(found, out)
-    typer.echo(f"Table:   {table}\nFigures: {table.parent / 'figures'}")
+    say(f"Table:   {table}\nFigures: {table.parent / 'figures'}")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json as jsons
 import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
+from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
+from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.plan import Run
@@ -52,7 +51,8 @@ def command(
         loaded, runs = load(plan)
         if check:
             for run in runs:
-                typer.echo(f"{run.folder}  {run.label}{'  (floor)' if run.floor else ''}")
+                label = units.printable(run.label)
+                say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             raise typer.Exit
         enter()
         experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
@@ -79,34 +79,19 @@ def _keep(plan: Path, experiment: Experiment) -> None:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
 
-@contextmanager
-def ending_orderly() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP end the work as Ctrl-C does: with everything taken down."""
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _conduct(experiment: Experiment, *, json: bool) -> None:
     missing = len(experiment.missing())
     done = len(experiment.runs) - missing
     if missing == 0:
         return
     if done:
-        typer.echo(f"{done} of {len(experiment.runs)} runs are there", err=True)
+        say(f"{done} of {len(experiment.runs)} runs are there", err=True)
     try:
         with progress(experiment, quiet=json) as lines:
             conduct(experiment, lines.told, lines.ended)
     except (KeyboardInterrupt, SystemExit):
         done = len(experiment.runs) - len(experiment.missing())
-        typer.echo(
+        say(
             f"interrupted: {done} of {len(experiment.runs)} runs are in {experiment.path},"
             " --resume does the others",
             err=True,
@@ -133,31 +118,31 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         of_all = experiment.outcomes.values()
         rest = {"failed": {o.run: o.failed for o in failed}}
         rest |= {"skipped": {o.run: o.skipped for o in of_all if o.skipped}}
-        typer.echo(jsons.dumps({"runs": outcomes, **rest}))
+        say(jsons.dumps({"runs": outcomes, **rest}))
     elif complete and experiment.plan.factors:
         _compare_factors(experiment.path)
     elif complete:
-        from rich.console import Console  # noqa: PLC0415 - not for --json
-
+        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
         from tailtrim.report import write  # noqa: PLC0415
         from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
 
-        console = Console(highlight=False)
+        console = Terminal()
         names = [_name(run, outcome) for run, outcome, _ in complete]
         console.print(overview.render(complete))
         page, *_ = write(
             [result for _, _, result in complete], experiment.path / "report", names=names
         )
         places = f"\nExperiment: {experiment.path}\nReport:     {page}"
-        console.print(places, markup=False, soft_wrap=True)
+        console.print(places, soft_wrap=True)
     for outcome in experiment.outcomes.values():
         for doubt in outcome.invalid:
-            typer.echo(f"warning: {outcome.run} ({outcome.label}) is invalid: {doubt}", err=True)
+            told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
+            say(f"warning: {told}", err=True)
     # One message for what went wrong in the same way.
     for reason in dict.fromkeys(outcome.failed for outcome in failed):
         runs = [f"{o.run} ({o.label})" for o in failed if o.failed == reason]
         more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        typer.echo(f"error: {runs[0]}{more}: {reason}", err=True)
+        say(f"error: {units.printable(f'{runs[0]}{more}: {reason}')}", err=True)
     return bool(failed)
 
 
@@ -165,7 +150,7 @@ def _compare_factors(path: Path) -> None:
     from tailtrim.cli.report import tell_factors  # noqa: PLC0415 - brings matplotlib
 
     tell_factors(path, path / "report")
-    typer.echo(f"\nExperiment: {path}")
+    say(f"\nExperiment: {path}")
 
 
 def _name(run: Run, outcome: Outcome) -> str:
@@ -173,9 +158,9 @@ def _name(run: Run, outcome: Outcome) -> str:
     return f"{name} (invalid)" if outcome.invalid else name
 
 
-def progress(experiment: Experiment, *, quiet: bool) -> _Terminal | _Plain:
+def progress(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
     """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
-    return _Terminal(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
+    return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
 
 
 class _Plain:
@@ -194,14 +179,13 @@ class _Plain:
         pass
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        typer.echo(f"{run.folder}  {run.label}: {_became(self._experiment, outcome)}", err=True)
+        say(f"{run.folder}  {_told(run, self._experiment, outcome)}", err=True)
 
 
-class _Terminal:
+class _Bar:
     """A bar over all runs, with what the current one does."""
 
     def __init__(self, experiment: Experiment) -> None:
-        from rich.console import Console  # noqa: PLC0415 - only where it is shown
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             MofNCompleteColumn,
@@ -211,14 +195,16 @@ class _Terminal:
             TimeRemainingColumn,
         )
 
+        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - only where it is shown
+
         self._experiment = experiment
         self._bar = Progress(
             SpinnerColumn(),
             MofNCompleteColumn(),
             BarColumn(bar_width=24),
             TimeRemainingColumn(),
-            TextColumn("{task.description}"),
-            console=Console(stderr=True, highlight=False),
+            TextColumn("{task.description}", markup=False),
+            console=Terminal(stderr=True),
             transient=True,
         )
         done = len(experiment.runs) - len(experiment.missing())
@@ -232,12 +218,16 @@ class _Terminal:
         self._bar.stop()
 
     def told(self, run: Run, what: str) -> None:
-        self._bar.update(self._task, description=f"{run.label}: {what}")
+        self._bar.update(self._task, description=units.printable(f"{run.label}: {what}"))
 
     def ended(self, run: Run, outcome: Outcome) -> None:
-        became = _became(self._experiment, outcome)
-        self._bar.console.print(f"{run.folder}  {run.label}: {became}", markup=False)
+        told = _told(run, self._experiment, outcome)
+        self._bar.console.print(f"{run.folder}  {told}")
         self._bar.advance(self._task)
+
+
+def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
+    return units.printable(f"{run.label}: {_became(experiment, outcome)}")
 
 
 def _became(experiment: Experiment, outcome: Outcome) -> str:
@@ -246,7 +236,6 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
         return f"failed: {outcome.failed}"
     if outcome.skipped:
         return f"skipped: {outcome.skipped}"
-    from tailtrim.report import units  # noqa: PLC0415 - after the first run, not before
     from tailtrim.rundir import RunDirectory  # noqa: PLC0415
 
     summary = RunDirectory(experiment.path / outcome.run).summary

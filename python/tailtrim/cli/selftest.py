@@ -11,13 +11,14 @@ from typing import Annotated
 
 import typer
 
-from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
+from tailtrim.cli.ending import ending_orderly
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
-from tailtrim.report.units import NONE
+from tailtrim.report.units import NONE, printable
 from tailtrim.selftest.attribution import SCHEMA, AttributionScore
 from tailtrim.selftest.attribution import evaluate as evaluate_rows
 from tailtrim.selftest.known_delays import Selftest, evaluate
@@ -54,6 +55,7 @@ def command(
     try:
         enter()
         with ExitStack() as stack:
+            stack.enter_context(ending_orderly())
             if attribution:
                 places = {name: None if out is None else out / name for name in ATTRIBUTION}
                 runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
@@ -64,7 +66,7 @@ def command(
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if json:
-        typer.echo(jsons.dumps(result.as_dict()))
+        say(jsons.dumps(result.as_dict()))
     else:
         _print(result)
     if not result.recovered:
@@ -81,7 +83,8 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
         conduct(experiment, lines.told, lines.ended)
     failed = [o for o in experiment.outcomes.values() if o.failed]
     for outcome in failed:
-        typer.echo(f"error: {outcome.run} ({outcome.label}): {outcome.failed}", err=True)
+        told = printable(f"{outcome.run} ({outcome.label}): {outcome.failed}")
+        say(f"error: {told}", err=True)
     if failed:
         raise typer.Exit(BROKEN)
     return experiment
@@ -90,10 +93,11 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
 def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     """Print how well causes were named."""
     if json:
-        typer.echo(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
+        say(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
         return
-    from rich.console import Console  # noqa: PLC0415 - not for --json
     from rich.table import Table  # noqa: PLC0415
+
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
 
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("done", "to be named"):
@@ -108,7 +112,7 @@ def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
             *(f"{n:,}" if row.expected else "" for n in counts),
             *(_share(row.recall), f"{row.wrong:,}" if row.expected else "", _share(row.precision)),
         )
-    Console(highlight=False).print(table)
+    Terminal().print(table)
 
 
 def _share(share: float | None) -> str:
@@ -116,8 +120,9 @@ def _share(share: float | None) -> str:
 
 
 def _print(result: Selftest) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not for --json
     from rich.table import Table  # noqa: PLC0415
+
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
 
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("delay", "p", "true µs", "measured µs", "error µs", "bound µs", ""):
@@ -131,7 +136,7 @@ def _print(result: Selftest) -> None:
             within = "" if abs(error.error_ns) <= bound else "beyond"
             times = (error.true, error.measured, error.error_ns, bound)
             table.add_row(check.delay, error.p, *map(_us, times), within)
-    console = Console(highlight=False)
+    console = Terminal()
     console.print(table)
     recovered = [check.delay for check in result.checks if check.recovered]
     console.print(
@@ -140,7 +145,7 @@ def _print(result: Selftest) -> None:
     spoilt = {"wire": result.floor_spoilt} | {check.delay: check.spoilt for check in result.checks}
     for name, reasons in spoilt.items():
         for reason in reasons:
-            typer.echo(f"warning: {name}: {reason}", err=True)
+            say(f"warning: {name}: {printable(reason)}", err=True)
 
 
 def _us(ns: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
 
 if TYPE_CHECKING:
@@ -73,21 +73,21 @@ def command(  # noqa: PLR0913 - one parameter an option
         complain(error)
         raise typer.Exit(USAGE) from error
     if json:
-        typer.echo(encoding.dumps(simulation.as_json()))
+        say(encoding.dumps(simulation.as_json()))
         return
     from tailtrim.report import units  # noqa: PLC0415
 
     (sampling,) = simulation.sampling
     highest_ns = max(simulation.latencies_ns, default=simulation.latency_ns)
     beat_hz = sampling["beat_hz"]
-    typer.echo(f"packets      {units.count(simulation.packets)}")
-    typer.echo(f"interrupts   {units.count(sampling['occurrences'])}")
-    typer.echo(f"met          {units.count(simulation.delayed)} ({100 * sampling['met']:.1f} %)")
-    typer.echo(f"at random    {100 * sampling['expected']:.1f} %")
-    typer.echo(f"highest      {units.time(highest_ns)}")
-    typer.echo(f"beat         {'-' if beat_hz is None else f'{beat_hz:.4g} Hz'}")
+    say(f"packets      {units.count(simulation.packets)}")
+    say(f"interrupts   {units.count(sampling['occurrences'])}")
+    say(f"met          {units.count(simulation.delayed)} ({100 * sampling['met']:.1f} %)")
+    say(f"at random    {100 * sampling['expected']:.1f} %")
+    say(f"highest      {units.time(highest_ns)}")
+    say(f"beat         {'-' if beat_hz is None else f'{beat_hz:.4g} Hz'}")
     if sampling["aliased"]:
-        typer.echo(
+        say(
             "warning: packets and interrupts hardly move against each other: what a run shows of"
             " them is luck; a Poisson schedule, or another rate, samples them evenly",
             err=True,

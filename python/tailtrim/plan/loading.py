@@ -12,7 +12,7 @@ from tailtrim.devices import InlineDevice, Wire
 from tailtrim.plan.base import kinds
 from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.source import Source
-from tailtrim.plan.variables import filled_in, loop_of, names_in
+from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from tailtrim.plan.base import Scalar
     from tailtrim.plan.traffic import Traffic
 
-#: More runs than this are a mistake in a range, not a plan.
-MOST_RUNS = 100_000
-
+#: From here on a number of runs is not written out: it may have thousands of digits.
+_UNTOLD = 10**15
 #: Where variables may be used.
 _PARTS = ("dut", "traffic")
 _DEVICES = kinds(Plan.model_fields["dut"])
@@ -40,13 +39,21 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     source = Source(path)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
+    # What is no number, or less than one, is told when the plan is looked at.
+    repeats = max(repeat, 1) if isinstance(repeat, int) else 1
     cases = 1 + sum(len(values) - 1 for values in factors.values()) + ("together" in source.data)
-    count = prod(map(len, loop.values())) * cases * (repeat if isinstance(repeat, int) else 1)
+    count = prod(map(len, loop.values())) * cases * repeats
     if count > MOST_RUNS:
-        source.fail(("loop",), f"makes {count:,} runs, at most {MOST_RUNS:,}")
+        told = f"{count:,}" if count < _UNTOLD else f"more than {_UNTOLD:,}"
+        source.fail(("loop",), f"makes {told} runs, at most {MOST_RUNS:,}")
     # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
     combinations = list(_combinations(loop, factors, source))
-    plans = [_plan(one.values, loop, factors, source) for one in combinations]
+    variables = {"loop": loop, "factors": factors}
+    data = source.data | {key: named for key, named in variables.items() if named}
+    plans = [_plan(data, combinations[0].values, loop | factors, source)]
+    # Variables are looked at once: there may be as many values as combinations.
+    data = {key: value for key, value in data.items() if key not in {*variables, TOGETHER}}
+    plans += [_plan(data, one.values, loop | factors, source) for one in combinations[1:]]
     _all_used(loop, factors, source)
     return plans[0], _runs(plans, combinations, source)
 
@@ -97,19 +104,17 @@ def _all_used(
 
 
 def _plan(
+    data: dict[str, Any],
     values: dict[str, Scalar],
-    loop: dict[str, list[Scalar]],
-    factors: dict[str, list[Scalar]],
+    variables: dict[str, list[Scalar]],
     source: Source,
 ) -> Plan:
-    variables = {"loop": loop, "factors": factors}
-    data = source.data | {key: named for key, named in variables.items() if named}
-    for part in _PARTS:
-        if part in data:
-            data[part] = filled_in(data[part], values, source, (part,))
-    if isinstance(data.get("dut"), dict):
-        data["dut"] = _own_options(data["dut"], loop | factors, source)
-    return source.validated(Plan, data)
+    filled = {
+        part: filled_in(data[part], values, source, (part,)) for part in _PARTS if part in data
+    }
+    if isinstance(filled.get("dut"), dict):
+        filled["dut"] = _own_options(filled["dut"], variables, source)
+    return source.validated(Plan, data | filled)
 
 
 def _own_options(

@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
+from tailtrim.plan import tree
 from tailtrim.plan.base import kinds
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str, ...]
+#: Characters of an error: values that are shown in it may be long.
+_LONGEST = 1_000
 
 
 class Source:
@@ -34,30 +37,31 @@ class Source:
     def __init__(self, path: Path) -> None:
         """Read the file."""
         self._path = path
+        text = _text(path)
         try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise PlanError(f"{path}: cannot be read: it is no UTF-8 text") from error
-        try:
-            tree = yaml.compose(text, Loader=yaml.SafeLoader)
-            data = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = f"line {mark.line + 1}" if mark else "somewhere"
-            problem = getattr(error, "problem", None) or error
-            raise PlanError(f"{path}: {where}: {problem}, expected YAML") from error
-        if not isinstance(data, dict) or tree is None:
+            root = tree.compose(text)
+            if root is not None:
+                # Before data is made: what is merged may be there once more.
+                self._nothing_twice(root, ())
+            data = None if root is None else tree.data(root)
+        except tree.TooMuch as error:
+            raise PlanError(f"{path}: {_line(error.problem_mark)}: {error.problem}") from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise PlanError(f"{path}: line {line}: {error.reason}, expected YAML") from error
+        except yaml.MarkedYAMLError as error:
+            where = _line(error.problem_mark or error.context_mark)
+            raise PlanError(f"{path}: {where}: {error.problem}, expected YAML") from error
+        if not isinstance(data, dict) or root is None:
             raise PlanError(f"{path}: expected keys such as name, dut and traffic")
-        self._tree = tree
+        self._root = root
         self.data: dict[str, Any] = data
-        self._nothing_twice(tree, ())
 
     def fail(self, where: Place, problem: str) -> NoReturn:
         """Say what is wrong with what is at a place."""
         place = f"{'.'.join(where)}: " if where else ""
-        raise PlanError(f"{self._path}: line {self._line(where)}: {place}{problem}")
+        told = _shortened(f"line {self._line(where)}: {place}{problem}")
+        raise PlanError(f"{self._path}: {told}")
 
     def at(self, where: Place) -> Any:
         """Return what the file says at a place; ``None`` where it says nothing."""
@@ -121,11 +125,12 @@ class Source:
         self.fail(place, problem)
 
     def _line(self, where: Place) -> int:
-        node, line = self._tree, self._tree.start_mark.line
+        node, line = self._root, self._root.start_mark.line
         for key in where:
             if not isinstance(node, yaml.MappingNode):
                 break
-            for name, value in node.value:
+            # What is merged comes first, and gives way.
+            for name, value in reversed(node.value):
                 if name.value == key:
                     node, line = value, name.start_mark.line
                     break
@@ -138,13 +143,39 @@ class Source:
             return
         seen: set[str] = set()
         for name, value in node.value:
+            if not isinstance(name, yaml.ScalarNode):
+                # It makes no key, which is told when data is made.
+                continue
             key = str(name.value)
             if key in seen:
                 line = name.start_mark.line + 1
-                told = ".".join((*where, key))
-                raise PlanError(f"{self._path}: line {line}: {told}: is there twice")
+                told = _shortened(f"line {line}: {'.'.join((*where, key))}")
+                raise PlanError(f"{self._path}: {told}: is there twice")
             seen.add(key)
             self._nothing_twice(value, (*where, key))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            found = file.read(tree.MOST_BYTES + 1)
+    except OSError as error:
+        raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(found) > tree.MOST_BYTES:
+        raise PlanError(f"{path}: more than {tree.MOST_BYTES:,} bytes: no plan is as long")
+    try:
+        # Line ends as a text file has them.
+        return found.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: cannot be read: it is no UTF-8 text") from error
+
+
+def _shortened(told: str) -> str:
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…"
+
+
+def _line(mark: yaml.Mark | None) -> str:
+    return "somewhere" if mark is None else f"line {mark.line + 1}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tailtrim.plan.base import Scalar
     from tailtrim.plan.source import Place, Source
 
+#: More runs than this are a mistake in a range, not a plan.
+MOST_RUNS = 100_000
+
 _VARIABLE = re.compile(r"\$(?:(\$)|\{([^}]*)\}|([A-Za-z0-9_]*))")
 
 
@@ -58,6 +61,8 @@ def _values(values: list[Any], where: Place, source: Source) -> list[Scalar]:
     step = second - first
     if step == 0 or (last - first) % step or (last - first) // step < 1:
         source.fail(where, f"from {first} in steps of {step} the range never reaches {last}")
+    if (last - first) // step >= MOST_RUNS:
+        source.fail(where, f"more than {MOST_RUNS:,} values: no plan may have as many runs")
     return list(range(first, last + (1 if step > 0 else -1), step))
 
 
