@@ -27,10 +27,12 @@ def test_beside_iputils(pair: Pair) -> None:
     if shutil.which("ping") is None:
         pytest.skip("ping is not installed (Debian package iputils-ping)")
     text = pair.near.run("ping", "-n", "-i", "0.005", "-c", "200", FAR)
-    theirs_ns = 1e6 * statistics.median(map(float, re.findall(r"time=([\d.]+) ms", text)))
+    theirs_ns = 1e6 * min(map(float, re.findall(r"time=([\d.]+) ms", text)))
     ours = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")
-    assert 0.1 < ours["parts"]["application"]["ns"]["p50"] / theirs_ns < 10
-    assert ours["parts"]["software"]["ns"]["p50"] < 10 * theirs_ns
+    # The shortest of each: how long the others take is decided by who else uses the CPUs (once a
+    # median of 83 us beside one of 8 us).
+    assert 0.1 < ours["parts"]["application"]["ns"]["min"] / theirs_ns < 10
+    assert ours["parts"]["software"]["ns"]["min"] < 10 * theirs_ns
 
 
 def test_beside_irtt(pair: Pair, tmp_path: Path) -> None:
