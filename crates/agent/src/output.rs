@@ -22,7 +22,7 @@ pub(crate) fn json<T: Serialize>(document: &T, exit: Exit) -> Exit {
 ///
 /// # Errors
 ///
-/// The system's answer: `BrokenPipe` where nobody reads any more.
+/// The system's answer: `BrokenPipe` where the reader has closed the pipe.
 pub(crate) fn try_write(bytes: &[u8]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(bytes)?;

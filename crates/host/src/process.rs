@@ -13,7 +13,7 @@ pub struct ProcessStat<'a> {
 }
 
 impl<'a> ProcessStat<'a> {
-    /// Read the line; `None` where it is no such line.
+    /// Read the line; `None` where the line is invalid.
     #[must_use]
     pub fn parse(line: &'a str) -> Option<Self> {
         // The name is in parentheses and may contain spaces and parentheses itself.
@@ -28,7 +28,7 @@ impl<'a> ProcessStat<'a> {
         self.name
     }
 
-    /// A field, by its number in proc(5); `None` where it is no number, or the kernel does not have it.
+    /// A field, by its number in proc(5); `None` where it is not a number, or the kernel lacks it.
     #[must_use]
     pub fn field(&self, number: usize) -> Option<u64> {
         self.fields.get(number.checked_sub(3)?)?.parse().ok()

@@ -45,8 +45,8 @@ pub struct Forwarding {
 pub enum Ways {
     /// From the first port to the second.
     One {
-        /// How long to keep each packet, and the seed of it. There is no such thing in both directions: a packet is
-        /// kept by waiting for its time, so that those of the other direction would be kept as well.
+        /// How long to keep each packet, and the seed. Only in one direction: the loop waits while it keeps a packet,
+        /// which would delay those of the other direction, too.
         delay: Option<(Delay, u64)>,
     },
     /// There and back, in one loop.

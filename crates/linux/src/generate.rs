@@ -133,7 +133,7 @@ pub fn generate_together(
                 })
             })
             .collect();
-        // Without all of them there is no start.
+        // If one thread is missing, none starts.
         if start.all_ready() {
             started();
             start.begin(clock::realtime_ns() + LEAD_NS);

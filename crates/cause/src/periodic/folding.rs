@@ -37,7 +37,7 @@ const SCHEDULED: f64 = 0.5;
 /// 5·10⁻⁷ at most, and up to 500 bins are tried. A bin alone needs five: it only proposes a phase.
 const SIGNIFICANT: f64 = 6.0;
 
-/// A phase wider than this part of the period is no period: stalls would take a quarter of all time.
+/// Phases spread wider than this part of the period do not count as periodic: stalls would take a quarter of all time.
 const WIDEST: f64 = 0.25;
 
 impl Comb {
