@@ -13,6 +13,14 @@ pub struct Policy {
     pub allowed: Vec<Allowed>,
     /// How often each client is.
     pub limit: Option<Limit>,
+    /// How often an echo is answered that may be in a loop between two reflectors: for each client address,
+    /// client port and own port.
+    ///
+    /// An echo may be in a loop if its payload is that of the flow's last one (their first 64 bytes and their
+    /// length are compared), or if its TTL or hop limit is at most 32. `None`: always.
+    pub repeats: Option<Limit>,
+    /// The first bytes of each echo that is answered: who sends with a forged address does not know them.
+    pub cookie: Option<[u8; 8]>,
     /// The key of STAMP; with one, only authenticated packets are answered.
     pub key: Option<Key>,
     /// Whether replies of STAMP and TWAMP-Light are numbered by session (RFC 8762 section 4.3, RFC 5357 section
@@ -31,6 +39,8 @@ impl Default for Policy {
             ports: Vec::new(),
             allowed: Vec::new(),
             limit: None,
+            repeats: Some(Limit::new(100, 64)),
+            cookie: None,
             key: None,
             stateful: false,
             class: Class::default(),

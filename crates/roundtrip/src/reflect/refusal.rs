@@ -17,6 +17,12 @@ pub enum Refusal {
     NotAllowed,
     /// More often than a client may.
     Rate,
+    /// An echo that seems to go round between two reflectors: see [`Policy::repeats`](super::Policy::repeats).
+    Loop,
+    /// An echo without the cookie.
+    Cookie,
+    /// A test packet that is itself the reply of a reflector.
+    Reply,
     /// Shorter than its reply would be.
     Short,
     /// The HMAC is wrong.
@@ -29,12 +35,15 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::TooLong,
         Self::SourcePort,
         Self::Address,
         Self::NotAllowed,
         Self::Rate,
+        Self::Loop,
+        Self::Cookie,
+        Self::Reply,
         Self::Short,
         Self::Hmac,
         Self::Replayed,
@@ -50,6 +59,9 @@ impl Refusal {
             Self::Address => "address",
             Self::NotAllowed => "not_allowed",
             Self::Rate => "rate",
+            Self::Loop => "loop",
+            Self::Cookie => "cookie",
+            Self::Reply => "reply",
             Self::Short => "short",
             Self::Hmac => "hmac",
             Self::Replayed => "replayed",
