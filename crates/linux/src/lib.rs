@@ -1,5 +1,6 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
+mod bpf;
 pub mod capture;
 pub mod clock;
 pub mod disturb;

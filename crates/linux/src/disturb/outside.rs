@@ -2,11 +2,12 @@
 
 use super::group::Group;
 use super::{Span, repeat, work};
+use crate::bpf;
 use crate::host::Placement;
 use crate::port::{Port, PortName, open};
-use crate::sys::bpf::{Instruction, Link, Program};
 use crate::sys::{clock, process, timer};
-use std::ffi::CStr;
+use aya::programs::RawTracePoint;
+use aya::{Ebpf, EbpfLoader};
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -64,7 +65,7 @@ enum Means {
     Port(Box<dyn Port>),
     Quota(Group),
     Stop(u32),
-    Program(Program),
+    Program(Ebpf),
 }
 
 impl Means {
@@ -94,7 +95,7 @@ impl Means {
             }
             Disturbing::Quota => Self::Quota(Group::around(target.pid)?),
             Disturbing::Stop => Self::Stop(target.pid),
-            Disturbing::Program => Self::Program(Program::tracepoint(&RETURN)?),
+            Disturbing::Program => Self::Program(load()?),
             _ => {
                 return Err(io::Error::other("comes from within the forwarder"));
             }
@@ -136,9 +137,11 @@ impl Means {
                 process::go_on(*pid)?;
                 Ok(vec![(start_ns, clock::realtime_ns())])
             }
-            Self::Program(program) => {
+            Self::Program(loaded) => {
+                let program = bpf::program::<RawTracePoint>(loaded, PROGRAM)?;
                 let start_ns = clock::realtime_ns();
-                drop(Link::tracepoint(program, RARE)?);
+                let link = program.attach(RARE).map_err(bpf::said)?;
+                program.detach(link).map_err(bpf::said)?;
                 Ok(vec![(start_ns, clock::realtime_ns())])
             }
         }
@@ -155,10 +158,12 @@ impl Drop for Means {
 
 /// A tracepoint that nobody passes meanwhile. Its code is changed when the first program is attached, and when
 /// the last one goes.
-const RARE: &CStr = c"sched_process_hang";
+const RARE: &str = "sched_process_hang";
+/// The program that is attached there.
+const PROGRAM: &str = "nothing";
 
-/// Return 0.
-const RETURN: [Instruction; 2] = [
-    Instruction { code: 0xb7, registers: 0, offset: 0, value: 0 },
-    Instruction { code: 0x95, registers: 0, offset: 0, value: 0 },
-];
+fn load() -> io::Result<Ebpf> {
+    let mut loaded = bpf::load(&mut EbpfLoader::new(), &bpf::NOTHING)?;
+    bpf::program::<RawTracePoint>(&mut loaded, PROGRAM)?.load().map_err(bpf::said)?;
+    Ok(loaded)
+}

@@ -1,14 +1,14 @@
 //! AF_XDP: frames of one queue of an interface, past the kernel's stack. Needs root.
 
-mod program;
+mod redirect;
 
 use super::{
     Capabilities, Counters, Port, PortError, PortName, Received, Receiving, Stamp, Stamping,
 };
-use crate::sys::bpf::Instruction;
+use crate::bpf::Requests;
 use crate::sys::xdp::{HEADROOM, Shape, Socket};
 use crate::sys::{clock, interface, poll};
-use program::Redirect;
+use redirect::{Redirect, stamp_tai_ns};
 use serde::Serialize;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -83,22 +83,22 @@ impl XdpPort {
     /// # Errors
     /// [`PortError::Open`].
     pub fn open(name: &PortName, receiving: Option<Receiving>) -> Result<Self, PortError> {
-        Self::open_filtered(name, receiving, &[])
+        Self::open_filtered(name, receiving, None)
     }
 
-    /// Opens a port that receives only what the filter does not pass to the kernel itself.
+    /// Opens a port that receives only requests.
     pub(crate) fn open_for(
         name: &PortName,
         receiving: Receiving,
-        filter: &[Instruction],
+        requests: &Requests,
     ) -> Result<Self, PortError> {
-        Self::open_filtered(name, Some(receiving), filter)
+        Self::open_filtered(name, Some(receiving), Some(requests))
     }
 
     fn open_filtered(
         name: &PortName,
         receiving: Option<Receiving>,
-        filter: &[Instruction],
+        requests: Option<&Requests>,
     ) -> Result<Self, PortError> {
         let failed = |what, source: io::Error| {
             let hint = hint(what, &source);
@@ -123,7 +123,7 @@ impl XdpPort {
             copy: false,
         };
         let (socket, redirect, attached) =
-            attach(&mut shape, filter).map_err(|(what, source)| failed(what, source))?;
+            attach(&mut shape, requests).map_err(|(what, source)| failed(what, source))?;
         let mode = XdpMode {
             attached,
             zero_copy: socket.zero_copy(),
@@ -180,19 +180,18 @@ impl XdpPort {
 type Opened = (Socket, Option<Redirect>, Attached);
 
 /// Opens the socket and attaches the program: within the driver if it can, otherwise behind it.
-fn attach(shape: &mut Shape, filter: &[Instruction]) -> Result<Opened, (&'static str, io::Error)> {
+fn attach(
+    shape: &mut Shape,
+    requests: Option<&Requests>,
+) -> Result<Opened, (&'static str, io::Error)> {
     if shape.receive_slots == 0 {
         return Ok((Socket::open(shape)?, None, Attached::Nowhere));
     }
-    // Asked first: a limit on locked memory is not what keeps a user from it.
-    Redirect::is_permitted()?;
+    // Loaded first: a limit on locked memory is not what keeps a user from it.
+    let mut redirect = Redirect::load(shape.queue, shape.pieces, requests)?;
     let socket = Socket::open(shape)?;
-    let redirect = |socket: &Socket, shape: &Shape, native| {
-        let (interface, queue) = (shape.interface, shape.queue);
-        Redirect::attach(interface, queue, socket.as_fd(), shape.pieces, native, filter)
-    };
-    match redirect(&socket, shape, true) {
-        Ok(redirect) => return Ok((socket, Some(redirect), Attached::Native)),
+    match redirect.attach(shape.interface, socket.as_fd(), true) {
+        Ok(()) => return Ok((socket, Some(redirect), Attached::Native)),
         Err((what, error)) if is_final(&error) => return Err((what, error)),
         Err(_) => {}
     }
@@ -200,7 +199,7 @@ fn attach(shape: &mut Shape, filter: &[Instruction]) -> Result<Opened, (&'static
     drop(socket);
     shape.copy = true;
     let socket = Socket::open(shape)?;
-    let redirect = redirect(&socket, shape, false)?;
+    redirect.attach(shape.interface, socket.as_fd(), false)?;
     Ok((socket, Some(redirect), Attached::Generic))
 }
 
@@ -253,7 +252,7 @@ impl Port for XdpPort {
     ) -> Result<usize, PortError> {
         let (counters, tai_offset_ns) = (&mut self.counters, self.tai_offset_ns);
         let mut pass = |bytes: &[u8], front| {
-            let stamp = match program::stamp_tai_ns(front) {
+            let stamp = match stamp_tai_ns(front) {
                 Some(ns) => Stamp { ns: ns - tai_offset_ns, stamping: Stamping::Program },
                 None => {
                     counters.unstamped += 1;
@@ -335,15 +334,14 @@ impl Port for XdpPort {
         if self.socket.unsent() > 0 {
             self.kick()?;
         }
-        let asking = "asking for the counters";
-        let statistics = self.socket.statistics().map_err(self.broken(asking))?;
-        let elsewhere = self.redirect.as_ref().map_or(Ok(0), Redirect::elsewhere);
+        let statistics =
+            self.socket.statistics().map_err(self.broken("asking for the counters"))?;
         let mut counters = self.counters;
         counters.dropped = statistics.dropped + statistics.ring_full;
         counters.ring_full = statistics.ring_full;
         counters.fill_empty = statistics.fill_empty;
         counters.discarded += statistics.send_invalid;
-        counters.elsewhere = elsewhere.map_err(self.broken(asking))?;
+        counters.elsewhere = self.redirect.as_ref().map_or(0, Redirect::elsewhere);
         Ok(counters)
     }
 

@@ -44,11 +44,11 @@ impl FrameReflector {
         mut policy: Policy,
     ) -> Result<Self, ReflectError> {
         policy.ports = listening.services.iter().map(|(_, port)| *port).collect();
-        let (filter, addresses) = requests(&name.interface, listening)?;
+        let requests = requests(&name.interface, listening)?;
         let receiving =
             Receiving { snap: 0, memory_bytes: BUFFER_BYTES, promptly: true, hardware: false };
-        let port = XdpPort::open_for(name, receiving, &filter)?;
-        Ok(Self::on(Box::new(port), listening, addresses, policy))
+        let port = XdpPort::open_for(name, receiving, &requests)?;
+        Ok(Self::on(Box::new(port), listening, requests.addresses, policy))
     }
 
     /// On a port that receives requests to these addresses alone.
@@ -118,7 +118,6 @@ impl FrameReflector {
             std::hint::spin_loop();
         }
         self.reflected.counters = *self.reflector.counters();
-        // Others may not ask for them on kernels before 5.19.
         self.reflected.dropped = self.port.counters().map_or(0, |counters| counters.dropped);
         Ok(self.reflected)
     }

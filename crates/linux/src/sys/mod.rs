@@ -4,12 +4,12 @@
 pub(crate) mod addresses;
 pub(crate) mod affinity;
 pub(crate) mod blocks;
-pub(crate) mod bpf;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
 pub(crate) mod interface;
 mod mapping;
 pub(crate) mod message;
+pub(crate) mod numbers;
 mod option;
 pub(crate) mod packet;
 pub(crate) mod perf;

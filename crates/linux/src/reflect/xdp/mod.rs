@@ -1,31 +1,24 @@
 //! Reflecting by an XDP program, within the kernel: no wake-up, no copy, no system call.
 
-mod answer;
-mod assembly;
-mod judge;
-mod program;
+mod load;
 mod shared;
 
 use super::ReflectError;
 use super::listening::Listening;
-use crate::sys::bpf::{Instruction, Link, Map, Program};
+use crate::bpf::{self, Requests};
 use crate::sys::{addresses, interface};
-use program::Task;
+use aya::Ebpf;
+use aya::programs::{Xdp, XdpMode};
 use serde::Serialize;
 use shared::Shared;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd};
 use tailtrim_roundtrip::reflect::{Counters, Policy};
-
-/// Clients whose limit is kept.
-const CLIENTS: u32 = 1 << 16;
 
 /// The program at its interface, until this is dropped.
 #[derive(Debug)]
 pub struct XdpReflector {
-    _link: Link,
-    _clients: Map,
+    _loaded: Ebpf,
     shared: Shared,
     native: bool,
 }
@@ -58,18 +51,17 @@ impl XdpReflector {
         };
         let failed = |what, source| ReflectError::Xdp { interface: name.clone(), what, source };
         let index = interface::index(name).map_err(|source| failed("no such interface", source))?;
-        let ours = ours(name, listening)?;
-        let shared = Shared::new().map_err(|source| failed("creating a map of numbers", source))?;
+        let requests = requests(name, listening)?;
+        let mut loaded = load::load(&requests, policy, native)
+            .map_err(|source| failed("loading the XDP program", source))?;
+        let shared = Shared::of(&mut loaded)
+            .map_err(|source| failed("sharing numbers with the XDP program", source))?;
         shared.set_clock();
-        let clients = Map::recent(16, CLIENTS)
-            .map_err(|source| failed("creating a map of clients", source))?;
-        let link = load(listening, policy, &ours, &shared, &clients, native)
-            .map_err(|source| failed("loading the XDP program", source))
-            .and_then(|program| {
-                Link::xdp(&program, index, native)
-                    .map_err(|source| failed("attaching the XDP program", source))
-            })?;
-        Ok(Self { _link: link, _clients: clients, shared, native })
+        let mode = if native { XdpMode::Driver } else { XdpMode::Skb };
+        bpf::program::<Xdp>(&mut loaded, load::PROGRAM)
+            .and_then(|program| program.attach_to_if_index(index, mode).map_err(bpf::said))
+            .map_err(|source| failed("attaching the XDP program", source))?;
+        Ok(Self { _loaded: loaded, shared, native })
     }
 
     /// Whether an interface is one whose driver sends back by itself. A veth pair wakes
@@ -112,50 +104,15 @@ fn ours(name: &str, listening: &Listening) -> Result<Vec<IpAddr>, ReflectError> 
     }
 }
 
-/// What passes everything but requests, and the addresses to which these are.
-pub(super) fn requests(
-    name: &str,
-    listening: &Listening,
-) -> Result<(Vec<Instruction>, Vec<IpAddr>), ReflectError> {
+/// What is a request at this interface.
+pub(super) fn requests(name: &str, listening: &Listening) -> Result<Requests, ReflectError> {
     let ours = ours(name, listening)?;
-    let filter = program::filter(&listening.services, &ours).ok_or_else(|| ReflectError::Xdp {
+    let mac = interface::mac(name).map_err(|source| ReflectError::Xdp {
         interface: name.to_owned(),
-        what: "making the XDP program",
-        source: io::Error::other("too many ports or addresses for one program"),
+        what: "asking for its MAC address",
+        source,
     })?;
-    Ok((filter, ours))
-}
-
-fn load(
-    listening: &Listening,
-    policy: &Policy,
-    addresses: &[IpAddr],
-    shared: &Shared,
-    clients: &Map,
-    native: bool,
-) -> io::Result<Program> {
-    let task = Task {
-        services: &listening.services,
-        addresses,
-        allowed: &policy.allowed,
-        limit: policy.limit,
-        class: policy.class,
-        stamp: policy.key.is_none() && !policy.stateful,
-        twamp: !policy.stateful,
-        generic: !native,
-        shared: shared.0.as_fd().as_raw_fd(),
-        clients: clients.as_fd().as_raw_fd(),
-    };
-    let too_large = || io::Error::other("too many ports, addresses or prefixes for one program");
-    let text = program::text(&task).ok_or_else(too_large)?;
-    Program::xdp(&text, false).map_err(|error| match error.raw_os_error() {
-        // The verifier, not a lack of permission.
-        Some(libc::EINVAL | libc::EACCES) => {
-            let said = Program::why_not(&text, false);
-            io::Error::new(error.kind(), format!("{error}: {said}"))
-        }
-        _ => error,
-    })
+    Ok(Requests::new(listening.services.clone(), ours, mac))
 }
 
 pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
@@ -167,7 +124,7 @@ pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {
         Some(libc::EOPNOTSUPP) if what.contains("attaching") => {
             " (this driver has no XDP of its own: attach it generically)"
         }
-        None if what.contains("loading") => {
+        None if what.contains("loading") && error.kind() != io::ErrorKind::Unsupported => {
             " (Linux 6.1 or later is needed, for CLOCK_TAI in programs; sockets work without)"
         }
         _ => "",

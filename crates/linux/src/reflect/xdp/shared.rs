@@ -1,79 +1,64 @@
 //! What the program and this process share: the clock one way, counters the other.
 
-use crate::sys::bpf::SharedNumbers;
+use crate::bpf;
 use crate::sys::clock;
+use crate::sys::numbers::SharedNumbers;
+use aya::Ebpf;
 use std::io;
 use tailtrim_roundtrip::reflect::{Counters, Refusal};
 use tailtrim_wire::{ErrorEstimate, TimeFormat};
 
-/// Bytes from the start: `CLOCK_TAI` minus `CLOCK_REALTIME`, and the error estimate as a packet has it.
-pub(super) const CLOCK_AT: i32 = 0;
-pub(super) const ERROR_AT: i32 = 8;
-const COUNTS_AT: i32 = 16;
-const NUMBERS: usize = 8;
-
-/// What the program counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Count {
-    Reflected,
-    Passed,
-    SourcePort,
-    Address,
-    NotAllowed,
-    Rate,
-}
-
-impl Count {
-    /// Bytes from the start.
-    pub(super) fn at(self) -> i32 {
-        COUNTS_AT + self as i32 * 8
-    }
-}
+/// Places in `struct numbers` of `crates/linux/bpf/judge.h`.
+const CLOCK: usize = 0;
+const ERROR: usize = 1;
+const REFLECTED: usize = 2;
+const PASSED: usize = 3;
+const REFUSED: [(Refusal, usize); 8] = [
+    (Refusal::SourcePort, 4),
+    (Refusal::Address, 5),
+    (Refusal::NotAllowed, 6),
+    (Refusal::Rate, 7),
+    (Refusal::Loop, 8),
+    (Refusal::Cookie, 9),
+    (Refusal::Reply, 10),
+    (Refusal::Malformed, 11),
+];
+const NUMBERS: usize = 12;
 
 /// The numbers.
 #[derive(Debug)]
-pub(super) struct Shared(pub(super) SharedNumbers);
+pub(super) struct Shared(SharedNumbers);
 
 impl Shared {
-    pub(super) fn new() -> io::Result<Self> {
-        SharedNumbers::new(NUMBERS).map(Self)
+    pub(super) fn of(loaded: &mut Ebpf) -> io::Result<Self> {
+        bpf::numbers(loaded, "numbers", NUMBERS).map(Self)
     }
 
     /// Tells the program how its clock is off ours, and ours off the world's.
     pub(super) fn set_clock(&self) {
         let bound_ns = clock::synchronized_within_ns();
         let estimate = ErrorEstimate::of_bound(bound_ns, TimeFormat::Ntp).write();
-        self.0.set(CLOCK_AT as usize / 8, clock::tai_offset_ns().cast_unsigned());
+        self.0.set(CLOCK, clock::tai_offset_ns().cast_unsigned());
         // As a load of two bytes from a packet would give it.
-        self.0.set(ERROR_AT as usize / 8, u64::from(u16::from_ne_bytes(estimate)));
-    }
-
-    fn count(&self, count: Count) -> u64 {
-        self.0.get(count.at() as usize / 8)
+        self.0.set(ERROR, u64::from(u16::from_ne_bytes(estimate)));
     }
 
     /// Requests that went up to the sockets, which count them themselves.
     pub(super) fn passed(&self) -> u64 {
-        self.count(Count::Passed)
+        self.0.get(PASSED)
     }
 
     /// Requests that came and were answered or refused here, so far.
     pub(super) fn seen(&self) -> u64 {
-        let counters = self.counters();
-        counters.reflected + counters.refused.total()
+        self.counters().received
     }
 
     /// What the program did.
     pub(super) fn counters(&self) -> Counters {
-        let reflected = self.count(Count::Reflected);
+        let reflected = self.0.get(REFLECTED);
         let mut counters = Counters { reflected, ..Counters::default() };
-        for (refusal, count) in [
-            (Refusal::SourcePort, Count::SourcePort),
-            (Refusal::Address, Count::Address),
-            (Refusal::NotAllowed, Count::NotAllowed),
-            (Refusal::Rate, Count::Rate),
-        ] {
-            counters.refused.add(refusal, self.count(count));
+        for (refusal, place) in REFUSED {
+            counters.refused.add(refusal, self.0.get(place));
         }
         counters.received = counters.reflected + counters.refused.total();
         counters

@@ -1,0 +1,94 @@
+/* The XDP program of an AF_XDP port: stamps a frame and redirects it to the port's socket. */
+#include "request.h"
+
+/* What is left in front of a frame. */
+struct front {
+	/* Tells a stamp from whatever else may lie there. */
+	u64 mark;
+	u64 tai_ns;
+};
+
+struct {
+	NUMBER(type, XSKMAP);
+	NUMBER(max_entries, 1);
+	TYPE(key, u32);
+	TYPE(value, u32);
+} sockets SECTION(".maps");
+
+/* Frames that came to another queue and went to the kernel. */
+struct {
+	NUMBER(type, ARRAY);
+	NUMBER(max_entries, 1);
+	NUMBER(map_flags, MMAPABLE);
+	TYPE(key, u32);
+	TYPE(value, u64);
+} elsewhere SECTION(".maps");
+
+/* Whether only requests are redirected. */
+SETTING bool IS_FOR_REQUESTS;
+/* Whether the kernel has the clock. */
+SETTING bool STAMPS;
+SETTING u64 MARK;
+
+INLINE bool is_request(const struct xdp_md *context)
+{
+	struct request request = {};
+	u16 *type;
+
+	if (!starts(&request, context))
+		return false;
+	type = &request.ethernet->type;
+	/* A tag with a priority and no VLAN, which the kernel accepts, too. */
+	if (*type == network16(0x8100) && is_within(type, 6, request.end) && !(type[1] & network16(0x0fff)))
+		type += 2;
+	if (*type == network16(0x0800))
+		return request_at(&request, type + 1, false) != OTHERS;
+	if (*type == network16(0x86dd))
+		return request_at(&request, type + 1, true) != OTHERS;
+	return false;
+}
+
+INLINE void stamp(struct xdp_md *context)
+{
+	u64 now_ns = tai_ns();
+	struct front *front;
+
+	/* A driver may have no room for it. */
+	if (adjust_meta(context, -(int)sizeof(*front)))
+		return;
+	front = (void *)(long)context->data_meta;
+	if (!is_within(front, sizeof(*front), (void *)(long)context->data))
+		return;
+	front->mark = MARK;
+	front->tai_ns = now_ns;
+}
+
+INLINE int redirected(struct xdp_md *context)
+{
+	u32 zero = 0;
+	u64 *passed;
+	int verdict;
+
+	if (IS_FOR_REQUESTS && !is_request(context))
+		return PASS;
+	if (STAMPS)
+		stamp(context);
+	verdict = redirect_map(&sockets, context->rx_queue_index, PASS);
+	if (verdict == PASS) {
+		passed = map_lookup(&elsewhere, &zero);
+		if (passed)
+			__sync_fetch_and_add(passed, 1);
+	}
+	return verdict;
+}
+
+SECTION("xdp") int redirect(struct xdp_md *context)
+{
+	return redirected(context);
+}
+
+/* For interfaces whose frames may lie in several pieces. */
+SECTION("xdp.frags") int redirect_pieces(struct xdp_md *context)
+{
+	return redirected(context);
+}
