@@ -144,6 +144,8 @@ INLINE bool is_dropped_by_kernel(const struct request *request)
 	if (!request->v6)
 		return (from[0] & network32(0xff000000)) == network32(0x7f000000) || from[0] == to[0] ||
 		       folded(sum_words((u32 *)request->ipv4, 5)) != 0xffff;
+	if (from[3] == to[3] && from[2] == to[2] && from[1] == to[1] && from[0] == to[0])
+		return true;
 	/* ::1 and mapped addresses; :: is counted. */
 	return !(from[0] | from[1]) && ((!from[2] && from[3] == network32(1)) || from[2] == network32(0xffff));
 }

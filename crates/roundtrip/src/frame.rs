@@ -1,7 +1,8 @@
 //! Requests and replies as whole frames: Ethernet, perhaps a VLAN tag, IPv4 or IPv6, UDP.
 //!
-//! For reflectors that see frames before the kernel's stack does. What the stack would check is checked here,
-//! but not the checksum of a request: between virtual interfaces it is left unfinished.
+//! For reflectors that see frames before the kernel's stack does. What the stack would check is checked here, by the
+//! same rules, but for the checksum of IPv4's header and for addresses: the program in front of the port passes
+//! frames to the kernel that have wrong ones.
 
 use super::reflect::{Arrival, Reflector, Refusal, Reply, Service};
 use std::net::{IpAddr, SocketAddr};
@@ -58,7 +59,7 @@ impl Places {
 }
 
 /// Finds a UDP packet that is whole; `None` where it is none, or a fragment, or has two VLAN tags, IPv6 extensions
-/// or IPv4 options, which the kernel may know.
+/// or IPv4 options, which the kernel may know, or a wrong checksum.
 fn places(frame: &[u8]) -> Option<Places> {
     let (ethertype, network) = Link::Ethernet.payload(frame)?;
     let packet = frame.get(network..)?;
@@ -68,13 +69,32 @@ fn places(frame: &[u8]) -> Option<Places> {
         && found.payload == headers
         && found.transport == Some(Transport::Udp)
         && !found.fragment;
-    let datagram = packet.get(headers..).filter(|datagram| plain && datagram.len() >= UDP)?;
+    // Behind the packet may be padding of Ethernet.
+    let datagram =
+        packet.get(headers..found.end).filter(|datagram| plain && datagram.len() >= UDP)?;
     let word = |at: usize| usize::from(u16::from_be_bytes(field(datagram, at)));
-    // The datagram ends where the packet does; behind it may be padding of Ethernet.
-    let length = word(4);
-    let whole = length >= UDP && headers + length == found.end && found.end <= packet.len();
-    let (transport, end, checked) = (network + headers, network + found.end, word(6) != 0);
-    whole.then_some(Places { network, transport, end, v6: found.v6, checked })
+    let (length, checked) = (word(4), word(6) != 0);
+    // As in a jumbogram.
+    let length = if found.v6 && length == 0 { datagram.len() } else { length };
+    // Behind the datagram may be UDP options (RFC 9868).
+    let whole = (UDP..=datagram.len()).contains(&length) && (checked || !found.v6);
+    let transport = network + headers;
+    let at = Places { network, transport, end: transport + length, v6: found.v6, checked };
+    (whole && (!checked || is_sound(frame, &at))).then_some(at)
+}
+
+/// Whether the checksum is right, or that of the pseudo header alone: between virtual interfaces it is left so.
+fn is_sound(frame: &[u8], at: &Places) -> bool {
+    let datagram = &frame[at.transport..at.end];
+    let pseudo_header = pseudo_header(frame, at);
+    folded(pseudo_header + sum(datagram)) == 0
+        || folded(pseudo_header) == !u16::from_be_bytes(field(datagram, 6))
+}
+
+fn pseudo_header(frame: &[u8], at: &Places) -> u64 {
+    let (address_len, source) = at.addresses();
+    let length = (at.end - at.transport) as u64;
+    sum(&frame[source..source + 2 * address_len]) + length + u64::from(PROTOCOL_UDP)
 }
 
 fn address(frame: &[u8], at: usize, v6: bool) -> IpAddr {
@@ -155,8 +175,6 @@ pub fn finish(reflector: &Reflector, reply: &FrameReply, frame: &mut [u8], sent_
     if !at.checked && !at.v6 {
         return;
     }
-    let total = sum(datagram) + datagram.len() as u64 + u64::from(PROTOCOL_UDP);
-    let (address_len, source) = at.addresses();
-    let pseudo = sum(&frame[source..source + 2 * address_len]);
-    put(frame, at.transport + 6, &of_udp(total + pseudo).to_be_bytes());
+    let total = sum(datagram) + pseudo_header(frame, at);
+    put(frame, at.transport + 6, &of_udp(total).to_be_bytes());
 }

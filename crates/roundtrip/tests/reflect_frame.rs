@@ -18,7 +18,7 @@ fn came() -> Came {
     Came { received_ns: 1_000_000_000, by: StampedBy::Software, now_ns: 0, truncated: false }
 }
 
-/// A frame from 10.0.0.1 or fd00::1 to .2, with an unfinished checksum.
+/// A frame from 10.0.0.1 or fd00::1 to .2, with an unfinished checksum: that of the pseudo header.
 fn frame(
     v6: bool,
     vlan: bool,
@@ -32,6 +32,7 @@ fn frame(
         frame.extend([0x81, 0, 0, 5]);
     }
     let datagram = (payload.len() + 8) as u16;
+    let network = frame.len() + 2;
     if v6 {
         frame.extend([0x86, 0xdd, 0x6b, 0x91, 0x23, 0x45]);
         frame.extend(datagram.to_be_bytes());
@@ -47,7 +48,9 @@ fn frame(
     frame.extend(from_port.to_be_bytes());
     frame.extend(port.to_be_bytes());
     frame.extend(datagram.to_be_bytes());
-    frame.extend([0x12, 0x34]);
+    let addresses = &frame[network + if v6 { 8 } else { 12 }..frame.len() - 6];
+    let unfinished = ones(&[addresses, &[0, 17], &datagram.to_be_bytes()]);
+    frame.extend(unfinished.to_be_bytes());
     frame.extend(payload);
     frame.resize(frame.len() + padding, 0xee);
     frame
@@ -125,6 +128,12 @@ fn what_is_no_request_is_left_alone() {
     let mut longer = frame(true, false, 40_000, 7, b"xyz", 5);
     longer[58..60].copy_from_slice(&16_u16.to_be_bytes());
     assert_eq!(tell(&mut longer), None);
+    let mut damaged = frame(false, false, 40_000, 7, b"xyz", 0);
+    damaged[40] ^= 1;
+    assert_eq!(tell(&mut damaged), None);
+    let mut unchecked = frame(true, false, 40_000, 7, b"xyz", 0);
+    unchecked[60..62].copy_from_slice(&[0; 2]);
+    assert_eq!(tell(&mut unchecked), None);
     assert_eq!(reflector.counters().received, 1);
     // Unless whoever redirects requests alone says that it was one.
     reflector.refuse(Refusal::Malformed);
