@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
 SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
-RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
 export PATH := $(CURDIR)/$(BIN):$(PATH)

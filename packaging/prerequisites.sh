@@ -35,6 +35,9 @@ build)
     need cargo cargo
     # The static agent contains zstd, which is written in C.
     need musl-tools musl-gcc
+    # BPF programs are written in C. The build works without: then reflect --mode xdp and af-xdp, and AF_XDP ports, are
+    # missing.
+    need clang clang
     if command -v "$python" >/dev/null 2>&1; then
         "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
             echo "error: $("$python" --version) is too old, expected Python 3.11 or later (set PYTHON=…)" >&2

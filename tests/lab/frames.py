@@ -12,7 +12,7 @@ IPV4, IPV6, VLAN = b"\x08\x00", b"\x86\xdd", b"\x81\x00"
 
 def ones(data: bytes) -> int:
     """Return the sum of the 16-bit words with carries (RFC 1071)."""
-    total = sum(struct.unpack(f">{(len(data) + 1) // 2}H", data + bytes(len(data) % 2)))
+    total: int = sum(struct.unpack(f">{(len(data) + 1) // 2}H", data + bytes(len(data) % 2)))
     while total > 0xFFFF:
         total = (total & 0xFFFF) + (total >> 16)
     return total

@@ -14,6 +14,9 @@ pub mod port;
 mod process;
 mod quota;
 pub mod reflect;
+#[cfg(test)]
+#[path = "../tests/support/skip.rs"]
+mod skip;
 pub mod socket;
 pub mod source;
 mod start;

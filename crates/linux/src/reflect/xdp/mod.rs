@@ -2,6 +2,8 @@
 
 mod load;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 use super::ReflectError;
 use super::listening::Listening;
