@@ -12,6 +12,11 @@ const WAITING_BYTES: usize = 4 << 20;
 /// Microseconds for which the kernel polls the NIC when a socket is empty; what its documentation recommends.
 const BUSY_POLL_US: u32 = 50;
 
+/// TTL and hop limit of most replies: a reply that has another one takes longer to hand over.
+const TEST_HOPS: u8 = 255;
+/// Of an echo whose request passed no router.
+const ECHO_HOPS: u8 = 63;
+
 /// Where requests are expected, and how.
 #[derive(Debug, Clone)]
 pub struct Listening {
@@ -80,6 +85,7 @@ impl Listening {
             // Only root may: for others the process polls alone.
             busy_poll_us: (self.busy_poll && process::is_root()).then_some(BUSY_POLL_US),
             receive_buffer: Some(WAITING_BYTES),
+            hops: Some(if timed { TEST_HOPS } else { ECHO_HOPS }),
             stamping: Stamping {
                 receive: timed,
                 send: timed && tells,

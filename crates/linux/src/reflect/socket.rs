@@ -338,6 +338,6 @@ fn outgoing(request: &Request) -> Outgoing<'_> {
         to: request.from,
         from: request.to,
         traffic_class: request.reply.map(|reply| reply.traffic_class),
-        hops: request.reply.and_then(|reply| reply.hops),
+        hops: request.reply.map(|reply| reply.hops),
     }
 }
