@@ -44,9 +44,14 @@ fn ask(
 
 #[test]
 fn a_reply_has_less_ttl_than_its_request() {
-    for (hops, expected) in
-        [(None, 63), (Some(255), 63), (Some(65), 63), (Some(64), 63), (Some(63), 62), (Some(33), 32)]
-    {
+    for (hops, expected) in [
+        (None, 63),
+        (Some(255), 63),
+        (Some(65), 63),
+        (Some(64), 63),
+        (Some(63), 62),
+        (Some(33), 32),
+    ] {
         let mut reflector = reflector(Policy::default());
         for _ in 0..3 {
             assert_eq!(ask(&mut reflector, hops, 0, b"x"), Ok(expected), "{hops:?}");
@@ -95,9 +100,8 @@ fn a_payload_that_comes_again_and_again_is_answered_only_so_often() {
 fn several_payloads_in_turn_have_one_budget() {
     for payloads in [2, 16, 100] {
         let mut reflector = reflector(Policy::default());
-        let turns = (0..100 * payloads).filter(|n| {
-            ask(&mut reflector, Some(64), *n, &(n % payloads).to_be_bytes()).is_ok()
-        });
+        let turns = (0..100 * payloads)
+            .filter(|n| ask(&mut reflector, Some(64), *n, &(n % payloads).to_be_bytes()).is_ok());
         // Each once as a payload that is new, then those at once.
         assert_eq!(turns.count() as i64, payloads + 64);
     }
