@@ -14,11 +14,22 @@ pub(super) const SOURCE_PORT: &str = "source_port";
 pub(super) const ADDRESS: &str = "address";
 pub(super) const NOT_ALLOWED: &str = "not_allowed";
 pub(super) const RATE: &str = "rate";
-const COUNTERS: [&str; 6] = [RECEIVED, REFLECTED, SOURCE_PORT, ADDRESS, NOT_ALLOWED, RATE];
+pub(super) const COOKIE: &str = "cookie";
+pub(super) const LOOP: &str = "loop";
+const COUNTERS: [&str; 8] =
+    [RECEIVED, REFLECTED, SOURCE_PORT, ADDRESS, NOT_ALLOWED, RATE, COOKIE, LOOP];
 /// The set whose elements are the interfaces that forward because of us.
 pub(super) const FORWARDING: &str = "forwarding";
 /// Clients whose rate is kept, each for as long after its last request.
 const CLIENTS: u32 = 65_536;
+/// Payloads that are remembered for a second, and flows. Once a second the set is emptied of old ones; what finds no
+/// room in between is answered, and costs little. A loop of more than 100 packets a second finds its room soon.
+const PAYLOADS: u32 = 4_096;
+/// What tells payloads apart: bytes of a payload, and so many of its first ones. Longer ones first.
+const COMPARED: [(usize, usize); 3] = [(16, 16), (8, 8), (0, 0)];
+const UDP: usize = 8;
+/// TTL or hop limit that requests go on with at most: forwarding makes it less by one, so a loop ends.
+const HOPS: u8 = 64;
 
 /// What the rules are made for.
 #[derive(Debug)]
@@ -52,6 +63,7 @@ pub(super) fn text(rules: &Rules<'_>) -> String {
             ),
         );
     }
+    remembering(&mut body);
     for counter in COUNTERS {
         line(&mut body, &format!("counter {counter} {{ }}"));
     }
@@ -132,6 +144,7 @@ fn judging(body: &mut String, rules: &Rules<'_>, ports: &str) {
             ));
         }
     }
+    ending_loops(&mut steps, policy);
     steps.push(format!("ct zone set {zone}"));
     chain(body, "requests", "", &steps);
     let to_us: Vec<String> = rules
@@ -146,6 +159,67 @@ fn judging(body: &mut String, rules: &Rules<'_>, ports: &str) {
         .collect();
     // In front of raw (-300), and with it of connection tracking (-200).
     chain(body, "judge", "filter hook prerouting priority -310", &to_us);
+}
+
+/// The sets behind [`Policy::repeats`]: payloads of the last second, and the flows of those that came again.
+fn remembering(body: &mut String) {
+    for (suffix, family) in FAMILIES {
+        let flow = flow(family);
+        for (_, compared) in COMPARED {
+            if let Some(bytes) = bytes(0, compared) {
+                set(body, &format!("payloads{compared}_{suffix}"), &format!("{flow} . {bytes}"));
+            }
+        }
+        set(body, &format!("flows{suffix}"), &flow);
+    }
+}
+
+const FAMILIES: [(u8, &str); 2] = [(4, "ip"), (6, "ip6")];
+
+fn set(body: &mut String, name: &str, key: &str) {
+    let flags = format!("size {PAYLOADS}; flags dynamic,timeout; timeout 1s;");
+    line(body, &format!("set {name} {{ typeof {key}; {flags} }}"));
+}
+
+fn flow(family: &str) -> String {
+    format!("{family} saddr . udp sport . udp dport")
+}
+
+/// Bytes of the payload, from one of them on; `None` for no bytes.
+fn bytes(from: usize, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("@th,{},{}", (UDP + from) * 8, count * 8))
+}
+
+/// As `reflect::Loops` does, but for low TTLs: these only become lower here.
+fn ending_loops(steps: &mut Vec<String>, policy: &Policy) {
+    let refused = |counter: &str| format!("counter name {counter} drop");
+    let skipped = policy.cookie.map_or(0, |cookie| cookie.len());
+    if let Some(cookie) = policy.cookie {
+        // A rule that finds no such bytes does not match.
+        steps.push(format!("udp length < {} {}", UDP + skipped, refused(COOKIE)));
+        let cookie = u64::from_be_bytes(cookie);
+        steps.push(format!("@th,{},64 != {cookie:#018x} {}", UDP * 8, refused(COOKIE)));
+    }
+    for (suffix, family) in FAMILIES {
+        let Some(repeats) = policy.repeats else { continue };
+        let flow = flow(family);
+        let budget =
+            format!("update @flows{suffix} {{ {flow} {} }} {}", rate(repeats), refused(LOOP));
+        let mut below = usize::from(u16::MAX);
+        for (least, compared) in COMPARED {
+            let least = UDP + skipped + least;
+            let came_before = bytes(skipped, compared).map_or(String::new(), |bytes| {
+                let again = "limit rate over 1/second burst 1 packets";
+                format!("update @payloads{compared}_{suffix} {{ {flow} . {bytes} {again} }} ")
+            });
+            let version = if suffix == 4 { "ipv4" } else { "ipv6" };
+            let these = format!("meta nfproto {version} udp length {least}-{below}");
+            steps.push(format!("{these} {came_before}{budget}"));
+            below = least - 1;
+        }
+    }
+    steps.push(format!("ip ttl > {HOPS} ip ttl set {HOPS}"));
+    steps.push(format!("ip6 hoplimit > {HOPS} ip6 hoplimit set {HOPS}"));
 }
 
 fn rate(limit: Limit) -> String {
@@ -216,10 +290,24 @@ mod tests {
             "ip saddr != 10.0.0.0/8 ip saddr != 10.1.0.0/16 counter name not_allowed drop",
             "meta nfproto ipv6 counter name not_allowed drop",
             "limit rate over 1000/second burst 10 packets",
+            "meta nfproto ipv4 udp length 24-65535 update @payloads16_4 { ip saddr . udp sport . udp dport . @th,64,128 \
+             limit rate over 1/second burst 1 packets } update @flows4 { ip saddr . udp sport . udp dport \
+             limit rate over 100/second burst 64 packets } counter name loop drop",
+            "meta nfproto ipv6 udp length 8-15 update @flows6 {",
+            "ip ttl > 64 ip ttl set 64",
             "ct original proto-dst 7007 snat ip to 192.0.2.1 : 7007",
             "ct original proto-dst 7 snat ip6 to [2001:db8::1] : 7",
         ] {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
+        assert!(!text.contains("counter name cookie drop"), "{text}");
+        let policy = Policy { cookie: Some(*b"8 bytes!"), repeats: None, ..Policy::default() };
+        let text = self::text(&Rules { policy: &policy, ..rules });
+        assert!(text.contains("udp length < 16 counter name cookie drop"), "{text}");
+        assert!(
+            text.contains("@th,64,64 != 0x3820627974657321 counter name cookie drop"),
+            "{text}"
+        );
+        assert!(!text.contains("counter name loop drop"), "{text}");
     }
 }
