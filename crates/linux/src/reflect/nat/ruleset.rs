@@ -25,8 +25,10 @@ const CLIENTS: u32 = 65_536;
 /// Payloads that are remembered for a second, and flows. Once a second the set is emptied of old ones; what finds no
 /// room in between is answered, and costs little. A loop of more than 100 packets a second finds its room soon.
 const PAYLOADS: u32 = 4_096;
-/// What tells payloads apart: bytes of a payload, and so many of its first ones. Longer ones first.
-const COMPARED: [(usize, usize); 3] = [(16, 16), (8, 8), (0, 0)];
+/// What tells payloads apart: so many of their first bytes, where they have as many.
+const COMPARED: [usize; 3] = [16, 8, 0];
+/// One of so many requests is looked at, since every look at a set costs the kernel time; the budget is as much less.
+const SAMPLED: i64 = 8;
 const UDP: usize = 8;
 /// TTL or hop limit that requests go on with at most: forwarding makes it less by one, so a loop ends.
 const HOPS: u8 = 64;
@@ -63,11 +65,12 @@ pub(super) fn text(rules: &Rules<'_>) -> String {
             ),
         );
     }
-    remembering(&mut body);
     for counter in COUNTERS {
         line(&mut body, &format!("counter {counter} {{ }}"));
     }
     let ports = list(rules.ports);
+    remembering(&mut body);
+    repeating(&mut body, rules.policy);
     judging(&mut body, rules, &ports);
     turning(&mut body, rules);
     // A redirect would tell the client to ask itself the next time.
@@ -165,7 +168,7 @@ fn judging(body: &mut String, rules: &Rules<'_>, ports: &str) {
 fn remembering(body: &mut String) {
     for (suffix, family) in FAMILIES {
         let flow = flow(family);
-        for (_, compared) in COMPARED {
+        for compared in COMPARED {
             if let Some(bytes) = bytes(0, compared) {
                 set(body, &format!("payloads{compared}_{suffix}"), &format!("{flow} . {bytes}"));
             }
@@ -190,24 +193,39 @@ fn bytes(from: usize, count: usize) -> Option<String> {
     (count > 0).then(|| format!("@th,{},{}", (UDP + from) * 8, count * 8))
 }
 
-/// As `reflect::Loops` does, but for low TTLs: these only become lower here.
+/// Echoes without the cookie are refused, and those that come again too often. TTLs only become lower here.
 fn ending_loops(steps: &mut Vec<String>, policy: &Policy) {
-    let refused = |counter: &str| format!("counter name {counter} drop");
-    let skipped = policy.cookie.map_or(0, |cookie| cookie.len());
     if let Some(cookie) = policy.cookie {
+        let least = UDP + cookie.len();
+        let refused = format!("counter name {COOKIE} drop");
         // A rule that finds no such bytes does not match.
-        steps.push(format!("udp length < {} {}", UDP + skipped, refused(COOKIE)));
+        steps.push(format!("udp length < {least} {refused}"));
         let cookie = u64::from_be_bytes(cookie);
-        steps.push(format!("@th,{},64 != {cookie:#018x} {}", UDP * 8, refused(COOKIE)));
+        steps.push(format!("@th,{},64 != {cookie:#018x} {refused}", UDP * 8));
     }
+    if policy.repeats.is_some() {
+        steps.push(format!("numgen inc mod {SAMPLED} 0 jump repeats"));
+    }
+    steps.push(format!("ip ttl > {HOPS} ip ttl set {HOPS}"));
+    steps.push(format!("ip6 hoplimit > {HOPS} ip6 hoplimit set {HOPS}"));
+}
+
+/// A payload that came within the last second costs of the budget of its flow.
+fn repeating(body: &mut String, policy: &Policy) {
+    let Some(repeats) = policy.repeats else { return };
+    let (interval_ns, slack_ns) = repeats.interval_and_slack_ns();
+    let a_minute = 60_000_000_000 / (interval_ns * SAMPLED).max(1);
+    let at_once = (slack_ns / interval_ns.max(1) + 1) / SAMPLED;
+    let limit =
+        format!("limit rate over {}/minute burst {} packets", a_minute.max(1), at_once.max(1));
+    let skipped = policy.cookie.map_or(0, |cookie| cookie.len());
+    let mut steps = Vec::new();
     for (suffix, family) in FAMILIES {
-        let Some(repeats) = policy.repeats else { continue };
         let flow = flow(family);
-        let budget =
-            format!("update @flows{suffix} {{ {flow} {} }} {}", rate(repeats), refused(LOOP));
+        let budget = format!("update @flows{suffix} {{ {flow} {limit} }} counter name {LOOP} drop");
         let mut below = usize::from(u16::MAX);
-        for (least, compared) in COMPARED {
-            let least = UDP + skipped + least;
+        for compared in COMPARED {
+            let least = UDP + skipped + compared;
             let came_before = bytes(skipped, compared).map_or(String::new(), |bytes| {
                 let again = "limit rate over 1/second burst 1 packets";
                 format!("update @payloads{compared}_{suffix} {{ {flow} . {bytes} {again} }} ")
@@ -218,8 +236,7 @@ fn ending_loops(steps: &mut Vec<String>, policy: &Policy) {
             below = least - 1;
         }
     }
-    steps.push(format!("ip ttl > {HOPS} ip ttl set {HOPS}"));
-    steps.push(format!("ip6 hoplimit > {HOPS} ip6 hoplimit set {HOPS}"));
+    chain(body, "repeats", "", &steps);
 }
 
 fn rate(limit: Limit) -> String {
@@ -292,8 +309,9 @@ mod tests {
             "limit rate over 1000/second burst 10 packets",
             "meta nfproto ipv4 udp length 24-65535 update @payloads16_4 { ip saddr . udp sport . udp dport . @th,64,128 \
              limit rate over 1/second burst 1 packets } update @flows4 { ip saddr . udp sport . udp dport \
-             limit rate over 100/second burst 64 packets } counter name loop drop",
+             limit rate over 750/minute burst 8 packets } counter name loop drop",
             "meta nfproto ipv6 udp length 8-15 update @flows6 {",
+            "numgen inc mod 8 0 jump repeats",
             "ip ttl > 64 ip ttl set 64",
             "ct original proto-dst 7007 snat ip to 192.0.2.1 : 7007",
             "ct original proto-dst 7 snat ip6 to [2001:db8::1] : 7",
