@@ -26,7 +26,7 @@ NTP = 2_208_988_800
 #: The key of authenticated STAMP.
 KEY = b"a key of enough letters"
 #: Addresses of a reflector that everybody may ask.
-EVERYWHERE = ("--address", "0.0.0.0", "--address", "::")
+EVERYWHERE = ("--address", "0.0.0.0", "--address", "::")  # noqa: S104 - in a namespace
 #: Of <sched.h>.
 CLONE_NEWNET = 0x4000_0000
 

@@ -1,11 +1,12 @@
-"""One forged datagram between two reflectors: in every pair of modes and protocols it comes to rest.
+"""A forged datagram between two reflectors: in all pairs of modes and protocols it comes to rest.
 
-A client forges the address and port of one reflector as those of a request to the other one. Each reply would then
-be a request. All packets on the cable are counted.
+A client forges the address and port of one reflector as those of a request to the other one. Each
+reply would then be a request. All packets on the cable are counted.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import struct
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from peers import KEY, NTP, Host, Reflector, adds_up, signed, within
+from peers import FAR, FAR6, KEY, NTP, Asker, Host, Reflector, adds_up, signed, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ IP_HEADERS = {4: struct.Struct(">BBHHHBBH4s4s"), 6: struct.Struct(">IHBB16s16s")
 
 MODES = ("socket", "xdp", "af-xdp", "nat")
 PROTOCOLS = ("echo", "stamp", "twamp")
-#: Each mode and protocol with each other one, as far as nftables speak them: (mode, protocol) at both ends.
+#: (mode, protocol) of each end; nftables reflect echoes only.
 ENDS = [(m, p) for m in MODES for p in PROTOCOLS if m != "nat" or p == "echo"]
 TABLE = [(a, b, 4) for index, a in enumerate(ENDS) for b in ENDS[index:]]
 TABLE += [(a, a, 6) for a in ENDS]
@@ -131,8 +132,7 @@ def words(mode: str, protocol: str, port: int, *more: str) -> tuple[str, ...]:
 
 def checksum(*parts: bytes) -> int:
     whole = b"".join(parts)
-    total = sum(struct.unpack(f">{len(whole) // 2}H", whole[: len(whole) & ~1]))
-    total += whole[-1] << 8 if len(whole) % 2 else 0
+    total = sum(byte << 8 * (1 - at % 2) for at, byte in enumerate(whole))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -203,13 +203,15 @@ def test_no_pair_keeps_a_forged_datagram_going(
     ],
     ids=str,
 )
-def test_sessions_and_keys_keep_none_going(
-    protocol: str, more: list[str], tmp_path: Path
-) -> None:
+def test_sessions_and_keys_keep_none_going(protocol: str, more: list[str], tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_bytes(KEY + b"\n")
     keyed = "--key" in more
-    more = [word for name in more for word in (("--key-file", str(path)) if name == "--key" else (name,))]
+    more = [
+        word
+        for name in more
+        for word in (("--key-file", str(path)) if name == "--key" else (name,))
+    ]
     ends = (words("socket", protocol, port, *more) for port in PORTS)
     with Opposed(*ends) as opposed:
         packets = opposed.rests_after((forged(request(keyed=keyed), 4), 4))
@@ -221,9 +223,7 @@ def test_sessions_and_keys_keep_none_going(
 @pytest.mark.parametrize("mode", MODES)
 def test_many_datagrams_at_once_come_to_rest(mode: str) -> None:
     # Ten that differ, each twice, with all kinds of TTL.
-    packets = [
-        (forged(b"%d" % (n % 10) * 9, 4, ttl=1 + 7 * n % 255), 4) for n in range(20)
-    ]
+    packets = [(forged(b"%d" % (n % 10) * 9, 4, ttl=1 + 7 * n % 255), 4) for n in range(20)]
     with Opposed(words(mode, "echo", PORTS[0]), words(mode, "echo", PORTS[1])) as opposed:
         assert opposed.rests_after(*packets) <= MOST * len(packets)
         results = opposed.stop()
@@ -232,7 +232,7 @@ def test_many_datagrams_at_once_come_to_rest(mode: str) -> None:
 
 @contextmanager
 def somebodys_echo(host: Host) -> Iterator[None]:
-    """Have another echo server answer at the first host: it sends with a fresh TTL, and looks at nothing."""
+    """Have another echo server answer at the first host, with a fresh TTL and whatever comes."""
     program = (
         "import socket\n"
         "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
@@ -253,7 +253,7 @@ def somebodys_echo(host: Host) -> Iterator[None]:
 @pytest.mark.parametrize("length", [44, 12, 4])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_loop_with_somebodys_echo_server_ends(mode: str, length: int) -> None:
-    # The first reflector has another port; in its place is somebody else's. Each way takes microseconds.
+    # The first reflector has another port; in its place is somebody else's.
     with (
         Opposed(words("socket", "echo", 7008), words(mode, "echo", PORTS[1])) as opposed,
         somebodys_echo(opposed.hosts[0]),
@@ -263,3 +263,63 @@ def test_a_loop_with_somebodys_echo_server_ends(mode: str, length: int) -> None:
     assert 100 <= packets <= MOST
     assert result["refused"]["loop"] == 1
     assert "--repeats 0" in result["warnings"][0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_real_clients_do_not_meet_the_budget(cable: Cable, mode: str) -> None:
+    words = ("--echo", "7007", "--rate", "0", "--mode", mode, "--interface", "far")
+    with cable.reflector(AGENT, *words) as reflector:
+        for target in (FAR, FAR6)[: 1 if mode == "nat" else 2]:
+            asked = ("--port", "7007", "--rate", "20kpps", "-n", "1s", "--json")
+            assert cable.near.run(AGENT, "ping", target, *asked).returncode in {0, 1}
+        if sockperf := shutil.which("sockperf"):
+            # 14 bytes, numbered.
+            load = ("--mps", "20000", "-t", "1", "-m", "14")
+            cable.near.run(sockperf, "throughput", "-i", FAR, "-p", "7007", *load)
+        # What iputils ping sends by ICMP: the same 56 bytes, here 50 a second.
+        asker = cable.asker(FAR, 7007)
+        for _ in range(100):
+            assert asker.ask(bytes(range(56))) == bytes(range(56))
+            time.sleep(0.02)
+        result = reflector.stop()
+    assert adds_up(result)
+    assert result["received"] > 10_000
+    assert (result["refused"]["loop"], "warnings" in result) == (0, False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cookie_lets_in_who_knows_it(cable: Cable, mode: str) -> None:
+    cookie = "5ae1c0ffee15900d"
+    words = ("--echo", "7007", "--cookie", cookie, "--mode", mode, "--interface", "far")
+    with cable.reflector(AGENT, *words) as reflector:
+        asker = cable.asker(FAR, 7007)
+        known = bytes.fromhex(cookie)
+        for payload in (known, known + b"more"):
+            assert asker.ask(payload) == payload
+        for payload in (b"", known[:7], known[:7] + b"?", b"?" + known):
+            assert asker.ask(payload, 0.2) is None
+        asked = (FAR, "--port", "7007", "-n", "20", "--rate", "200pps", "--json")
+        done = cable.near.run(AGENT, "ping", *asked, "--cookie", cookie)
+        assert json.loads(done.stdout)["streams"][0]["probes"]["answered"] == 20
+        result = reflector.stop()
+    assert adds_up(result)
+    assert (result["refused"]["cookie"], result["reflected"]) == (4, 22)
+
+
+def test_without_a_word_of_others_only_this_host_is_answered(cable: Cable) -> None:
+    words = ("reflect", "--echo", "7007")
+    with subprocess.Popen(
+        cable.far.command(AGENT, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "ready" in process.stdout.readline()
+        assert cable.asker(FAR, 7007).ask(b"x", 0.2) is None
+        here = Asker(cable.far, "127.0.0.1", 7007)
+        cable.askers.append(here)
+        assert here.ask(b"x") == b"x"
+        process.terminate()
+        told, said = process.communicate(timeout=20)
+    result = json.loads(told.splitlines()[-1])
+    assert {entry["address"] for entry in result["listening"]} == {"127.0.0.1:7007", "[::1]:7007"}
+    assert result["loopback_only"]
+    assert "--interface IFACE" in said
