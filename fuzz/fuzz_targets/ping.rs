@@ -38,7 +38,7 @@ impl Run {
         let key = (kind & 8 != 0).then(|| Key::of_bytes(b"sixteen letters!").unwrap());
         let follow_up = kind & 16 != 0;
         let protocol = match kind & 7 {
-            0 => Protocol::UdpEcho,
+            0 => Protocol::UdpEcho { cookie: (kind & 8 != 0).then_some([7; 8]) },
             1 => Protocol::IcmpEcho,
             2 | 3 => Protocol::TwampLight,
             _ => Protocol::Stamp { key, follow_up },
@@ -108,7 +108,7 @@ impl Run {
             sender_ttl: 255,
         };
         match &prober.protocol {
-            Protocol::UdpEcho => {}
+            Protocol::UdpEcho { .. } => {}
             Protocol::IcmpEcho => {
                 let echo = icmp::Echo { reply: true, identifier: 77, sequence: number as u16 };
                 echo.write(prober.version, &mut packet);

@@ -1,16 +1,19 @@
 //! A reflector under a sequence of packets from anybody: nothing crashes, every packet is counted once, a
-//! reply is as long as its request, and what is refused stays as it was.
+//! reply is as long as its request, and what is refused stays as it was. A reply is no request to any other
+//! reflector, and echoes keep to the budget and the TTL that end loops.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tailtrim_roundtrip::reflect::{Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service};
-use tailtrim_wire::stamp::{AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket};
+use tailtrim_wire::stamp::{AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket, is_reply};
 use tailtrim_wire::tlv::{self, StampedBy};
 use tailtrim_wire::{EchoProbe, ErrorEstimate, Key, TimeFormat, icmp, twamp};
 
+const COOKIE: [u8; 8] = *b"8 bytes!";
+
 fuzz_target!(|data: &[u8]| {
-    let [kind, packets @ ..] = data else { return };
+    let [kind, more, packets @ ..] = data else { return };
     parse(packets);
     let key = (kind & 1 != 0).then(|| Key::of_bytes(b"sixteen letters!").unwrap());
     let policy = Policy {
@@ -20,9 +23,16 @@ fuzz_target!(|data: &[u8]| {
         key: key.clone(),
         stateful: kind & 8 != 0,
         class: if kind & 16 != 0 { Class::Fixed(46) } else { Class::Mirror },
+        repeats: (more & 1 == 0).then(|| Limit::new(100, 4)),
+        cookie: (more & 2 != 0).then_some(COOKIE),
         remembered: 16,
     };
     let clock = Clock { bound_ns: (kind & 32 != 0).then_some(1_000), sent_by: StampedBy::Software };
+    let endless = more & 1 != 0;
+    let mut others = [None, key.clone()].map(|key| {
+        let policy = Policy { ports: vec![8620], key, remembered: 16, ..Policy::default() };
+        Reflector::new(policy, clock, 9)
+    });
     let mut reflector = Reflector::new(policy, clock, 7);
     let mut rest = packets;
     let mut count = 0;
@@ -31,11 +41,12 @@ fuzz_target!(|data: &[u8]| {
         let (body, tail) = tail.split_at(length);
         rest = tail;
         count += 1;
-        one(&mut reflector, key.as_ref(), *head, body);
+        one(&mut reflector, &mut others, key.as_ref(), endless, *head, body);
     }
     let counters = reflector.counters();
     assert!(counters.add_up());
     assert_eq!(counters.received, count);
+    assert!(others.iter().all(|other| other.counters().add_up()));
 });
 
 /// Everything that reads packets.
@@ -66,7 +77,22 @@ fn parse(packet: &[u8]) {
     }
 }
 
-fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8]) {
+/// A reply is what no reflector of test packets answers, with the same key or without one, and however it came.
+fn feed_back(others: &mut [Reflector; 2], arrival: &Arrival, answer: &[u8], signed: bool) {
+    let arrival = Arrival { from: "192.0.2.9:50000".parse().unwrap(), truncated: false, to: None, ..*arrival };
+    let other = &mut others[usize::from(signed)];
+    let services: &[Service] = if signed { &[Service::Stamp] } else { &[Service::Stamp, Service::Twamp] };
+    for service in services {
+        let refused = other.reflect(*service, &arrival, &mut answer.to_vec()).err();
+        // A reply of TWAMP-Light may be shorter than a request of STAMP.
+        assert!(matches!(refused, Some(Refusal::Reply | Refusal::Short)), "{service:?}: {refused:?}");
+        assert!(refused == Some(Refusal::Reply) || answer.len() < OPEN_LEN);
+    }
+}
+
+fn one(
+    reflector: &mut Reflector, others: &mut [Reflector; 2], key: Option<&Key>, endless: bool, head: [u8; 8], body: &[u8],
+) {
     let [_, how, a, b, c, d, port, time] = head;
     let address: IpAddr = if how & 1 == 0 {
         Ipv4Addr::new(a, b, c, d).into()
@@ -75,6 +101,9 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
     };
     let service = [Service::Stamp, Service::Echo, Service::Twamp, Service::Stamp][usize::from(how >> 1 & 3)];
     let mut packet = body.to_vec();
+    if how & 24 == 24 && service == Service::Echo {
+        packet.splice(..0, COOKIE);
+    }
     // What nobody guesses: a packet that was signed.
     if how & 8 != 0 && packet.len() >= AUTHENTICATED_LEN {
         if let Some(key) = key {
@@ -100,7 +129,8 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
     let before = packet.clone();
     match reflector.reflect(service, &arrival, &mut packet) {
         Ok(reply) => {
-            reflector.stamp(&reply, &mut packet, i64::MAX - i64::from(time));
+            // T3 is behind T2, within the time that a reply waits.
+            reflector.stamp(&reply, &mut packet, arrival.received_ns.saturating_add(i64::from(time) * 30_000_000));
             assert!(arrival.from.port() >= 1_024 && !arrival.truncated);
             if service == Service::Stamp {
                 let answer = ReflectorPacket::read(key, &packet).expect("a reply that can be read");
@@ -110,6 +140,16 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
             }
             if service == Service::Echo {
                 assert_eq!(packet, before);
+                // Less than it came with, but for the end of a traceroute.
+                assert!((1..64).contains(&reply.hops) && (reply.hops < time || (reply.hops == 32 && time <= 32)));
+            } else {
+                assert!(!is_reply(key.filter(|_| service == Service::Stamp), &before));
+                // A reply tells by a request with an error estimate and a TTL, and by a T2 that is not zero.
+                let signed = key.is_some() && service == Service::Stamp;
+                let estimate = if signed { 25 } else { 13 };
+                if before[estimate] != 0 && time != 0 && arrival.received_ns > 0 {
+                    feed_back(others, &arrival, &packet, signed);
+                }
             }
             if time & 2 != 0 {
                 reflector.departed(&reply, i64::from(time), StampedBy::Hardware);
@@ -121,6 +161,10 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
         Err(refusal) => {
             assert_eq!(packet, before, "refused as {refusal:?}");
             assert!(refusal != Refusal::Hmac || key.is_some());
+            assert!(refusal != Refusal::Cookie || (service == Service::Echo && !before.starts_with(&COOKIE)));
+            // Without a budget only TTLs end.
+            assert!(refusal != Refusal::Loop || service == Service::Echo && (!endless || time <= 1));
+            assert!(refusal != Refusal::Reply || service != Service::Echo);
         }
     }
     // Whatever was made of it, nobody is sent more than came.

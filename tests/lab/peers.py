@@ -25,6 +25,8 @@ NEAR6, FAR6 = "fd77::1", "fd77::2"
 NTP = 2_208_988_800
 #: The key of authenticated STAMP.
 KEY = b"a key of enough letters"
+#: Addresses of a reflector that everybody may ask.
+EVERYWHERE = ("--address", "0.0.0.0", "--address", "::")  # noqa: S104 - in a namespace
 #: Of <sched.h>.
 CLONE_NEWNET = 0x4000_0000
 
@@ -117,6 +119,9 @@ class Cable:
 
     @contextmanager
     def reflector(self, agent: str, *words: str) -> Iterator[Reflector]:
+        """Have one run on the far host, at all addresses unless told otherwise."""
+        if not {"--address", "--allow", "--interface"}.intersection(words):
+            words = (*words, *EVERYWHERE)
         process = subprocess.Popen(
             self.far.command(agent, "reflect", *words),
             stdout=subprocess.PIPE,

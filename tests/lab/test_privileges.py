@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from peers import EVERYWHERE
 
 if TYPE_CHECKING:
     from peers import Cable
 
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 MODES = {
-    "socket": (),
-    "busy": ("--busy-poll",),
+    "socket": EVERYWHERE,
+    "busy": ("--busy-poll", *EVERYWHERE),
     "xdp": ("--mode", "xdp", "--interface", "far"),
     "af-xdp": ("--mode", "af-xdp", "--interface", "far"),
 }

@@ -64,7 +64,8 @@ def test_every_mode_answers_and_refuses_alike(cable: Cable, mode: str) -> None:
 
 def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
     # Who asks 64 times has a socket of its own, until somebody else does and it is silent.
-    services = ("--echo", "7", "--stamp", "862", "--rate", "0")
+    # The same numbers are asked with again and again.
+    services = ("--echo", "7", "--stamp", "862", "--rate", "0", "--repeats", "0")
     with cable.reflector(AGENT, *services, *MODES["busy at addresses"]) as reflector:
         for address in (FAR, FAR6):
             one, other = cable.asker(address, 7), cable.asker(address, 7)

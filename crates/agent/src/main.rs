@@ -7,6 +7,7 @@ mod analyze;
 mod args;
 mod audit;
 mod capture;
+mod cookie;
 mod disturb;
 mod events;
 mod exit;

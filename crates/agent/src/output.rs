@@ -38,6 +38,11 @@ fn written(result: io::Result<()>, exit: Exit) -> Exit {
     }
 }
 
+/// Tells what is worth knowing, and is no error.
+pub(crate) fn note(kind: &str, message: &str) {
+    eprintln!("{kind}: {message}");
+}
+
 /// Tells what went wrong.
 pub(crate) fn failed(message: &str, exit: Exit) -> Exit {
     eprintln!("error: {message}");

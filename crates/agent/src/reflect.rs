@@ -1,9 +1,10 @@
 //! `tailtrim-agent reflect`.
 
+use crate::cookie;
 use crate::events::{self, Progress};
 use crate::exit::Exit;
 use crate::hints::Hint;
-use crate::output::failed;
+use crate::output::{failed, note};
 use crate::stop::{Ending, watch_signals};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -18,19 +19,22 @@ use tailtrim_linux::reflect::{
     XdpReflector, drop_root,
 };
 use tailtrim_linux::socket::{NicStamps, SocketError};
-use tailtrim_roundtrip::reflect::{Allowed, Class, Limit, Policy, Service};
+use tailtrim_roundtrip::reflect::{Allowed, Class, Limit, Policy, Refusal, Service};
 use tailtrim_wire::Key;
 
 /// Send back what others measure round trips with: UDP echo (RFC 862), STAMP (RFC 8762, RFC 8972) and
 /// TWAMP-Light (RFC 5357 appendix I).
 ///
 /// A reply is never longer than its request. Without --echo, --stamp and --twamp: echo on port 7, STAMP on
-/// port 862. Root is given up as soon as the ports are bound.
+/// port 862. Without --address, --interface and --allow, only this host is answered. Root is given up as soon as the
+/// ports are bound.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent reflect\n  \
+    tailtrim-agent reflect --interface eth1\n  \
     tailtrim-agent reflect --stamp 862 --stateful --allow 192.0.2.0/24 --allow 2001:db8::/32\n  \
-    tailtrim-agent reflect --stamp 862 --key-file stamp.key --rate 1000\n  \
+    tailtrim-agent reflect --address 192.0.2.7 --stamp 862 --key-file stamp.key --rate 1000\n  \
+    tailtrim-agent reflect --address 192.0.2.7 --echo 7 --cookie 5ae1c0ffee15900d\n  \
     tailtrim-agent reflect --mode xdp --interface eth1 --echo 7 --stamp 862\n  \
     tailtrim-agent reflect --mode af-xdp --interface eth1 --busy-poll --cpu 3\n  \
     tailtrim-agent reflect --mode nat --interface eth1 --echo 7\n  \
@@ -45,7 +49,7 @@ pub(crate) struct Reflect {
     /// TWAMP-Light on this port
     #[arg(long, value_name = "PORT")]
     pub(crate) twamp: Vec<u16>,
-    /// Addresses of this host [default: all, IPv4 and IPv6]
+    /// Addresses of this host, 0.0.0.0 and :: for all [default: all with --interface or --allow, loopback otherwise]
     #[arg(long, value_name = "IP")]
     pub(crate) address: Vec<IpAddr>,
     /// Only requests that come by this interface
@@ -69,6 +73,13 @@ pub(crate) struct Reflect {
     /// Requests of one client that may come at once [default: a tenth of the rate]
     #[arg(long, value_name = "N")]
     pub(crate) burst: Option<u32>,
+    /// Echoes per second that may be in a loop, of one client address and port, and are answered: payloads that came
+    /// before, and TTLs of at most 32; 0: all. 64 may come at once
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub(crate) repeats: u32,
+    /// Answer only echoes that begin with these 8 bytes, 16 hexadecimal digits
+    #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
+    pub(crate) cookie: Option<[u8; 8]>,
     /// The key of authenticated STAMP; other STAMP packets are refused then
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
@@ -126,6 +137,9 @@ struct ReflectReport<'a> {
     #[serde(flatten)]
     place: Place,
     host: &'a Placement,
+    /// What the counters mean for whoever measures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Where a reflector listens, and what it took to get there.
@@ -136,6 +150,8 @@ struct Place {
     #[serde(skip_serializing_if = "Option::is_none")]
     port: Option<Capabilities>,
     listening: Vec<Listener>,
+    /// Whether this is because nothing says who else is to be answered.
+    loopback_only: bool,
     left_out: Vec<String>,
     /// Tables of killed reflectors that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -148,6 +164,11 @@ struct Listener {
     service: Service,
     address: String,
 }
+
+/// Of [`Policy::repeats`].
+const REPEATS_AT_ONCE: u32 = 64;
+const LOOPBACK_ONLY: &str = "only requests of this host are answered; --interface IFACE, --allow PREFIX or \
+    --address IP opens it to others (--address 0.0.0.0 --address :: to everybody)";
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Reflect) -> Exit {
@@ -197,6 +218,7 @@ fn by_frames(
         mode: request.mode,
         port: Some(reflector.capabilities()),
         listening: reflector.bound().iter().map(of).collect(),
+        loopback_only: false,
         left_out: Vec::new(),
         removed: Vec::new(),
         root_given_up: give_up_root(request)?,
@@ -216,6 +238,7 @@ fn by_nat(
         mode: request.mode,
         port: None,
         listening: reflector.bound().iter().map(of).collect(),
+        loopback_only: false,
         left_out: reflector.left_out().to_vec(),
         removed: reflector.removed().to_vec(),
         root_given_up: false,
@@ -234,6 +257,7 @@ fn by_socket(
         Mode::Socket | Mode::Nat | Mode::AfXdp => None,
         Mode::Xdp => Some(attached(request, &wanted, &policy)?),
     };
+    let loopback_only = wanted.is_loopback_only(&policy);
     let mut reflector = SocketReflector::open(&wanted, policy).map_err(refused)?;
     if let Some(xdp) = xdp {
         reflector.behind(xdp);
@@ -242,6 +266,7 @@ fn by_socket(
         mode: request.mode,
         port: None,
         listening: reflector.bound().iter().map(listener).collect(),
+        loopback_only,
         left_out: reflector.left_out().to_vec(),
         removed: Vec::new(),
         root_given_up: give_up_root(request)?,
@@ -263,12 +288,30 @@ fn reflect_until(
 ) -> Result<Exit, Failed> {
     let seen = Arc::new(AtomicU64::new(0));
     request.ending.watch_parent(stopped);
+    if place.loopback_only {
+        note("note", LOOPBACK_ONLY);
+    }
     events::ready();
     let progress = Progress::start(Arc::clone(&seen));
     let reflected = run(stopped, &seen).map_err(refused)?;
     drop(progress);
-    let report = ReflectReport { reflected: &reflected, place, host };
+    let warnings = warnings(&reflected);
+    for warning in &warnings {
+        note("warning", warning);
+    }
+    let report = ReflectReport { reflected: &reflected, place, host, warnings };
     Ok(events::result("tailtrim.reflector/1", &report))
+}
+
+fn warnings(reflected: &Reflected) -> Vec<String> {
+    let looped = reflected.counters.refused.of(Refusal::Loop);
+    let text = || {
+        format!(
+            "{looped} echoes were refused because their payload came before or their TTL was low, as in a loop of two \
+             reflectors; if they are of a generator with a constant payload: --repeats 0"
+        )
+    };
+    (looped > 0).then(text).into_iter().collect()
 }
 
 fn attached(
@@ -317,6 +360,8 @@ fn policy(request: &Reflect) -> Result<Policy, Failed> {
     Ok(Policy {
         allowed: request.allow.clone(),
         limit: (request.rate > 0).then(|| Limit::new(request.rate, burst)),
+        repeats: (request.repeats > 0).then(|| Limit::new(request.repeats, REPEATS_AT_ONCE)),
+        cookie: request.cookie,
         key,
         stateful: request.stateful,
         class: request.dscp.map_or(Class::Mirror, Class::Fixed),

@@ -17,8 +17,6 @@ const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 const PROTOCOL_UDP: u8 = 17;
-/// TTL and hop limit of echoes; test packets say themselves.
-const HOPS: u8 = 64;
 
 /// How a frame came.
 #[derive(Debug, Clone, Copy)]
@@ -152,14 +150,13 @@ fn turn_round(frame: &mut [u8], at: &Places) {
 }
 
 fn header(frame: &mut [u8], at: &Places, reply: &Reply) {
-    let hops = reply.hops.unwrap_or(HOPS);
     let header = &mut frame[at.network..at.transport];
     if at.v6 {
         header[0] = 0x60 | reply.traffic_class >> 4;
         header[1] = header[1] & 0x0f | reply.traffic_class << 4;
-        header[7] = hops;
+        header[7] = reply.hops;
     } else {
-        (header[1], header[8]) = (reply.traffic_class, hops);
+        (header[1], header[8]) = (reply.traffic_class, reply.hops);
         put(header, 10, &[0; 2]);
         let checksum = folded(sum(header));
         put(header, 10, &checksum.to_be_bytes());

@@ -10,7 +10,10 @@ use tailtrim_wire::{
 #[derive(Debug, Clone)]
 pub enum Protocol {
     /// UDP echo (RFC 862).
-    UdpEcho,
+    UdpEcho {
+        /// In front of the probe: the reflector answers nothing else.
+        cookie: Option<[u8; 8]>,
+    },
     /// ICMP or ICMPv6 echo.
     IcmpEcho,
     /// STAMP (RFC 8762).
@@ -29,7 +32,7 @@ impl Protocol {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::UdpEcho => "udp",
+            Self::UdpEcho { .. } => "udp",
             Self::IcmpEcho => "icmp",
             Self::Stamp { key: None, .. } => "stamp",
             Self::Stamp { key: Some(_), .. } => "stamp, authenticated",
@@ -41,7 +44,7 @@ impl Protocol {
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self {
-            Self::UdpEcho => Some(7),
+            Self::UdpEcho { .. } => Some(7),
             Self::IcmpEcho => None,
             Self::Stamp { .. } | Self::TwampLight => Some(stamp::PORT),
         }
@@ -51,7 +54,7 @@ impl Protocol {
     #[must_use]
     pub fn least_bytes(&self) -> usize {
         match self {
-            Self::UdpEcho => ECHO_PROBE_LEN,
+            Self::UdpEcho { cookie } => cookie.map_or(0, |cookie| cookie.len()) + ECHO_PROBE_LEN,
             Self::IcmpEcho => icmp::HEADER_LEN + ECHO_PROBE_LEN,
             Self::Stamp { key, follow_up } => {
                 // Telemetry, and with a key the HMAC of that.
@@ -124,7 +127,11 @@ impl Prober {
         let error = ErrorEstimate::of_bound(self.clock_bound_ns, TimeFormat::Ntp);
         let stamp = TimeFormat::Ntp.write(now_ns);
         match &self.protocol {
-            Protocol::UdpEcho => fill(packet, 0, &probe.encode()),
+            Protocol::UdpEcho { cookie } => {
+                let cookie = cookie.as_ref().map_or(&[][..], |cookie| cookie);
+                fill(packet, 0, cookie);
+                fill(packet, cookie.len(), &probe.encode());
+            }
             Protocol::IcmpEcho => {
                 fill(packet, icmp::HEADER_LEN, &probe.encode());
                 let identifier = self.identifier;
@@ -153,7 +160,7 @@ impl Prober {
     /// [`NoAnswer`].
     pub fn read(&self, packet: &[u8], now_ns: i64) -> Result<Answer, NoAnswer> {
         match &self.protocol {
-            Protocol::UdpEcho => self.read_echo(packet),
+            Protocol::UdpEcho { cookie } => self.read_echo(behind(*cookie, packet)),
             Protocol::IcmpEcho => {
                 let echo = icmp::Echo::read(self.version, packet).ok_or(NoAnswer::Malformed)?;
                 // A request of somebody else's, on a raw socket to this very host.
@@ -227,8 +234,8 @@ impl Prober {
     #[must_use]
     pub fn read_quoted(&self, packet: &[u8]) -> Option<(u64, u32)> {
         match &self.protocol {
-            Protocol::UdpEcho => {
-                self.read_echo(packet).ok().map(|answer| (answer.low, answer.bits))
+            Protocol::UdpEcho { cookie } => {
+                self.read_echo(behind(*cookie, packet)).ok().map(|answer| (answer.low, answer.bits))
             }
             Protocol::IcmpEcho => {
                 let (header, payload) = packet.split_first_chunk::<{ icmp::HEADER_LEN }>()?;
@@ -242,6 +249,11 @@ impl Prober {
             }
         }
     }
+}
+
+/// What is behind the cookie; nothing where it is another one.
+fn behind(cookie: Option<[u8; 8]>, packet: &[u8]) -> &[u8] {
+    cookie.map_or(packet, |cookie| packet.strip_prefix(&cookie).unwrap_or_default())
 }
 
 /// TLVs behind a probe of STAMP: what is asked for, and padding up to its end (RFC 8972 section 4.1).

@@ -206,6 +206,40 @@ impl ReflectorPacket {
     }
 }
 
+/// How far T2 and T3 of one reply are apart at most, in seconds.
+const RESIDENCE_S: u32 = 10;
+
+/// Whether a test packet is a reply: what a reflector sent, not what a sender did. TWAMP-Light's open packets have
+/// the same fields at the same places.
+///
+/// A sender of STAMP leaves everything behind its own fields zero (RFC 8762 section 4.2). A sender of TWAMP-Light may
+/// fill it with random bytes (RFC 5357 section 4.1.2), so zeros alone do not tell. All of these hold for a reply:
+///
+/// * T2 is not zero,
+/// * the seconds of T2 and of T3, which stands where a sender has T1, differ by at most 10: random bytes do so
+///   once in 2^32 / 21, which is 2^27.6,
+/// * the multiplier of the sender's error estimate is not zero, as RFC 4656 section 4.1.2 demands,
+/// * the two bytes behind that are zero: random ones once in 2^16,
+/// * the sender's TTL is not zero; who does not know it writes 255 (RFC 5357 section 4.2.1).
+///
+/// So one of 2^43 random requests is taken for a reply. A reply is not recognised if the request in it had no error
+/// estimate; the reply to that one is, because a reflector always has an estimate.
+#[must_use]
+pub fn is_reply(key: Option<&Key>, packet: &[u8]) -> bool {
+    let layout = Layout::of(key);
+    if packet.len() <= layout.ttl {
+        return false;
+    }
+    let seconds = |at| u32::from_be_bytes(field(packet, at));
+    let apart = seconds(layout.stamp).wrapping_sub(seconds(layout.received)).cast_signed();
+    let [_, multiplier, zero @ ..] = field::<4>(packet, layout.sender_error);
+    field(packet, layout.received) != [0; 8]
+        && apart.unsigned_abs() <= RESIDENCE_S
+        && multiplier != 0
+        && zero == [0; 2]
+        && packet[layout.ttl] != 0
+}
+
 /// Puts T1 or T3 into a packet that is written already, at the last moment, and signs it again.
 pub fn restamp(key: Option<&Key>, packet: &mut [u8], stamp: u64) {
     put(packet, Layout::of(key).stamp, &stamp.to_be_bytes());

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tailtrim_wire::stamp::{
-    AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket, StampError, restamp,
+    AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket, StampError, is_reply, restamp,
 };
 use tailtrim_wire::tlv::{
     self, ClassOfService, DirectMeasurement, FollowUp, Integrity, kind, tlvs,
@@ -223,5 +223,91 @@ proptest! {
             reply.write(key, &mut packet).unwrap();
             prop_assert_eq!(ReflectorPacket::read(key, &packet), Ok(reply));
         }
+    }
+}
+
+/// A reply, as bytes of the layout that a key has.
+fn reply(key: Option<&Key>) -> Vec<u8> {
+    let mut packet = vec![0; if key.is_some() { AUTHENTICATED_LEN } else { OPEN_LEN }];
+    reflector().write(key, &mut packet).unwrap();
+    packet
+}
+
+#[test]
+fn a_reply_is_told_from_a_request_by_its_fields() {
+    for (key, offset) in [(None, 0), (Some(key()), 16)] {
+        let key = key.as_ref();
+        let replied = reply(key);
+        assert!(is_reply(key, &replied));
+        // Open packets end with the TTL where TWAMP-Light speaks; signed ones have more behind it.
+        let (stamp, received) = if offset == 0 { (4, 16) } else { (16, 32) };
+        let (error, ttl) = if offset == 0 { (36, 40) } else { (72, 80) };
+        assert!(is_reply(key, &replied[..=ttl]));
+        assert!(!is_reply(key, &replied[..ttl]));
+        let with = |at: usize, bytes: &[u8]| {
+            let mut packet = replied.clone();
+            packet[at..at + bytes.len()].copy_from_slice(bytes);
+            is_reply(key, &packet)
+        };
+        for (at, bytes, expected) in [
+            (received, &[0; 8][..], false),
+            // Seconds: T3 is 0x83aa7e81.
+            (received, &[0x83, 0xaa, 0x7e, 0x77], true),
+            (received, &[0x83, 0xaa, 0x7e, 0x76], false),
+            (received, &[0x83, 0xaa, 0x7e, 0x8b], true),
+            (received, &[0x83, 0xaa, 0x7e, 0x8c], false),
+            (received, &[0x03, 0xaa, 0x7e, 0x81], false),
+            (error + 1, &[0], false),
+            (error, &[0], true),
+            (error + 2, &[1], false),
+            (error + 3, &[1], false),
+            (ttl, &[0], false),
+            (ttl, &[255], true),
+        ] {
+            assert_eq!(with(at, bytes), expected, "{bytes:?} at {at}");
+        }
+        // An era of NTP may end in between.
+        let mut packet = replied.clone();
+        packet[stamp..stamp + 4].copy_from_slice(&[0, 0, 0, 5]);
+        packet[received..received + 4].copy_from_slice(&[255, 255, 255, 251]);
+        assert!(is_reply(key, &packet));
+        let mut request = vec![0; replied.len() + 60];
+        sender().write(key, &mut request).unwrap();
+        assert!(!is_reply(key, &request));
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_padding_of_twamp_is_no_reply(padding in prop::collection::vec(any::<u8>(), 27..200)) {
+        // Once in 2^43 it would be.
+        let mut request = vec![0; twamp::SENDER_LEN];
+        twamp::SenderPacket { sequence: 3, stamp: sender().stamp, error: error(4, 3) }
+            .write(&mut request);
+        request.extend(padding);
+        prop_assert!(!is_reply(None, &request));
+    }
+
+    #[test]
+    fn every_reply_to_a_request_with_an_error_estimate_is_one(
+        sequence: u32, second in 0..u32::MAX, took_s in 0..=10_u32, scale in 0..64_u8,
+        multiplier in 1..=255_u8, sender_ttl in 1..=255_u8, signs: bool,
+    ) {
+        let key = signs.then(key);
+        let received = u64::from(second.max(1)) << 32;
+        let replied = ReflectorPacket {
+            sequence,
+            stamp: u64::from(second.max(1).wrapping_add(took_s)) << 32,
+            received,
+            sender_error: error(scale, multiplier),
+            sender_ttl,
+            ..reflector()
+        };
+        let mut packet = vec![0; AUTHENTICATED_LEN];
+        replied.write(key.as_ref(), &mut packet).unwrap();
+        prop_assert!(is_reply(key.as_ref(), &packet));
+        let mut packet = vec![0xaa; 60];
+        prop_assert!(twamp::write_reply(&replied, &mut packet));
+        prop_assert!(is_reply(None, &packet));
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of `ping`, and the plan that it means.
 
 use crate::args::nanoseconds;
+use crate::cookie;
 use crate::stop::Ending;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -69,6 +70,9 @@ pub(crate) struct Ping {
     /// The file with the key of authenticated STAMP
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
+    /// Begin each UDP echo with these 8 bytes (16 hexadecimal digits), as reflect --cookie wants
+    #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
+    pub(crate) cookie: Option<[u8; 8]>,
     /// Ask a STAMP reflector when its replies really left (RFC 8972 section 4.7): one that keeps state tells it with a
     /// later reply, and its residence is exact then
     #[arg(long)]
@@ -210,13 +214,16 @@ impl Ping {
                 Some(Key::of_text(&text).map_err(|error| told(&error))?)
             }
         };
+        if self.cookie.is_some() && self.protocol != Asked::Udp {
+            return Err(Rejected::Request("--cookie: only --protocol udp has one".to_owned()));
+        }
         if self.follow_up && self.protocol != Asked::Stamp {
             return Err(Rejected::Request(
                 "--follow-up: only --protocol stamp can ask for it".to_owned(),
             ));
         }
         Ok(match self.protocol {
-            Asked::Udp => Protocol::UdpEcho,
+            Asked::Udp => Protocol::UdpEcho { cookie: self.cookie },
             Asked::Icmp => Protocol::IcmpEcho,
             Asked::Stamp => Protocol::Stamp { key, follow_up: self.follow_up },
             Asked::TwampLight => Protocol::TwampLight,

@@ -347,10 +347,11 @@ fn open_socket(
         device: plan.device.clone(),
         traffic_class: stream.traffic_class,
         // RFC 8762 section 4.2.1 and RFC 5357 section 4.1.2: reflectors tell the hops from it.
-        hops:
-            plan.hops
-                .or((!matches!(stream.protocol, Protocol::UdpEcho | Protocol::IcmpEcho))
-                    .then_some(255)),
+        hops: plan.hops.or((!matches!(
+            stream.protocol,
+            Protocol::UdpEcho { .. } | Protocol::IcmpEcho
+        ))
+        .then_some(255)),
         busy_poll_us: plan.busy_poll_us,
         receive_buffer: Some(RECEIVE_BUFFER),
         bare: plan.level == StampLevel::Application,

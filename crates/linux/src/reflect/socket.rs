@@ -61,7 +61,7 @@ struct Request {
 }
 
 impl SocketReflector {
-    /// Binds all ports on all addresses.
+    /// Binds all ports on all addresses of `listening`.
     ///
     /// # Errors
     /// [`ReflectError::Socket`] when one cannot be bound; with no addresses given, one family may be missing.
@@ -69,9 +69,9 @@ impl SocketReflector {
         policy.ports = listening.services.iter().map(|(_, port)| *port).collect();
         // Stamps of replies cost the kernel time, and only a session's next reply can tell them.
         let tells = policy.stateful;
-        let Opened { mut sockets, mut services, left_out } = listening.open(tells)?;
+        let Opened { mut sockets, mut services, left_out } = listening.open(&policy, tells)?;
         let mut regulars = Vec::new();
-        for at in 0..if listening.has_regulars() { sockets.len() } else { 0 } {
+        for at in 0..if listening.has_regulars(&policy) { sockets.len() } else { 0 } {
             let settings = listening.settings(services[at], sockets[at].local(), tells);
             let (regular, socket) = Regular::beside(&sockets[at], &settings)?;
             regulars.push(regular);
@@ -338,6 +338,6 @@ fn outgoing(request: &Request) -> Outgoing<'_> {
         to: request.from,
         from: request.to,
         traffic_class: request.reply.map(|reply| reply.traffic_class),
-        hops: request.reply.and_then(|reply| reply.hops),
+        hops: request.reply.map(|reply| reply.hops),
     }
 }

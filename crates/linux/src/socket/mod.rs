@@ -44,6 +44,8 @@ pub struct Socket {
     peer: Option<SocketAddr>,
     /// Traffic class of datagrams that have none of their own.
     class: u8,
+    /// Their TTL or hop limit; `None`: what the host says.
+    hops: Option<u8>,
     /// Whether the kernel takes the numbers of datagrams from us (Linux 6.13); else it counts itself.
     gives_keys: bool,
 }
@@ -73,6 +75,7 @@ impl Socket {
             next_key: 0,
             peer: None,
             class: settings.traffic_class.unwrap_or(0),
+            hops: settings.hops,
             gives_keys: true,
         };
         socket.configure(settings)?;

@@ -75,7 +75,7 @@ impl Socket {
         if let Some(class) = one.traffic_class.filter(|class| *class != self.class) {
             control.traffic_class(is_v6, class);
         }
-        if let Some(hops) = one.hops {
+        if let Some(hops) = one.hops.filter(|hops| Some(*hops) != self.hops) {
             control.hops(is_v6, hops);
         }
         if self.stamping.send && self.gives_keys {

@@ -18,7 +18,7 @@ fn prober(protocol: Protocol) -> Prober {
 
 #[test]
 fn an_echo_comes_back_as_it_left() {
-    let prober = prober(Protocol::UdpEcho);
+    let prober = prober(Protocol::UdpEcho { cookie: None });
     let mut packet = vec![0xaa; 40];
     prober.write(&mut packet, 1 << 40, NOW_NS);
     let answer = prober.read(&packet, NOW_NS).unwrap();
@@ -27,6 +27,20 @@ fn an_echo_comes_back_as_it_left() {
     let other = Prober { session: 5, ..prober.clone() };
     assert_eq!(other.read(&packet, NOW_NS), Err(NoAnswer::Stray));
     assert_eq!(prober.read(&packet[..20], NOW_NS), Err(NoAnswer::Malformed));
+}
+
+#[test]
+fn an_echo_with_a_cookie_begins_with_it() {
+    let prober = prober(Protocol::UdpEcho { cookie: Some(*b"8 bytes!") });
+    let mut packet = vec![0xaa; prober.protocol.least_bytes() + 4];
+    prober.write(&mut packet, 5, NOW_NS);
+    assert_eq!(packet[..12], *b"8 bytes!ttrt");
+    assert_eq!(packet[32..], [0xaa; 4]);
+    assert_eq!(prober.read(&packet, NOW_NS).unwrap().low, 5);
+    assert_eq!(prober.read_quoted(&packet), Some((5, 63)));
+    packet[0] ^= 1;
+    assert_eq!(prober.read(&packet, NOW_NS), Err(NoAnswer::Malformed));
+    assert_eq!(prober.read(&packet[8..], NOW_NS), Err(NoAnswer::Malformed));
 }
 
 #[test]
@@ -139,7 +153,7 @@ proptest! {
     #[test]
     fn no_bytes_do_harm(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for protocol in [
-            Protocol::UdpEcho, Protocol::IcmpEcho, Protocol::TwampLight,
+            Protocol::UdpEcho { cookie: None }, Protocol::UdpEcho { cookie: Some([1; 8]) }, Protocol::IcmpEcho, Protocol::TwampLight,
             Protocol::Stamp { key: None, follow_up: true },
         ] {
             let prober = prober(protocol);

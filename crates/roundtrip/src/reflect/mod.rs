@@ -6,6 +6,7 @@
 mod answer;
 mod clients;
 mod location;
+mod loops;
 mod policy;
 mod refusal;
 mod session;
@@ -15,6 +16,7 @@ pub use refusal::{Counters, Refusal, Refusals};
 
 use answer::Seen;
 use clients::Clients;
+use loops::Loops;
 use session::{Session, SessionKey};
 use std::net::{IpAddr, SocketAddr};
 use tailtrim_wire::stamp::{self, ReflectorPacket, SenderPacket, StampError};
@@ -22,9 +24,10 @@ use tailtrim_wire::time::{ErrorEstimate, TimeFormat};
 use tailtrim_wire::tlv::{StampedBy, Synchronization};
 use tailtrim_wire::twamp;
 
-/// TTL and hop limit of replies (RFC 5357 section 4.2: 255, so that hops can be counted).
+/// TTL and hop limit of test packets (RFC 5357 section 4.2: 255, so that hops can be counted), and what stands for that
+/// of a request where it is not known.
 const HOPS: u8 = 255;
-/// Loop guard: who sends from below is a service, and might answer.
+/// Who sends from below is a service, and might answer.
 const FIRST_CLIENT_PORT: u16 = 1_024;
 
 /// What is spoken on a port.
@@ -69,8 +72,8 @@ pub struct Arrival {
 pub struct Reply {
     /// DSCP, with ECN 0.
     pub traffic_class: u8,
-    /// TTL or hop limit; `None`: as usual.
-    pub hops: Option<u8>,
+    /// TTL or hop limit.
+    pub hops: u8,
     /// The session whose follow-up telemetry wants to know when it left.
     session: Option<(SessionKey, u32)>,
     stamped: Stamped,
@@ -108,6 +111,7 @@ pub struct Reflector {
     clock: Clock,
     limited: Clients<[u8; 16], i64>,
     sessions: Clients<SessionKey, Session>,
+    loops: Loops,
     counters: Counters,
 }
 
@@ -117,9 +121,11 @@ impl Reflector {
     pub fn new(policy: Policy, clock: Clock, seed: u64) -> Self {
         let sessions = if policy.keeps_sessions() { policy.remembered } else { 0 };
         let limited = if policy.limit.is_some() { policy.remembered } else { 0 };
+        let remembered = policy.remembered;
         Self {
             policy,
             clock,
+            loops: Loops::new(remembered, seed.rotate_left(16)),
             limited: Clients::new(limited, seed),
             sessions: Clients::new(sessions, seed.rotate_left(32)),
             counters: Counters::default(),
@@ -143,7 +149,7 @@ impl Reflector {
     ) -> Result<Reply, Refusal> {
         self.counters.received += 1;
         let reply = self.judge(arrival).and_then(|()| match service {
-            Service::Echo => Ok(self.plain(arrival, Stamped::Not)),
+            Service::Echo => self.echo_reply(arrival, packet),
             Service::Stamp => self.stamp_reply(arrival, packet),
             Service::Twamp => self.twamp_reply(arrival, packet),
         });
@@ -152,6 +158,8 @@ impl Reflector {
             Err(refusal) => self.counters.refused.count(refusal),
         }
         self.counters.forgotten_clients = self.limited.evicted();
+        self.counters.forgotten_flows = self.loops.forgotten_flows();
+        self.counters.forgotten_payloads = self.loops.forgotten_payloads();
         self.counters.forgotten_sessions = self.sessions.evicted();
         reply
     }
@@ -216,13 +224,21 @@ impl Reflector {
         if limit.admits(due_ns, arrival.now_ns) { Ok(()) } else { Err(Refusal::Rate) }
     }
 
+    fn echo_reply(&mut self, arrival: &Arrival, packet: &[u8]) -> Result<Reply, Refusal> {
+        let Self { policy, loops, .. } = self;
+        if policy.cookie.is_some_and(|cookie| !packet.starts_with(&cookie)) {
+            return Err(Refusal::Cookie);
+        }
+        let hops = loops.judge(policy.repeats, arrival, packet)?;
+        Ok(Reply { hops, ..self.plain(arrival, Stamped::Not) })
+    }
+
     fn plain(&self, arrival: &Arrival, stamped: Stamped) -> Reply {
         let dscp = match self.policy.class {
             Class::Mirror => arrival.traffic_class.unwrap_or(0) >> 2,
             Class::Fixed(dscp) => dscp,
         };
-        let hops = (stamped != Stamped::Not).then_some(HOPS);
-        Reply { traffic_class: dscp << 2, hops, session: None, stamped }
+        Reply { traffic_class: dscp << 2, hops: HOPS, session: None, stamped }
     }
 
     fn error(&self, format: TimeFormat) -> ErrorEstimate {
@@ -233,6 +249,9 @@ impl Reflector {
         let request = twamp::SenderPacket::read(packet).ok_or(Refusal::Short)?;
         if packet.len() < twamp::REFLECTOR_LEN {
             return Err(Refusal::Short);
+        }
+        if stamp::is_reply(None, packet) {
+            return Err(Refusal::Reply);
         }
         // RFC 5357 section 4.2.1: replies have numbers of their own; appendix I: the request's where no session
         // is known.
@@ -251,7 +270,7 @@ impl Reflector {
             sender_sequence: request.sequence,
             sender_stamp: request.stamp,
             sender_error: request.error,
-            sender_ttl: arrival.hops.unwrap_or(0),
+            sender_ttl: arrival.hops.unwrap_or(HOPS),
         };
         twamp::write_reply(&reply, packet);
         Ok(self.plain(arrival, Stamped::Open(format)))
@@ -260,6 +279,9 @@ impl Reflector {
     fn stamp_reply(&mut self, arrival: &Arrival, packet: &mut [u8]) -> Result<Reply, Refusal> {
         let Self { policy, clock, sessions, .. } = self;
         let key = policy.key.as_ref();
+        if packet.len() >= stamp::base_len(key) && stamp::is_reply(key, packet) {
+            return Err(Refusal::Reply);
+        }
         let request = SenderPacket::read(key, packet).map_err(|error| match error {
             StampError::Short { .. } => Refusal::Short,
             StampError::Hmac => Refusal::Hmac,
@@ -286,7 +308,7 @@ impl Reflector {
             sender_sequence: request.sequence,
             sender_stamp: request.stamp,
             sender_error: request.error,
-            sender_ttl: arrival.hops.unwrap_or(0),
+            sender_ttl: arrival.hops.unwrap_or(HOPS),
         };
         // The TLVs' HMAC is checked with the sender's number and made anew with ours.
         let integrity = answer::integrity(packet, key);

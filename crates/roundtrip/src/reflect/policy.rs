@@ -16,8 +16,8 @@ pub struct Policy {
     /// How often an echo is answered that may be in a loop between two reflectors: for each client address,
     /// client port and own port.
     ///
-    /// An echo may be in a loop if its payload is that of the flow's last one (their first 64 bytes and their
-    /// length are compared), or if its TTL or hop limit is at most 32. `None`: always.
+    /// An echo may be in a loop if its payload came before (the first 64 bytes and the length are compared with
+    /// those that are remembered), or if its TTL or hop limit is at most 32. `None`: always.
     pub repeats: Option<Limit>,
     /// The first bytes of each echo that is answered: who sends with a forged address does not know them.
     pub cookie: Option<[u8; 8]>,
@@ -28,7 +28,7 @@ pub struct Policy {
     pub stateful: bool,
     /// The class of replies.
     pub class: Class,
-    /// Clients, and sessions, that are remembered at once. More make room by the one that was quiet longest of
+    /// Clients, sessions, flows and payloads of echoes that are remembered at once, each. More make room by the one that was quiet longest of
     /// four that chance put together.
     pub remembered: usize,
 }

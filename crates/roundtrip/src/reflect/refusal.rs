@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 pub enum Refusal {
     /// Longer than the room for it.
     TooLong,
-    /// Loop guard: from a port below 1024 or one of our own, where somebody may answer the reply.
+    /// From a port below 1024 or one of our own, where a service may answer the reply.
     SourcePort,
     /// From or to an address that is nobody's.
     Address,
@@ -120,6 +120,10 @@ pub struct Counters {
     pub refused: Refusals,
     /// Clients whose limit was forgotten to make room for others.
     pub forgotten_clients: u64,
+    /// Clients with repeated echoes (address and port) whose limit was forgotten to make room for others.
+    pub forgotten_flows: u64,
+    /// Payloads of echoes that were forgotten to make room for others: usual where each one differs.
+    pub forgotten_payloads: u64,
     /// Sessions that were forgotten to make room for others.
     pub forgotten_sessions: u64,
 }
@@ -133,6 +137,8 @@ impl AddAssign for Counters {
             self.refused.add(refusal, other.refused.of(refusal));
         }
         self.forgotten_clients += other.forgotten_clients;
+        self.forgotten_flows += other.forgotten_flows;
+        self.forgotten_payloads += other.forgotten_payloads;
         self.forgotten_sessions += other.forgotten_sessions;
     }
 }

@@ -140,6 +140,8 @@ impl NatReflector {
             (Refusal::Address, ruleset::ADDRESS),
             (Refusal::NotAllowed, ruleset::NOT_ALLOWED),
             (Refusal::Rate, ruleset::RATE),
+            (Refusal::Cookie, ruleset::COOKIE),
+            (Refusal::Loop, ruleset::LOOP),
         ] {
             counters.refused.add(refusal, count(name).unwrap_or(0));
         }

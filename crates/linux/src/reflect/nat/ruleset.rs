@@ -14,11 +14,24 @@ pub(super) const SOURCE_PORT: &str = "source_port";
 pub(super) const ADDRESS: &str = "address";
 pub(super) const NOT_ALLOWED: &str = "not_allowed";
 pub(super) const RATE: &str = "rate";
-const COUNTERS: [&str; 6] = [RECEIVED, REFLECTED, SOURCE_PORT, ADDRESS, NOT_ALLOWED, RATE];
+pub(super) const COOKIE: &str = "cookie";
+pub(super) const LOOP: &str = "loop";
+const COUNTERS: [&str; 8] =
+    [RECEIVED, REFLECTED, SOURCE_PORT, ADDRESS, NOT_ALLOWED, RATE, COOKIE, LOOP];
 /// The set whose elements are the interfaces that forward because of us.
 pub(super) const FORWARDING: &str = "forwarding";
 /// Clients whose rate is kept, each for as long after its last request.
 const CLIENTS: u32 = 65_536;
+/// Payloads that are remembered for a second, and flows. Once a second the set is emptied of old ones; what finds no
+/// room in between is answered, and costs little. A loop of more than 100 packets a second finds its room soon.
+const PAYLOADS: u32 = 4_096;
+/// What tells payloads apart: so many of their first bytes, where they have as many.
+const COMPARED: [usize; 3] = [16, 8, 0];
+/// One of so many requests is looked at, since every look at a set costs the kernel time; the budget is as much less.
+const SAMPLED: i64 = 8;
+const UDP: usize = 8;
+/// TTL or hop limit that requests go on with at most: forwarding makes it less by one, so a loop ends.
+const HOPS: u8 = 64;
 
 /// What the rules are made for.
 #[derive(Debug)]
@@ -56,6 +69,8 @@ pub(super) fn text(rules: &Rules<'_>) -> String {
         line(&mut body, &format!("counter {counter} {{ }}"));
     }
     let ports = list(rules.ports);
+    remembering(&mut body);
+    repeating(&mut body, rules.policy);
     judging(&mut body, rules, &ports);
     turning(&mut body, rules);
     // A redirect would tell the client to ask itself the next time.
@@ -132,6 +147,7 @@ fn judging(body: &mut String, rules: &Rules<'_>, ports: &str) {
             ));
         }
     }
+    ending_loops(&mut steps, policy);
     steps.push(format!("ct zone set {zone}"));
     chain(body, "requests", "", &steps);
     let to_us: Vec<String> = rules
@@ -146,6 +162,82 @@ fn judging(body: &mut String, rules: &Rules<'_>, ports: &str) {
         .collect();
     // In front of raw (-300), and with it of connection tracking (-200).
     chain(body, "judge", "filter hook prerouting priority -310", &to_us);
+}
+
+/// The sets behind [`Policy::repeats`]: payloads of the last second, and the flows of those that came again.
+fn remembering(body: &mut String) {
+    for (suffix, family) in FAMILIES {
+        let flow = flow(family);
+        for compared in COMPARED {
+            if let Some(bytes) = bytes(0, compared) {
+                set(body, &format!("payloads{compared}_{suffix}"), &format!("{flow} . {bytes}"));
+            }
+        }
+        set(body, &format!("flows{suffix}"), &flow);
+    }
+}
+
+const FAMILIES: [(u8, &str); 2] = [(4, "ip"), (6, "ip6")];
+
+fn set(body: &mut String, name: &str, key: &str) {
+    let flags = format!("size {PAYLOADS}; flags dynamic,timeout; timeout 1s;");
+    line(body, &format!("set {name} {{ typeof {key}; {flags} }}"));
+}
+
+fn flow(family: &str) -> String {
+    format!("{family} saddr . udp sport . udp dport")
+}
+
+/// Bytes of the payload, from one of them on; `None` for no bytes.
+fn bytes(from: usize, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("@th,{},{}", (UDP + from) * 8, count * 8))
+}
+
+/// Echoes without the cookie are refused, and those that come again too often. TTLs only become lower here.
+fn ending_loops(steps: &mut Vec<String>, policy: &Policy) {
+    if let Some(cookie) = policy.cookie {
+        let least = UDP + cookie.len();
+        let refused = format!("counter name {COOKIE} drop");
+        // A rule that finds no such bytes does not match.
+        steps.push(format!("udp length < {least} {refused}"));
+        let cookie = u64::from_be_bytes(cookie);
+        steps.push(format!("@th,{},64 != {cookie:#018x} {refused}", UDP * 8));
+    }
+    if policy.repeats.is_some() {
+        steps.push(format!("numgen inc mod {SAMPLED} 0 jump repeats"));
+    }
+    steps.push(format!("ip ttl > {HOPS} ip ttl set {HOPS}"));
+    steps.push(format!("ip6 hoplimit > {HOPS} ip6 hoplimit set {HOPS}"));
+}
+
+/// A payload that came within the last second costs of the budget of its flow.
+fn repeating(body: &mut String, policy: &Policy) {
+    let Some(repeats) = policy.repeats else { return };
+    let (interval_ns, slack_ns) = repeats.interval_and_slack_ns();
+    let a_minute = 60_000_000_000 / (interval_ns * SAMPLED).max(1);
+    // The first look only remembers, and comes up to eight requests late.
+    let at_once = (slack_ns / interval_ns.max(1) + 1) / SAMPLED - 2;
+    let limit =
+        format!("limit rate over {}/minute burst {} packets", a_minute.max(1), at_once.max(1));
+    let skipped = policy.cookie.map_or(0, |cookie| cookie.len());
+    let mut steps = Vec::new();
+    for (suffix, family) in FAMILIES {
+        let flow = flow(family);
+        let budget = format!("update @flows{suffix} {{ {flow} {limit} }} counter name {LOOP} drop");
+        let mut below = usize::from(u16::MAX);
+        for compared in COMPARED {
+            let least = UDP + skipped + compared;
+            let came_before = bytes(skipped, compared).map_or(String::new(), |bytes| {
+                let again = "limit rate over 1/second burst 1 packets";
+                format!("update @payloads{compared}_{suffix} {{ {flow} . {bytes} {again} }} ")
+            });
+            let version = if suffix == 4 { "ipv4" } else { "ipv6" };
+            let these = format!("meta nfproto {version} udp length {least}-{below}");
+            steps.push(format!("{these} {came_before}{budget}"));
+            below = least - 1;
+        }
+    }
+    chain(body, "repeats", "", &steps);
 }
 
 fn rate(limit: Limit) -> String {
@@ -216,10 +308,25 @@ mod tests {
             "ip saddr != 10.0.0.0/8 ip saddr != 10.1.0.0/16 counter name not_allowed drop",
             "meta nfproto ipv6 counter name not_allowed drop",
             "limit rate over 1000/second burst 10 packets",
+            "meta nfproto ipv4 udp length 24-65535 update @payloads16_4 { ip saddr . udp sport . udp dport . @th,64,128 \
+             limit rate over 1/second burst 1 packets } update @flows4 { ip saddr . udp sport . udp dport \
+             limit rate over 750/minute burst 6 packets } counter name loop drop",
+            "meta nfproto ipv6 udp length 8-15 update @flows6 {",
+            "numgen inc mod 8 0 jump repeats",
+            "ip ttl > 64 ip ttl set 64",
             "ct original proto-dst 7007 snat ip to 192.0.2.1 : 7007",
             "ct original proto-dst 7 snat ip6 to [2001:db8::1] : 7",
         ] {
             assert!(text.contains(expected), "{expected} in\n{text}");
         }
+        assert!(!text.contains("counter name cookie drop"), "{text}");
+        let policy = Policy { cookie: Some(*b"8 bytes!"), repeats: None, ..Policy::default() };
+        let text = self::text(&Rules { policy: &policy, ..rules });
+        assert!(text.contains("udp length < 16 counter name cookie drop"), "{text}");
+        assert!(
+            text.contains("@th,64,64 != 0x3820627974657321 counter name cookie drop"),
+            "{text}"
+        );
+        assert!(!text.contains("counter name loop drop"), "{text}");
     }
 }
