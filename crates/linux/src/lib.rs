@@ -1,5 +1,6 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
+mod capabilities;
 pub mod capture;
 pub mod clock;
 pub mod disturb;
@@ -7,6 +8,7 @@ pub mod forward;
 pub mod generate;
 pub mod host;
 pub mod inspect;
+mod keeper;
 pub mod noise;
 pub mod ping;
 pub mod port;
