@@ -66,14 +66,12 @@ impl NatReflector {
             let why = io::Error::other(format!("none that can be used {}", left_out.join("; ")));
             return Err(failed("looking for the interface's addresses")(why).into());
         }
-        let forwards =
-            owner::forwards(interface).map_err(failed("asking whether the interface forwards"))?;
         let ports: Vec<u16> = listening.services.iter().map(|(_, port)| *port).collect();
         let rules = Rules {
-            // The process that keeps it says whose it is.
+            // The process that keeps it says whose it is, and sees whether forwarding is on.
             table: "",
             interface,
-            turns_forwarding_on: !forwards,
+            turns_forwarding_on: false,
             addresses: &ours,
             ports: &ports,
             policy,

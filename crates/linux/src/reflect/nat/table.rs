@@ -13,18 +13,22 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Removes what killed processes left, and sets up the table of `rules` under this process' name. Returns the
-    /// names of those that were removed, too.
+    /// Removes what killed processes left, and sets up the table of `rules` under this process' name; forwarding is
+    /// turned on where it is off, whatever they say of it. Returns the names of those that were removed, too.
     pub(super) fn set_up(rules: &Rules<'_>) -> Result<(Vec<String>, Self), Failure> {
+        let interface = rules.interface;
         let removed =
             owner::remove_stale().map_err(Failure::of("removing rules of killed reflectors"))?;
         let name = owner::table().map_err(Failure::of("naming the table"))?;
-        let named = text(&Rules { table: &name, ..*rules });
-        nft(&["-f", "-"], &named).map_err(Failure::of("setting up rules"))?;
+        // Only now: what killed ones left may have turned it on.
+        let forwards = owner::forwards(interface)
+            .map_err(Failure::of("asking whether the interface forwards"))?;
+        let rules = text(&Rules { table: &name, turns_forwarding_on: !forwards, ..*rules });
+        nft(&["-f", "-"], &rules).map_err(Failure::of("setting up rules"))?;
         let table = Self { name };
-        if rules.turns_forwarding_on {
+        if !forwards {
             // After the rules, which say that it is to be turned off again.
-            owner::set_forwarding(rules.interface, true)
+            owner::set_forwarding(interface, true)
                 .map_err(Failure::of("turning forwarding on"))?;
         }
         Ok((removed, table))

@@ -58,7 +58,6 @@ const ALWAYS: &[Call] = calls![
 const SOCKETS: &[Call] = calls![
     SYS_recvmsg,
     SYS_recvmmsg,
-    SYS_recvfrom,
     SYS_sendmmsg,
     SYS_sendto,
     SYS_ppoll,
