@@ -29,3 +29,13 @@ pub(crate) fn filter(instructions: &mut [libc::sock_filter]) -> io::Result<()> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// A page that holds code, for tests of what forbids it.
+#[cfg(test)]
+pub(crate) fn executable_memory() -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: the kernel chooses a place where nothing is.
+    let page = unsafe { libc::mmap(std::ptr::null_mut(), 4_096, protection, flags, -1, 0) };
+    if page == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

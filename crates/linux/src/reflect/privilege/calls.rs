@@ -165,3 +165,6 @@ fn rules(name: &str) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let only = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, of, value)?;
     Ok(vec![SeccompRule::new(vec![only])?])
 }
+
+#[cfg(test)]
+mod tests;
