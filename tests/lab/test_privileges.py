@@ -158,7 +158,7 @@ def everybodys() -> Iterator[str]:
         if os.statvfs(folder).f_flag & os.ST_NOSUID:
             pytest.skip(f"{folder}: files have no capabilities there (mounted nosuid)")
         folder.chmod(0o755)
-        yield shutil.copy(AGENT, folder)
+        yield shutil.copy(AGENT, str(folder))
 
 
 def as_nobody(*command: str, ambient: str = "") -> list[str]:

@@ -6,8 +6,8 @@
 use crate::exit::Exit;
 use crate::output::{self, failed};
 use serde::Serialize;
-use std::sync::{Arc, Barrier};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::port::PortError;

@@ -2,8 +2,8 @@
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
-use std::sync::{Arc, Barrier};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::host;

@@ -106,7 +106,11 @@ impl NatReflector {
     /// # Errors
     /// [`ReflectError::Nat`] when somebody removed the rules.
     #[expect(clippy::disallowed_methods, reason = "this crate reads clocks")]
-    pub fn run(mut self, stopped: &AtomicBool, seen: &AtomicU64) -> Result<Reflected, ReflectError> {
+    pub fn run(
+        mut self,
+        stopped: &AtomicBool,
+        seen: &AtomicU64,
+    ) -> Result<Reflected, ReflectError> {
         let mut looked = Instant::now();
         while !stopped.load(Ordering::Acquire) {
             std::thread::sleep(WAIT);

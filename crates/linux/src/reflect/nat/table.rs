@@ -28,8 +28,7 @@ impl Table {
         let table = Self { name };
         if !forwards {
             // After the rules, which say that it is to be turned off again.
-            owner::set_forwarding(interface, true)
-                .map_err(Failure::of("turning forwarding on"))?;
+            owner::set_forwarding(interface, true).map_err(Failure::of("turning forwarding on"))?;
         }
         Ok((removed, table))
     }
