@@ -51,7 +51,8 @@ impl Keeper {
     ) -> Result<(T, Self), Failure> {
         let starting = Failure::of("starting a process that keeps what needs privileges");
         let (answers, ask) = process::beside(|requests, mut answers| {
-            // A terminal's end and its Ctrl-C are for who is served, and end this process with it.
+            // A terminal's end and its Ctrl-C are for the process that is served, and so end this one. SIGTERM goes to
+            // every process of a service: as it came, this one has the handler of the one that is served.
             let _ = process::leave_session();
             host::name_threads("tt-keeper");
             let set_up = keep_network_rights()
@@ -124,4 +125,31 @@ fn keep_network_rights() -> io::Result<()> {
         other => other?,
     }
     capabilities::keep(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Kept for Nothing {
+        fn look(&self) -> io::Result<Numbers> {
+            Ok(Numbers::new())
+        }
+    }
+
+    #[test]
+    fn a_process_with_several_threads_gets_no_keeper() {
+        // Another thread than the one that runs the test.
+        let (over, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        let refused = Keeper::start(|| Ok(((), Nothing))).unwrap_err();
+        assert!(
+            refused.to_string().ends_with("this process has more than one thread"),
+            "{refused}"
+        );
+        drop(over);
+        other.join().unwrap().unwrap_err();
+    }
 }

@@ -146,7 +146,7 @@ fn program(
     action: SeccompAction,
     otherwise: SeccompAction,
 ) -> Result<BpfProgram, seccompiler::BackendError> {
-    let rules = calls.iter().map(|&(name, number)| Ok((i64::from(number), rules(name)?)));
+    let rules = calls.iter().map(|&(name, number)| Ok((number, rules(name)?)));
     let rules: BTreeMap<i64, Vec<SeccompRule>> = rules.collect::<Result<_, _>>()?;
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     SeccompFilter::new(rules, otherwise, action, architecture)?.try_into()

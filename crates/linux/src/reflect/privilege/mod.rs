@@ -146,7 +146,8 @@ impl GivenUp {
     }
 }
 
-/// Whether the kernel has no filters of system calls, or tailtrim none for this architecture.
+/// Whether the kernel has no filters of system calls (before Linux 4.17 not such as are asked for), or tailtrim none
+/// for this architecture.
 fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
         || matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL))
