@@ -14,7 +14,8 @@ const NAME: &str = "reflect::privilege::calls::tests::calls_that_are_not_listed_
 fn ended_by(case: &str) -> ExitStatus {
     let me = std::env::current_exe().unwrap();
     let words = ["--exact", NAME, "--test-threads=1"];
-    Command::new(me).args(words).env(CASE, case).output().unwrap().status
+    let mut command = Command::new(me);
+    command.args(words).env(CASE, case).env("RUST_BACKTRACE", "1").output().unwrap().status
 }
 
 /// What a process does that is restricted.
@@ -34,6 +35,8 @@ fn make(case: &str) {
         "thread" => drop(std::thread::spawn(|| {}).join()),
         "map" => drop(Map::new(MapKind::Numbers, 1)),
         "code" => drop(calls::executable_memory()),
+        // Also where its source lines are asked for.
+        "panic" => panic!("asked for"),
         other => panic!("{other}"),
     }
 }
@@ -48,6 +51,8 @@ fn calls_that_are_not_listed_end_the_process() {
         let status = ended_by(case);
         assert!(status.success(), "{case}: {status}");
     }
+    // Of a test that panicked.
+    assert_eq!(ended_by("panic").code(), Some(101));
     for case in ["socket", "program", "thread", "map", "code"] {
         let status = ended_by(case);
         assert_eq!(status.signal(), Some(libc::SIGSYS), "{case}: {status}");
