@@ -196,6 +196,36 @@ def test_ambient_capabilities_are_given_up(cable: Cable, everybodys: str, mode: 
     assert not int(threads[0]["CapBnd"], 16)
 
 
+OTHERS = {
+    "capture": ("--tap", "one=far", "--out", "captures"),
+    "generate": ("--port", "far", "--rate", "100pps", "--dst-mac", "02:00:00:00:00:01"),
+    "forward": ("--from", "far", "--to", "far", "--mode", "wait"),
+    "trace": ("--cpus", "0", "--source", "counters", "--out", "events.jsonl.zst"),
+    "noise": ("--cpus", "0", "--no-trace", "--json"),
+}
+
+
+@pytest.mark.parametrize("verb", OTHERS)
+def test_other_commands_gain_nothing_by_what_they_execute(
+    cable: Cable, tmp_path: Path, verb: str
+) -> None:
+    with subprocess.Popen(
+        cable.far.command(AGENT, verb, "--until-eof", *OTHERS[verb]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        Reflector(process).wait_until_ready()
+        threads = statuses(process.pid)
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+    for thread in threads:
+        gains = (thread["NoNewPrivs"], int(thread["CapBnd"], 16), int(thread["CapAmb"], 16))
+        assert gains == ("1", 0, 0), thread["Name"]
+
+
 def test_a_reflector_without_root_ends_with_its_parent(cable: Cable) -> None:
     # The kernel forgets that the parent's death is to end a process when that becomes another user.
     words = ["reflect", "--until-eof", "--echo", "7"]
