@@ -58,6 +58,9 @@ test)
     need ethtool ethtool
     need tcpdump tcpdump
     need nftables nft
+    # Capabilities of files, and what systemd says of the unit.
+    need libcap2-bin setcap
+    need systemd systemd-analyze
     need dpdk-dev dpdk-testpmd
     need_service openvswitch-switch ovsdb-tool
     # Peers of the reflector; each brings its own way of asking, and no test needs all.

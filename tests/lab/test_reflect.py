@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import shutil
 import signal
 import socket
@@ -159,18 +160,45 @@ def forwarding(cable: Cable) -> str:
     return cable.far.must("sysctl", "-n", "net.ipv4.conf.far.forwarding").strip()
 
 
-def test_translation_leaves_nothing_behind_even_when_killed(cable: Cable) -> None:
+def has_no_table(cable: Cable) -> bool:
+    """Say whether there is only the table of others and no forwarding, within a few seconds."""
+    for _ in range(100):
+        if tables(cable).split() == ["table", "inet", "of_others"]:
+            return forwarding(cable) == "0"
+        time.sleep(0.05)
+    return False
+
+
+NAT = ("--mode", "nat", "--interface", "far", "--echo", "7", "--rate", "0")
+
+
+def test_translation_leaves_nothing_behind_when_killed(cable: Cable) -> None:
     if shutil.which("nft") is None:
         pytest.skip("nft is not installed")
-    words = ("--mode", "nat", "--interface", "far", "--echo", "7", "--rate", "0")
     cable.far.must("nft", "add", "table", "inet", "of_others")
-    with cable.reflector(AGENT, *words) as killed:
+    with cable.reflector(AGENT, *NAT) as killed:
         assert cable.asker(FAR, 7).ask(b"one") == b"one"
         assert forwarding(cable) == "1"
+        assert "tailtrim_reflect_" in tables(cable)
         killed.process.send_signal(signal.SIGKILL)
         killed.process.wait()
+        # The process beside it undoes everything.
+        assert has_no_table(cable)
+
+
+def test_translation_removes_what_killed_processes_left(cable: Cable) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("nft is not installed")
+    cable.far.must("nft", "add", "table", "inet", "of_others")
+    with cable.reflector(AGENT, *NAT) as killed:
+        pid = killed.process.pid
+        (keeper,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        # The one that would undo everything, too.
+        for process in (int(keeper), pid):
+            os.kill(process, signal.SIGKILL)
+        killed.process.wait()
     assert "tailtrim_reflect_" in tables(cable)
-    with cable.reflector(AGENT, *words) as reflector:
+    with cable.reflector(AGENT, *NAT) as reflector:
         asker = cable.asker(FAR, 7)
         for number in range(20):
             assert asker.ask(b"%d" % number) == b"%d" % number
@@ -180,8 +208,21 @@ def test_translation_leaves_nothing_behind_even_when_killed(cable: Cable) -> Non
     assert (result["received"], result["reflected"]) == (21, 20)
     assert result["refused"]["source_port"] == 1
     assert len(result["removed"]) == 1
+    # At once: it ends when all is undone.
     assert tables(cable).split() == ["table", "inet", "of_others"]
     assert forwarding(cable) == "0"
+
+
+def test_translation_ends_when_its_counters_cannot_be_read(cable: Cable) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("nft is not installed")
+    with cable.reflector(AGENT, *NAT) as reflector:
+        pid = reflector.process.pid
+        (keeper,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(int(keeper), signal.SIGKILL)
+        _, said = reflector.process.communicate(timeout=20)
+    assert reflector.process.returncode == 3
+    assert said.startswith("error: asking the process that keeps what needs privileges")
 
 
 def test_a_mode_that_cannot_be_says_so(cable: Cable) -> None:

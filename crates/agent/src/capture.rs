@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{Sink, TapError, Tapped, tap};
+use tailtrim_linux::host;
 use tailtrim_linux::port::{HardwareStamps, PortName, Receiving, open};
 
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
@@ -65,6 +66,7 @@ struct CaptureReport {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Capture) -> Exit {
+    host::gain_nothing();
     let snap = request.snap as usize;
     if let Err(error) = std::fs::create_dir_all(&request.out) {
         let message = format!("{}: cannot be created: {error}", request.out.display());

@@ -6,8 +6,8 @@
 use crate::exit::Exit;
 use crate::output::{self, failed};
 use serde::Serialize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::port::PortError;
@@ -66,10 +66,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Returns when its thread runs: what it takes to start a thread may be forbidden afterwards.
     pub(crate) fn start(packets: Arc<AtomicU64>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
+        let runs = Arc::new(Barrier::new(2));
+        let begun = Arc::clone(&runs);
         let thread = thread::spawn(move || {
+            begun.wait();
             for seconds in 1.. {
                 // Nobody wakes this thread but the end.
                 thread::park_timeout(Duration::from_secs(1));
@@ -80,6 +84,7 @@ impl Progress {
                 tell(&Event::Progress { seconds, packets });
             }
         });
+        runs.wait();
         Self { over, thread: Some(thread) }
     }
 }

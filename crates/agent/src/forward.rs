@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use tailtrim_linux::disturb::Disturber;
 use tailtrim_linux::forward::{ForwardError, ForwardResult, Forwarded, Forwarding, Ways, forward};
-use tailtrim_linux::host::Placement;
+use tailtrim_linux::host::{self, Placement};
 use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
 use tailtrim_wire::traffic::{Delay, Disturbance};
 
@@ -116,6 +116,7 @@ struct ForwardReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Forward) -> Exit {
+    host::gain_nothing();
     let (mut from, mut to) = match ports(request) {
         Ok(ports) => ports,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),

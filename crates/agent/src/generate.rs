@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate, generate_together};
-use tailtrim_linux::host::Placement;
+use tailtrim_linux::host::{self, Placement};
 use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::signature::{Rewrites, Signer};
@@ -100,6 +100,7 @@ struct GenerateReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Generate) -> Exit {
+    host::gain_nothing();
     let source_mac = match request.src_mac.map_or_else(|| mac(&request.port), Ok) {
         Ok(mac) => mac,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),

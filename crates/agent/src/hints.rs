@@ -156,7 +156,8 @@ impl Hint for ReflectError {
 
 impl Hint for PrivilegeError {
     fn hint(&self) -> Option<String> {
-        Some("--user 0 stays root of a user namespace".to_owned())
+        let is_root = matches!(self, Self::Root { .. });
+        is_root.then(|| "--user 0 stays root of a user namespace".to_owned())
     }
 }
 

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tailtrim_host::Cpus;
 use tailtrim_linux::clock::{self, Clock, Counter};
+use tailtrim_linux::host;
 use tailtrim_linux::noise::{self, Awake, Measured, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_stats::{Histogram, Ranked, distribution};
@@ -125,6 +126,7 @@ impl std::fmt::Display for Broken {
 
 /// Runs the verb and prints its table or events.
 pub(crate) fn run(request: &Noise) -> Exit {
+    host::gain_nothing();
     // One or the other, as the arguments were checked.
     let Some(cpus) = &request.cpus else { return others::show(request) };
     if let Err(error) = clock::check_counter() {

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use tailtrim_linux::host::Placement;
 use tailtrim_linux::port::{Capabilities, PortError, PortName};
 use tailtrim_linux::reflect::{
-    FrameReflector, Listening, NatReflector, Nobody, ReflectError, Reflected, SocketReflector,
-    XdpReflector, drop_root,
+    FrameReflector, Left, Listening, NatReflector, Nobody, PrivilegeError, ReflectError, Reflected,
+    SocketReflector, Way, XdpReflector, give_up,
 };
-use tailtrim_linux::socket::{NicStamps, SocketError};
+use tailtrim_linux::socket::{KeptNicStamps, SocketError};
 use tailtrim_roundtrip::reflect::{Allowed, Class, Limit, Policy, Refusal, Service};
 use tailtrim_wire::Key;
 
@@ -26,8 +26,9 @@ use tailtrim_wire::Key;
 /// TWAMP-Light (RFC 5357 appendix I).
 ///
 /// A reply is never longer than its request. Without --echo, --stamp and --twamp: echo on port 7, STAMP on
-/// port 862. Without --address, --interface and --allow, only this host is answered. Root is given up as soon as the
-/// ports are bound.
+/// port 862. Without --address, --interface and --allow, only this host is answered. Root and all capabilities are
+/// given up as soon as the ports are bound, and only the system calls that answering needs are allowed from then on; the
+/// result tells what is left.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent reflect\n  \
@@ -92,7 +93,7 @@ pub(crate) struct Reflect {
     /// Stamps by the NIC, whose clock something (phc2sys) keeps on UTC
     #[arg(long, requires = "interface")]
     pub(crate) hardware_stamps: bool,
-    /// Whom to become once the ports are bound: numbers, as id(1) shows them; 0 to stay root
+    /// Whom to become once the ports are bound: numbers, as id(1) shows them; 0 to stay root, without its capabilities
     #[arg(long, value_name = "UID[:GID]", value_parser = parse_user, default_value = "65534:65534")]
     pub(crate) user: Nobody,
     /// CPU to run on
@@ -117,8 +118,8 @@ pub(crate) enum Mode {
     /// In this process, past the kernel's stack: one queue of --interface IFACE[:QUEUE] by AF_XDP; replies do not
     /// tell when they really left
     AfXdp,
-    /// By the kernel's address translation (nftables), echo only; needs --interface. Root is kept to take the rules
-    /// down; those of a reflector that was killed go at the next start
+    /// By the kernel's address translation (nftables), echo only; needs --interface. A process of its own keeps
+    /// CAP_NET_ADMIN to remove the rules when the reflector ends, however that is
     Nat,
 }
 
@@ -136,6 +137,10 @@ struct ReflectReport<'a> {
     reflected: &'a Reflected,
     #[serde(flatten)]
     place: Place,
+    /// Whether it was root and no longer is.
+    root_given_up: bool,
+    /// What the kernel says that its threads have left.
+    privileges: &'a Left,
     host: &'a Placement,
     /// What the counters mean for whoever measures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -156,7 +161,6 @@ struct Place {
     /// Tables of killed reflectors that were removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removed: Vec<String>,
-    root_given_up: bool,
 }
 
 #[derive(Serialize)]
@@ -188,7 +192,7 @@ fn reflect(request: &Reflect) -> Result<Exit, Failed> {
         .map_err(|error| (error.to_string(), Exit::Usage))?;
     let _nic = match &request.interface {
         Some(interface) if request.hardware_stamps => {
-            Some(NicStamps::enable(interface).map_err(|error| (error, Exit::Impossible))?)
+            Some(KeptNicStamps::enable(interface).map_err(|error| (error, Exit::Impossible))?)
         }
         _ => None,
     };
@@ -221,7 +225,6 @@ fn by_frames(
         loopback_only: false,
         left_out: Vec::new(),
         removed: Vec::new(),
-        root_given_up: give_up_root(request)?,
     };
     reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
@@ -241,7 +244,6 @@ fn by_nat(
         loopback_only: false,
         left_out: reflector.left_out().to_vec(),
         removed: reflector.removed().to_vec(),
-        root_given_up: false,
     };
     reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
@@ -269,16 +271,11 @@ fn by_socket(
         loopback_only,
         left_out: reflector.left_out().to_vec(),
         removed: Vec::new(),
-        root_given_up: give_up_root(request)?,
     };
     reflect_until(request, stopped, place, host, |stopped, seen| reflector.run(stopped, seen))
 }
 
-fn give_up_root(request: &Reflect) -> Result<bool, Failed> {
-    drop_root(request.user).map_err(|error| (error.told(), Exit::Impossible))
-}
-
-/// Says that it is ready, reflects, and prints what came of it.
+/// Gives up what answering does not need, says that it is ready, reflects, and prints what came of it.
 fn reflect_until(
     request: &Reflect,
     stopped: &Arc<AtomicBool>,
@@ -287,19 +284,23 @@ fn reflect_until(
     run: impl FnOnce(&AtomicBool, &AtomicU64) -> Result<Reflected, ReflectError>,
 ) -> Result<Exit, Failed> {
     let seen = Arc::new(AtomicU64::new(0));
+    let told = |error: PrivilegeError| (error.told(), Exit::Impossible);
+    let given_up = give_up(request.user).map_err(told)?;
     request.ending.watch_parent(stopped);
     if place.loopback_only {
         note("note", LOOPBACK_ONLY);
     }
-    events::ready();
     let progress = Progress::start(Arc::clone(&seen));
+    let root_given_up = given_up.root();
+    let privileges = &given_up.confine(way(request.mode)).map_err(told)?;
+    events::ready();
     let reflected = run(stopped, &seen).map_err(refused)?;
     drop(progress);
     let warnings = warnings(&reflected);
     for warning in &warnings {
         note("warning", warning);
     }
-    let report = ReflectReport { reflected: &reflected, place, host, warnings };
+    let report = ReflectReport { reflected: &reflected, place, root_given_up, privileges, host, warnings };
     Ok(events::result("tailtrim.reflector/1", &report))
 }
 
@@ -312,6 +313,15 @@ fn warnings(reflected: &Reflected) -> Vec<String> {
         )
     };
     (looped > 0).then(text).into_iter().collect()
+}
+
+fn way(mode: Mode) -> Way {
+    match mode {
+        Mode::Socket => Way::Sockets,
+        Mode::Xdp => Way::Xdp,
+        Mode::AfXdp => Way::Frames,
+        Mode::Nat => Way::Nat,
+    }
 }
 
 fn attached(

@@ -2,8 +2,8 @@
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::host;
@@ -26,16 +26,20 @@ impl Ending {
 
     /// Sets the flag when standard input ends or the parent dies, if that is asked for. A verb that becomes another
     /// user does this afterwards: the kernel forgets then that it is to end with its parent, and the thread that
-    /// reads standard input would not have lost all that the process has.
+    /// reads standard input would not have lost all that the process has. Returns when that thread runs.
     pub(crate) fn watch_parent(&self, stopped: &Arc<AtomicBool>) {
         if self.until_eof {
             host::end_with_parent();
             let stopped = Arc::clone(stopped);
+            let runs = Arc::new(Barrier::new(2));
+            let begun = Arc::clone(&runs);
             thread::spawn(move || {
+                begun.wait();
                 let mut rest = [0; 64];
                 while matches!(io::stdin().read(&mut rest), Ok(1..)) {}
                 stopped.store(true, Ordering::Release);
             });
+            runs.wait();
         }
     }
 }

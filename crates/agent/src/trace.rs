@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_host::Cpus;
+use tailtrim_linux::host;
 use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
 use tailtrim_trace::lines::{Header, Source};
 
@@ -84,6 +85,7 @@ struct TraceReport<'a> {
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Trace) -> Exit {
+    host::gain_nothing();
     let interrupts = request.out.with_file_name("interrupts.csv");
     let stopped = match request.ending.watch() {
         Ok(stopped) => stopped,

@@ -41,6 +41,12 @@ impl<'a> ProcessStat<'a> {
         self.field(22)
     }
 
+    /// Whether it has ended, and only waits for its parent to take note.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.fields.first(), Some(&("Z" | "X")))
+    }
+
     /// Whether it is a thread of the kernel.
     #[must_use]
     pub fn is_kernel_thread(&self) -> bool {
@@ -64,7 +70,8 @@ mod tests {
         let stat = ProcessStat::parse(line).unwrap();
         assert_eq!(stat.name(), "a (b) c");
         assert_eq!((stat.field(9), stat.start_ticks()), (Some(2_129_984), Some(5)));
-        assert!(stat.is_kernel_thread() && !stat.has_fixed_cpus());
+        assert!(stat.is_kernel_thread() && !stat.has_fixed_cpus() && !stat.has_ended());
+        assert!(ProcessStat::parse("3 (true) Z 1 3 1 0").unwrap().has_ended());
         assert_eq!(
             (stat.field(2), stat.field(3), stat.field(8), stat.field(41)),
             (None, None, None, None)

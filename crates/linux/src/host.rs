@@ -1,5 +1,6 @@
 //! What this process asks of the host for the sake of its timing, and what it was refused.
 
+pub use crate::capabilities::gain_nothing;
 use crate::sys::process;
 use serde::Serialize;
 use std::io;

@@ -1,6 +1,7 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
 mod bpf;
+mod capabilities;
 pub mod capture;
 pub mod clock;
 pub mod disturb;
@@ -8,6 +9,7 @@ pub mod forward;
 pub mod generate;
 pub mod host;
 pub mod inspect;
+mod keeper;
 pub mod noise;
 pub mod ping;
 pub mod port;

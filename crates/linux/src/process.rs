@@ -17,6 +17,28 @@ pub(crate) fn start_ticks(pid: u32) -> io::Result<Option<u64>> {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let start = ProcessStat::parse(&line).and_then(|stat| stat.start_ticks());
-    start.map(Some).ok_or(ErrorKind::InvalidData.into())
+    let stat = ProcessStat::parse(&line).ok_or(ErrorKind::InvalidData)?;
+    if stat.has_ended() {
+        return Ok(None);
+    }
+    stat.start_ticks().map(Some).ok_or(ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_process_that_nobody_waited_for_has_ended() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(start_ticks(child.id()).unwrap().is_some());
+        drop(child.stdin.take());
+        while start_ticks(child.id()).unwrap().is_some() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        child.wait().unwrap();
+    }
 }

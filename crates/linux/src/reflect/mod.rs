@@ -16,10 +16,11 @@ mod xdp;
 pub use frames::FrameReflector;
 pub use listening::Listening;
 pub use nat::NatReflector;
-pub use privilege::{Nobody, PrivilegeError, drop_root};
+pub use privilege::{Capabilities, GivenUp, Left, Mask, Nobody, PrivilegeError, Way, give_up};
 pub use socket::SocketReflector;
 pub use xdp::{XdpReflector, XdpWork};
 
+use crate::keeper::Failure;
 use crate::port::PortError;
 use crate::socket::SocketError;
 use crate::sys::clock;
@@ -66,12 +67,12 @@ pub enum ReflectError {
     #[error("translating addresses reflects UDP echo only")]
     OnlyEcho,
     /// The rules.
-    #[error("{what}: {source}{}", if source.kind() == std::io::ErrorKind::NotFound { " (is nft there? apt install nftables)" } else { "" })]
+    #[error("{what}: {why}")]
     Nat {
         /// What was tried.
-        what: &'static str,
+        what: String,
         /// What nft or the kernel says.
-        source: std::io::Error,
+        why: String,
     },
     /// The XDP program.
     #[error("{interface}: {what}: {source}{}", xdp::hint(what, source))]
@@ -83,6 +84,12 @@ pub enum ReflectError {
         /// The kernel's answer.
         source: std::io::Error,
     },
+}
+
+impl From<Failure> for ReflectError {
+    fn from(Failure { what, why }: Failure) -> Self {
+        Self::Nat { what, why }
+    }
 }
 
 /// The clock of the stamps as it is now, and who takes T3.

@@ -15,7 +15,7 @@ mod sending;
 mod settings;
 
 pub use inbox::{ErrorOrigin, Inbox, Notice, Point, Received};
-pub use nic::NicStamps;
+pub use nic::{KeptNicStamps, NicStamps};
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 
 use crate::sys::{clock, message, poll, socket as sys};

@@ -1,6 +1,8 @@
 //! Stamps by a NIC for datagrams in both directions.
 
+use crate::keeper::{Failure, Keeper, Kept, Numbers};
 use crate::sys::interface::{self, StampSetting};
+use std::io;
 
 /// A NIC that stamps what it sends and all that it receives, for as long as this lives; then as before.
 #[derive(Debug)]
@@ -21,6 +23,33 @@ impl NicStamps {
         let before = interface::stamp_both_ways(interface)
             .map_err(|error| format!("{interface}: turning its stamps on: {error}"))?;
         Ok(Self { interface: interface.to_owned(), before })
+    }
+}
+
+impl Kept for NicStamps {
+    fn look(&self) -> io::Result<Numbers> {
+        Ok(Numbers::new())
+    }
+}
+
+/// The same, kept by a process beside this one, which may give up its privileges.
+#[derive(Debug)]
+pub struct KeptNicStamps {
+    _keeper: Keeper,
+}
+
+impl KeptNicStamps {
+    /// As [`NicStamps::enable`]. To be called before other threads are started.
+    ///
+    /// # Errors
+    /// As there, and where no process can be started.
+    pub fn enable(interface: &str) -> Result<Self, String> {
+        let set_up = || {
+            let failed = |why| Failure { what: "stamps by the NIC".to_owned(), why };
+            NicStamps::enable(interface).map_err(failed).map(|stamps| ((), stamps))
+        };
+        let ((), keeper) = Keeper::start(set_up).map_err(|failure| failure.to_string())?;
+        Ok(Self { _keeper: keeper })
     }
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod addresses;
 pub(crate) mod affinity;
 pub(crate) mod blocks;
+pub(crate) mod calls;
 pub(crate) mod clock;
 pub(crate) mod ethtool;
 pub(crate) mod interface;

@@ -1,7 +1,8 @@
 //! What a process asks of the scheduler and of the memory for the sake of its timing.
 
 use super::checked;
-use std::io;
+use std::io::{self, PipeReader, PipeWriter};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the calling thread on this CPU only.
 pub(crate) fn pin(cpu: usize) -> io::Result<()> {
@@ -95,12 +96,6 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Has this process, and what it executes, never gain privileges.
-pub(crate) fn no_new_privileges() -> io::Result<()> {
-    // SAFETY: the call takes numbers only.
-    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })
-}
-
 /// Becomes another user for good, in all threads: no groups but one, no capabilities.
 pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
     // SAFETY: no group is read, since there are none. musl and glibc do all three calls in every thread.
@@ -109,4 +104,32 @@ pub(crate) fn become_user(user: u32, group: u32) -> io::Result<()> {
     checked(unsafe { libc::setresgid(group, group, group) })?;
     // SAFETY: as above; with the last user number that is 0, the capabilities go.
     checked(unsafe { libc::setresuid(user, user, user) })
+}
+
+/// Starts a process of its own for `work`, and returns the other ends of its pipes: what it writes, and what it
+/// reads. It has all that this one has, and ends with `work`.
+///
+/// # Errors
+/// Those of the system, and where this process has more than one thread: what another one holds, such as a lock of
+/// the allocator, would be held in the new process for ever.
+pub(crate) fn beside(
+    work: impl FnOnce(PipeReader, PipeWriter),
+) -> io::Result<(PipeReader, PipeWriter)> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("this process has more than one thread"));
+    }
+    let (requests, ask) = io::pipe()?;
+    let (answers, answer) = io::pipe()?;
+    // SAFETY: there is no other thread, as seen above, so the new process finds everything as one thread left it.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            // Its end of the requests is what tells the new process that this one has ended.
+            drop((ask, answers));
+            let done = catch_unwind(AssertUnwindSafe(|| work(requests, answer)));
+            // SAFETY: the call takes a number only. Nothing of what the caller holds is dropped twice.
+            unsafe { libc::_exit(if done.is_ok() { 0 } else { 101 }) }
+        }
+        _ => Ok((answers, ask)),
+    }
 }

@@ -1,7 +1,7 @@
 //! nft(8), which knows the kernel's tables.
 
 use serde_json::Value;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::process::{Command, Stdio};
 
 /// Runs `nft` with these words, and what it reads. Returns what it wrote.
@@ -11,7 +11,13 @@ pub(super) fn nft(words: &[&str], input: &str) -> io::Result<String> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()?;
+        .spawn()
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                io::Error::new(ErrorKind::NotFound, "nft is not installed (apt install nftables)")
+            }
+            _ => error,
+        })?;
     if let Some(mut stdin) = process.stdin.take() {
         stdin.write_all(input.as_bytes())?;
     }

@@ -1,21 +1,24 @@
 //! Reflecting by the kernel's own address translation: no program of ours sees a packet.
 //!
-//! Only echo can be done so. The rules stand in a table of their own whose name says whose it is; a process
-//! that was killed leaves it behind, and the next one that starts removes it.
+//! Only echo can be done so. The rules stand in a table of their own, which takes privileges to set up and to
+//! remove: a process beside this one keeps them for that, and removes the table when this one has ended. The
+//! table's name says whose it is; where that process was killed, too, the next one that starts removes it.
 
 mod command;
 mod owner;
 mod ruleset;
+mod table;
 
 use super::listening::Listening;
 use super::{ReflectError, Reflected};
+use crate::keeper::{Failure, Keeper};
 use crate::sys::{addresses, process};
-use command::{nft, objects};
-use ruleset::{Rules, text};
+use ruleset::Rules;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use table::Table;
 use tailtrim_roundtrip::reflect::{Counters, Policy, Refusal, Service};
 
 /// How soon the end is noticed.
@@ -26,14 +29,15 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The rules, until this is dropped.
 #[derive(Debug)]
 pub struct NatReflector {
-    table: String,
+    keeper: Keeper,
     left_out: Vec<String>,
     removed: Vec<String>,
     bound: Vec<(IpAddr, u16)>,
 }
 
 impl NatReflector {
-    /// Removes what killed ones left, and sets up the rules. Needs root, and keeps it: to take them down.
+    /// Removes what killed ones left, and sets up the rules. Needs root; not to go on. To be called before other
+    /// threads are started.
     ///
     /// # Errors
     /// [`ReflectError::Nat`], [`ReflectError::NoInterface`], and [`ReflectError::OnlyEcho`].
@@ -42,11 +46,11 @@ impl NatReflector {
         if policy.key.is_some() || listening.services.iter().any(|(s, _)| *s != Service::Echo) {
             return Err(ReflectError::OnlyEcho);
         }
-        let failed = |what| move |source| ReflectError::Nat { what, source };
+        let failed = Failure::of;
         if !process::is_root() {
-            return Err(failed("setting up rules")(io::ErrorKind::PermissionDenied.into()));
+            let why = io::ErrorKind::PermissionDenied.into();
+            return Err(failed("setting up rules")(why).into());
         }
-        let removed = owner::remove_stale().map_err(failed("removing rules of killed ones"))?;
         let mut ours = listening.addresses.clone();
         if ours.is_empty() {
             ours = addresses::of_interface(interface)
@@ -60,30 +64,23 @@ impl NatReflector {
         }
         if ours.is_empty() {
             let why = io::Error::other(format!("none that can be used {}", left_out.join("; ")));
-            return Err(failed("looking for the interface's addresses")(why));
+            return Err(failed("looking for the interface's addresses")(why).into());
         }
-        let forwards =
-            owner::forwards(interface).map_err(failed("asking whether the interface forwards"))?;
         let ports: Vec<u16> = listening.services.iter().map(|(_, port)| *port).collect();
-        let table = owner::table().map_err(failed("naming the table"))?;
         let rules = Rules {
-            table: &table,
+            // The process that keeps it says whose it is, and sees whether forwarding is on.
+            table: "",
             interface,
-            turns_forwarding_on: !forwards,
+            turns_forwarding_on: false,
             addresses: &ours,
             ports: &ports,
             policy,
             // 0 is everybody's.
             zone: (std::process::id() % 65_535 + 1) as u16,
         };
-        nft(&["-f", "-"], &text(&rules)).map_err(failed("setting up rules"))?;
+        let (removed, keeper) = Keeper::start(|| Table::set_up(&rules))?;
         let bound = ours.iter().flat_map(|a| ports.iter().map(|port| (*a, *port))).collect();
-        let reflector = Self { table, left_out, removed, bound };
-        if !forwards {
-            // After the rules, which say that it is to be turned off again.
-            owner::set_forwarding(interface, true).map_err(failed("turning forwarding on"))?;
-        }
-        Ok(reflector)
+        Ok(Self { keeper, left_out, removed, bound })
     }
 
     /// Addresses that were left out, with the reason.
@@ -109,7 +106,11 @@ impl NatReflector {
     /// # Errors
     /// [`ReflectError::Nat`] when somebody removed the rules.
     #[expect(clippy::disallowed_methods, reason = "this crate reads clocks")]
-    pub fn run(self, stopped: &AtomicBool, seen: &AtomicU64) -> Result<Reflected, ReflectError> {
+    pub fn run(
+        mut self,
+        stopped: &AtomicBool,
+        seen: &AtomicU64,
+    ) -> Result<Reflected, ReflectError> {
         let mut looked = Instant::now();
         while !stopped.load(Ordering::Acquire) {
             std::thread::sleep(WAIT);
@@ -123,16 +124,12 @@ impl NatReflector {
 
     /// What the rules counted. What was neither refused nor sent was dropped by other rules, or for want of a
     /// connection entry.
-    fn counters(&self) -> Result<Counters, ReflectError> {
-        let failed = |source| ReflectError::Nat { what: "reading the counters", source };
-        let listed = nft(&["-j", "list", "counters", "table", "inet", &self.table], "");
-        let listed = objects(&listed.map_err(failed)?, "counter");
-        let count = |name: &str| {
-            let counter = listed.iter().find(|counter| counter["name"] == name);
-            counter.and_then(|counter| counter["packets"].as_u64())
-        };
-        let received = count(ruleset::RECEIVED).ok_or_else(|| {
-            failed(io::Error::other("they are gone: did somebody flush the rules?"))
+    fn counters(&mut self) -> Result<Counters, ReflectError> {
+        let listed = self.keeper.look()?;
+        let count = |name: &str| listed.get(name).copied();
+        let received = count(ruleset::RECEIVED).ok_or_else(|| ReflectError::Nat {
+            what: "reading the counters".to_owned(),
+            why: "they are gone: did somebody flush the rules?".to_owned(),
         })?;
         let mut counters = Counters::default();
         for (refusal, name) in [
@@ -152,12 +149,5 @@ impl NatReflector {
         counters.reflected = reflected.min(answered);
         counters.unsent = answered - counters.reflected;
         Ok(counters)
-    }
-}
-
-impl Drop for NatReflector {
-    fn drop(&mut self) {
-        // What cannot be removed now the next start removes.
-        let _ = owner::remove(&self.table);
     }
 }

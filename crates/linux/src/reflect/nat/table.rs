@@ -1,0 +1,53 @@
+//! The table in the kernel: what is set up and removed by a process that keeps CAP_NET_ADMIN for that.
+
+use super::command::{nft, objects};
+use super::owner;
+use super::ruleset::{Rules, text};
+use crate::keeper::{Failure, Kept, Numbers};
+use std::io;
+
+/// The table, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Table {
+    name: String,
+}
+
+impl Table {
+    /// Removes what killed processes left, and sets up the table of `rules` under this process' name; forwarding is
+    /// turned on where it is off, whatever they say of it. Returns the names of those that were removed, too.
+    pub(super) fn set_up(rules: &Rules<'_>) -> Result<(Vec<String>, Self), Failure> {
+        let interface = rules.interface;
+        let removed =
+            owner::remove_stale().map_err(Failure::of("removing rules of killed reflectors"))?;
+        let name = owner::table().map_err(Failure::of("naming the table"))?;
+        // Only now: what killed ones left may have turned it on.
+        let forwards = owner::forwards(interface)
+            .map_err(Failure::of("asking whether the interface forwards"))?;
+        let rules = text(&Rules { table: &name, turns_forwarding_on: !forwards, ..*rules });
+        nft(&["-f", "-"], &rules).map_err(Failure::of("setting up rules"))?;
+        let table = Self { name };
+        if !forwards {
+            // After the rules, which say that it is to be turned off again.
+            owner::set_forwarding(interface, true).map_err(Failure::of("turning forwarding on"))?;
+        }
+        Ok((removed, table))
+    }
+}
+
+impl Kept for Table {
+    /// What the rules counted, in packets.
+    fn look(&self) -> io::Result<Numbers> {
+        let listed = nft(&["-j", "list", "counters", "table", "inet", &self.name], "")?;
+        let count = |counter: &serde_json::Value| {
+            Some((counter["name"].as_str()?.to_owned(), counter["packets"].as_u64()?))
+        };
+        Ok(objects(&listed, "counter").iter().filter_map(count).collect())
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // What cannot be removed now the next start removes.
+        let _ = owner::remove(&self.name);
+    }
+}

@@ -1,0 +1,74 @@
+"""What systemd says of the unit of the reflector, and that it fits what the reflector does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+UNIT = ROOT / "packaging" / "tailtrim-reflect.service"
+DOCUMENTED = ROOT / "docs" / "security.md"
+#: Of at most 10; systemd-analyze takes tenths.
+EXPOSURE = 2.0
+
+
+@pytest.fixture(autouse=True)
+def systemd() -> None:
+    """Skip loudly where systemd's program is missing."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+
+
+def analyze(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["/usr/bin/env", "systemd-analyze", "--no-pager", *words],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def members(name: str) -> set[str]:
+    """Return the system calls of a group such as @default, or the one that a name is."""
+    if not name.startswith("@"):
+        return {name}
+    lines = [line.strip() for line in analyze("syscall-filter", name).stdout.splitlines()[1:]]
+    return {call for line in lines if line and line[0] != "#" for call in members(line)}
+
+
+def allowed() -> set[str]:
+    """Return the system calls that the unit allows, as systemd.exec(5) reads its lines."""
+    calls = members("@default")
+    for line in UNIT.read_text().splitlines():
+        if line.startswith("SystemCallFilter="):
+            words = line.partition("=")[2].split()
+            taken = set().union(*(members(word.removeprefix("~")) for word in words))
+            calls = calls - taken if words[0].startswith("~") else calls | taken
+    return calls
+
+
+def documented(row: str) -> set[str]:
+    (line,) = [line for line in DOCUMENTED.read_text().splitlines() if line.startswith(f"| {row} ")]
+    return set(line.split("`")[1::2])
+
+
+def test_the_unit_exposes_little() -> None:
+    tenths = f"{EXPOSURE * 10:.0f}"
+    done = analyze("security", "--offline=true", f"--threshold={tenths}", str(UNIT))
+    assert "Overall exposure level" in done.stdout, done.stderr
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_unit_allows_what_the_reflector_needs() -> None:
+    calls = allowed()
+    assert documented("all modes") | documented("socket, xdp") <= calls
+    # To give up capabilities, and to allow fewer calls.
+    assert {"capset", "prctl", "seccomp"} <= calls
+    assert not {"bpf", "ptrace", "mount", "setuid"} & calls
+
+
+def test_the_unit_is_sound() -> None:
+    # The program need not be installed; all else that systemd says is a mistake.
+    said = analyze("verify", str(UNIT)).stderr.splitlines()
+    assert [line for line in said if UNIT.name in line and "not executable" not in line] == []
