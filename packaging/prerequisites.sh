@@ -2,6 +2,7 @@
 # Names what this machine lacks, with the Debian package that has it; as root, installs it.
 #
 #   prerequisites.sh build    what `make setup` needs
+#   prerequisites.sh live     what experiments on this machine need
 #   prerequisites.sh test     what only tests need: missing ones are skipped loudly
 set -eu
 
@@ -12,7 +13,7 @@ need() { # PACKAGE PROGRAM…
     for program in "$@"; do
         command -v "$program" >/dev/null 2>&1 && return 0
     done
-    missing="$missing $package"
+    case "$missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
 }
 
 # Packages that bring a service, which would start and change this host: where systemd runs, they are only named.
@@ -46,6 +47,7 @@ build)
 live)
     need iproute2 ip
     need iproute2 tc
+    need ethtool ethtool
     need util-linux unshare
     ;;
 test)
@@ -53,6 +55,7 @@ test)
     # The testbed and the devices under test that are Debian's.
     need iproute2 ip
     need ethtool ethtool
+    need iptables iptables-nft-restore
     need tcpdump tcpdump
     need nftables nft
     need dpdk-dev dpdk-testpmd
@@ -62,6 +65,10 @@ test)
     need_service irtt irtt
     need sockperf sockperf
     need iputils-ping ping
+    # Another tool that measures noise.
+    need rt-tests oslat
+    # Programs of other Debian releases; packaging/roots.sh gets them.
+    need mmdebstrap mmdebstrap
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox
@@ -73,6 +80,7 @@ test)
     need_service tuned tuned-adm
     need libvirt-clients virt-xml-validate
     need libxml2-utils xmllint
+    need ansible-core ansible-playbook
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2
