@@ -51,12 +51,14 @@ $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: check $(VENV)/spark.stamp
 	@mkdir -p target && : >$(TAILTRIM_SKIPPED)
-	{ cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
+	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
 	packaging/prerequisites.sh test
 	packaging/kernels.sh
-	pytest
+	packaging/roots.sh
+	packaging/stamp-suite.sh
+	packaging/with-tracefs.sh pytest
 
 check: setup
 	cargo fmt --all --check

@@ -41,7 +41,7 @@ def path_with(folder: Path, root: str, *names: str) -> str:
     """Return a PATH on which these programs are those of a root, or skip loudly."""
     folder.mkdir(exist_ok=True)
     for name in names:
-        (found,) = (unpacked(root) / "usr").glob(f"[bs]*in/{name}")
+        found = next((unpacked(root) / "usr").glob(f"*bin/{name}"))
         command = shlex.join([*entering(root), f"/usr/{found.parent.name}/{name}"])
         starter = folder / name
         starter.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
