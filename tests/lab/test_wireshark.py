@@ -1,4 +1,4 @@
-"""Captures as Wireshark's tools write them: pcapng with options, merged, with comments, compressed."""
+"""Captures by Wireshark's tools: pcapng with options, merged, with comments, compressed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def captured(cable: Cable, tmp_path: Path) -> Path:
 
 
 def test_all_that_it_wrote_is_read(captured: Path) -> None:
-    named = dict(re.findall(r"^(\w[^:\n]*): +(.+)$", told("capinfos", "-M", captured), re.MULTILINE))
+    named = dict(
+        re.findall(r"^(\w[^:\n]*): +(.+)$", told("capinfos", "-M", captured), re.MULTILINE)
+    )
     assert named["Number of packets"] == str(2 * DATAGRAMS)
     assert named["Capture comment"] == COMMENT
     summary = read(captured)
