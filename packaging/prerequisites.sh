@@ -27,13 +27,22 @@ need_service() { # PACKAGE PROGRAM…
 }
 
 python=${PYTHON:-python3}
+rust=1.89.0
+
+recent() { # VERSION of cargo
+    case $1 in [0-9]*) printf '%s\n%s\n' "$rust" "$1" | sort -V -C ;; *) false ;; esac
+}
 
 case ${1:-build} in
 build)
     need gcc cc gcc clang
     need git git
     need python3 "$python"
-    need cargo cargo
+    # What apt has is often too old: then it is not installed.
+    if ! command -v cargo >/dev/null 2>&1; then
+        candidate=$(apt-cache policy cargo 2>/dev/null | sed -n 's/^ *Candidate: //p')
+        ! recent "$candidate" || missing="$missing cargo"
+    fi
     # The static agent contains zstd, which is written in C.
     need musl-tools musl-gcc
     if command -v "$python" >/dev/null 2>&1; then
@@ -103,10 +112,10 @@ if [ -n "$missing" ]; then
     exit 2
 fi
 if [ "${1:-build}" = build ]; then
-    version=$(cargo --version | cut -d' ' -f2)
-    oldest=$(printf '%s\n1.89.0\n' "$version" | sort -V | head -n1)
-    [ "$oldest" = 1.89.0 ] || {
-        echo "error: cargo $version is too old, expected 1.89 or later (rustup.rs, or Debian backports)" >&2
+    version=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    recent "$version" || {
+        found=${version:-missing}
+        echo "error: cargo is $found, expected $rust or later (rustup.rs, or the backports of Debian 13)" >&2
         exit 2
     }
 fi

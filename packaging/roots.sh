@@ -42,7 +42,7 @@ mkdir -p "$folder"
 for name in "$@"; do
     wanted=$(packages "$name" | tr '\n' ' ')
     [ "$(cat "$folder/$name.packages" 2>/dev/null)" = "$wanted" ] && continue
-    rm -rf "$folder/$name" "$folder/$name.packages" "$folder/$name.part"
+    rm -rf "${folder:?}/$name" "$folder/$name.packages" "$folder/$name.part"
     echo "unpacking: $name: $wanted"
     # Unpacked only: no script of a package runs, and no service comes with it. All programs and libraries are below
     # /usr, where packages of older releases have some beside it.
