@@ -1,7 +1,7 @@
 # make setup   virtual environment, native module and static agent: leaves .venv/bin/tailtrim
 # make demo    a live experiment on this machine, its table and its report
 # make test    everything that must hold: check, Rust tests, Python tests
-# make check   formatting, lints, types, import layers, lengths
+# make check   formatting, lints, types, import layers, lengths, licences, advisories
 # make bench   time the parts and whole processes beside their peers
 # make fuzz    run every fuzz target (RUNS=10000000)
 # make clean   remove what the above made
@@ -18,7 +18,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-.PHONY: setup demo test check format bench fuzz clean
+.PHONY: setup demo test none-skipped check format bench fuzz clean
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/package.stamp
@@ -47,16 +47,20 @@ demo: setup
 $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-spark.lock && touch $@
 
-# Tests in Rust that are skipped add a line each; pytest shows them at its end, with its own.
+# What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: check $(VENV)/spark.stamp
-	@mkdir -p target && : >$(TAILTRIM_SKIPPED)
-	{ cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
+test: none-skipped check $(VENV)/spark.stamp
+	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
 	packaging/prerequisites.sh test
 	packaging/kernels.sh
-	pytest
+	packaging/roots.sh
+	packaging/stamp-suite.sh
+	packaging/with-tracefs.sh pytest
+
+none-skipped:
+	@mkdir -p target && : >target/skipped
 
 check: setup
 	cargo fmt --all --check
@@ -66,6 +70,9 @@ check: setup
 	mypy
 	lint-imports
 	python packaging/lengths.py
+	cargo-deny --locked check licenses bans sources
+	pip-licenses >/dev/null
+	python packaging/advisories.py
 
 format:
 	cargo fmt --all

@@ -2,6 +2,7 @@
 # Names what this machine lacks, with the Debian package that has it; as root, installs it.
 #
 #   prerequisites.sh build    what `make setup` needs
+#   prerequisites.sh live     what experiments on this machine need
 #   prerequisites.sh test     what only tests need: missing ones are skipped loudly
 set -eu
 
@@ -12,7 +13,7 @@ need() { # PACKAGE PROGRAM…
     for program in "$@"; do
         command -v "$program" >/dev/null 2>&1 && return 0
     done
-    missing="$missing $package"
+    case "$missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
 }
 
 # Packages that bring a service, which would start and change this host: where systemd runs, they are only named.
@@ -26,13 +27,22 @@ need_service() { # PACKAGE PROGRAM…
 }
 
 python=${PYTHON:-python3}
+rust=1.89.0
+
+recent() { # VERSION of cargo
+    case $1 in [0-9]*) printf '%s\n%s\n' "$rust" "$1" | sort -V -C ;; *) false ;; esac
+}
 
 case ${1:-build} in
 build)
     need gcc cc gcc clang
     need git git
     need python3 "$python"
-    need cargo cargo
+    # What apt has is often too old: then it is not installed.
+    if ! command -v cargo >/dev/null 2>&1; then
+        candidate=$(apt-cache policy cargo 2>/dev/null | sed -n 's/^ *Candidate: //p')
+        ! recent "$candidate" || missing="$missing cargo"
+    fi
     # The static agent contains zstd, which is written in C.
     need musl-tools musl-gcc
     # BPF programs are written in C. The build works without: then reflect --mode xdp and af-xdp, and AF_XDP ports, are
@@ -49,6 +59,7 @@ build)
 live)
     need iproute2 ip
     need iproute2 tc
+    need ethtool ethtool
     need util-linux unshare
     ;;
 test)
@@ -56,6 +67,7 @@ test)
     # The testbed and the devices under test that are Debian's.
     need iproute2 ip
     need ethtool ethtool
+    need iptables iptables-nft-restore
     need tcpdump tcpdump
     need nftables nft
     # Capabilities of files, and what systemd says of the unit.
@@ -68,6 +80,10 @@ test)
     need_service irtt irtt
     need sockperf sockperf
     need iputils-ping ping
+    # Another tool that measures noise.
+    need rt-tests oslat
+    # Programs of other Debian releases; packaging/roots.sh gets them.
+    need mmdebstrap mmdebstrap
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox
@@ -79,6 +95,7 @@ test)
     need_service tuned tuned-adm
     need libvirt-clients virt-xml-validate
     need libxml2-utils xmllint
+    need ansible-core ansible-playbook
     ;;
 *)
     echo "usage: prerequisites.sh build|live|test" >&2
@@ -101,10 +118,10 @@ if [ -n "$missing" ]; then
     exit 2
 fi
 if [ "${1:-build}" = build ]; then
-    version=$(cargo --version | cut -d' ' -f2)
-    oldest=$(printf '%s\n1.89.0\n' "$version" | sort -V | head -n1)
-    [ "$oldest" = 1.89.0 ] || {
-        echo "error: cargo $version is too old, expected 1.89 or later (rustup.rs, or Debian backports)" >&2
+    version=$(cargo --version 2>/dev/null | cut -d' ' -f2)
+    recent "$version" || {
+        found=${version:-missing}
+        echo "error: cargo is $found, expected $rust or later (rustup.rs, or the backports of Debian 13)" >&2
         exit 2
     }
 fi

@@ -1,4 +1,4 @@
-"""What all tests share: where the real captures are, and what was skipped in Rust."""
+"""What all tests share: where the real captures are, and what was skipped before."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Names the list of Rust tests that were skipped, a line each; ``make test`` sets it.
-RUST_SKIPPED = "TAILTRIM_SKIPPED"
+#: Names the list of what was skipped before, a line each; ``make test`` sets it.
+SKIPPED_BEFORE = "TAILTRIM_SKIPPED"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what was skipped in Rust before pytest's own list, and count both."""
-    path = os.environ.get(RUST_SKIPPED)
+    """Show what was skipped by checks and in Rust before pytest's own list, and count both."""
+    path = os.environ.get(SKIPPED_BEFORE)
     if path is None:
         return
-    rust = Path(path).read_text().splitlines() if Path(path).exists() else []
+    before = Path(path).read_text().splitlines() if Path(path).exists() else []
     python = len(terminalreporter.stats.get("skipped", []))
-    terminalreporter.section(f"skipped: {len(rust)} in Rust, {python} in Python")
-    for line in sorted(rust):
+    terminalreporter.section(f"skipped: {len(before)} by checks and in Rust, {python} in Python")
+    for line in sorted(before):
         terminalreporter.line(f"SKIPPED {line}")
 
 

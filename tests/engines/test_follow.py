@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from decoded_rows import rows
 from random_captures import Trouble, packets, pair, write
+from releases import of_release
 
 from tailtrim import engines
 from tailtrim.decode import Decoded, decode, follow
@@ -146,7 +147,8 @@ def test_the_file_that_is_being_written_to_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["tcpdump", "dumpcap"])
 def test_a_real_writer(tmp_path: Path, program: str) -> None:
-    if shutil.which(program) is None:
+    command = of_release("sid-peers", program) if program == "dumpcap" else [program]
+    if shutil.which(command[0]) is None:
         pytest.skip(f"{program} is missing")
     trouble = Trouble(packets=40_000, step_ns=100_000)
     capture, _ = pair(tmp_path, 24, trouble)
@@ -161,7 +163,7 @@ def test_a_real_writer(tmp_path: Path, program: str) -> None:
     with following(ring, "--out", out, "--buckets", "4") as process:
         until((out / ".decode").parent.exists, "following does not start")
         writer = subprocess.Popen(
-            [program, *writing],
+            [*command, *writing],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

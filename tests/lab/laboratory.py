@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,13 @@ class Lab:
             env=self.environment,
             cwd=self.folder,
         )
+
+    def until(self, log: Path, word: str) -> None:
+        """Wait until a program has written a word."""
+        end = time.monotonic() + 20
+        while word not in log.read_text():
+            assert time.monotonic() < end, f"{word!r} never came: {log.read_text()}"
+            time.sleep(0.05)
 
     def left(self) -> list[str]:
         """Return what still runs of all that was started."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from releases import path_with
 
 from tailtrim.devices.nftables import rules
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         {"preset": "forward", "mode": "wait", "batch": 1},
         {"preset": "xdp"},
         {"preset": "ovs"},
-        {"preset": "suricata"},
         {"preset": "snort"},
     ],
     ids=lambda dut: " ".join(map(str, dut.values())),
@@ -34,6 +34,22 @@ def test_what_enters_leaves(lab: Lab, dut: dict[str, Any]) -> None:
     (run,) = json.loads(ended.stdout)["runs"]
     assert run["summary"]["ingress"]["packets"] == 2_500
     assert run["summary"]["samples"] > 2_400
+    assert lab.left() == []
+
+
+@pytest.mark.parametrize("root", ["trixie-suricata", "sid-peers"])
+def test_suricata_7_and_8_drop_what_a_rule_says_and_nothing_else(lab: Lab, root: str) -> None:
+    lab.environment["PATH"] = path_with(lab.folder / "bin", root, "suricata")
+    rules = lab.folder / "one-flow.rules"
+    # Flow n sends from port 10000 + n.
+    rules.write_text('drop udp any 10001 -> any any (msg:"the second flow"; sid:1;)\n')
+    for ruleset, most in ((None, 2_500), (str(rules), 1_875)):
+        plan = lab.plan(dut={"preset": "suricata", "ruleset": ruleset})
+        ended = lab.run("run", str(plan), "--out", f"at-most-{most}", "--json")
+        assert ended.returncode == 0, ended.stderr
+        (run,) = json.loads(ended.stdout)["runs"]
+        assert run["summary"]["ingress"]["packets"] == 2_500
+        assert most - 100 < run["summary"]["samples"] <= most
     assert lab.left() == []
 
 

@@ -9,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pairs import NEAR
 from reflectors import FAR
+from releases import entering, of_release
 
 from tailtrim.roundtrip import read_hpct, read_irtt
 
@@ -91,24 +93,35 @@ def test_beside_sockperf(pair: Pair) -> None:
     assert 0.02 < ours["parts"]["application"]["ns"]["p50"] / (1e3 * float(found[1])) < 50
 
 
-def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path) -> None:
-    if shutil.which("hipercontracer") is None:
-        pytest.skip("hipercontracer is not installed (Debian package hipercontracer)")
+@pytest.mark.parametrize("module", ["installed", "ICMP", "UDP"])
+def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path, module: str) -> None:
+    """Debian's own release, of 2022, and sid's."""
+    if module == "installed":
+        if shutil.which("hipercontracer") is None:
+            pytest.skip("hipercontracer is not installed (Debian package hipercontracer)")
+        program, how = ["hipercontracer"], []
+    else:
+        program, how = [*entering("sid-peers"), "hipercontracer"], ["--iomodule", module]
     folder = tmp_path / "hpct"
     folder.mkdir()
-    # It runs until it is told to end.
-    program = subprocess.Popen(
-        [
-            *pair.near.prefix,
-            *("hipercontracer", "-S", NEAR, "-D", FAR, "-P", "--pinginterval", "200"),
-            *("-R", str(folder), "-U", "root"),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    time.sleep(2)
-    program.send_signal(signal.SIGINT)
-    program.wait(30)
+    with ExitStack() as stack:
+        if module == "UDP":
+            words = (pair.lab.agent, "reflect", "--echo", "7")
+            stack.enter_context(pair.far.start(*words, log="reflect.log"))
+            pair.lab.until(Path(pair.far.path("reflect.log")), "ready")
+        # It runs until it is told to end.
+        process = subprocess.Popen(
+            [
+                *pair.near.prefix,
+                *(*program, *how, "-S", NEAR, "-D", FAR, "-P", "--pinginterval", "200"),
+                *("-R", str(folder), "-U", "root"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
     (file,) = [path for path in folder.iterdir() if path.is_file()]
     pings = read_hpct(file).pings
     assert pings
@@ -116,6 +129,7 @@ def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path) -> None:
         assert (ping.source, ping.destination, ping.status) == (NEAR, FAR, 255)
         assert 0 < ping.application_ns < 10**9
         assert ping.packet_bytes == 44
+        assert ping.module == ("UDP" if module == "UDP" else "ICMP")
     imported = pair.lab.run("import", str(file), "--out", "run", "--json")
     assert imported.returncode == 0, imported.stderr
     assert json.loads(imported.stdout)["samples"] == len(pings)
@@ -149,11 +163,10 @@ def test_a_run_directory_and_hipercontracers_format(pair: Pair) -> None:
     )
     pings = read_hpct(pair.lab.folder / place).pings
     assert len(pings) == 300
-    theirs = shutil.which("hpct-results")
-    if theirs is not None:
-        table = pair.lab.folder / "theirs.csv"
-        subprocess.run([theirs, str(pair.lab.folder / place), "-o", str(table)], check=True)
-        assert len(table.read_text().splitlines()) == 301
+    table = pair.lab.folder / "theirs.csv"
+    theirs = [*of_release("sid-peers", "hpct-results"), str(pair.lab.folder / place)]
+    subprocess.run([*theirs, "-o", str(table)], check=True)
+    assert len(table.read_text().splitlines()) == 301
     assert {ping.time_source for ping in pings} == {0x11666600}
     software = sorted(ping.software_ns for ping in pings)
     assert software[-1] == stream["parts"]["software"]["ns"]["max"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from releases import of_release
 
 from tailtrim.roundtrip import HpctPing, read_hpct, write_hpct
 from tailtrim.roundtrip.hpct import hpct_name
@@ -106,12 +106,8 @@ def test_traceroutes_are_what_its_own_tool_reads(name: str) -> None:
 
 def converted(place: Path, *files: Path) -> list[dict[str, str]]:
     """Return what hpct-results makes of files, or skip loudly."""
-    program = shutil.which("hpct-results")
-    if program is None:
-        pytest.skip("hpct-results is not installed (Debian package hipercontracer-results, 2.0 on)")
-    done = subprocess.run(
-        [program, *map(str, files), "-o", str(place)], capture_output=True, text=True, check=False
-    )
+    words = [*of_release("sid-peers", "hpct-results"), *map(str, files), "-o", str(place)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr + done.stdout
     return rows(place)
 

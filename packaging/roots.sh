@@ -1,0 +1,62 @@
+#!/bin/sh
+# Unpacks programs of other Debian releases that tests have as peers below target/roots: nothing of them is
+# installed, and packaging/in-root.sh runs them. A root is made anew when its list of packages changes.
+#
+#   roots.sh [NAME…]     sid-peers trixie-suricata bookworm-minimal
+set -eu
+cd "$(dirname "$0")/.."
+
+folder=${CARGO_TARGET_DIR:-target}/roots
+skip() { # REASON
+    echo "SKIPPED: programs of other Debian releases: $1" >&2
+    exit 0
+}
+[ "$(id -u)" = 0 ] || skip "only root can enter them"
+command -v mmdebstrap >/dev/null 2>&1 || skip "mmdebstrap is not installed (Debian package mmdebstrap)"
+
+packages() { # NAME
+    case $1 in
+    sid-peers)
+        echo hipercontracer hipercontracer-results hipercontracer-importer hipercontracer-query
+        echo suricata wireshark-common iproute2 nftables
+        ;;
+    trixie-suricata)
+        echo suricata
+        ;;
+    bookworm-minimal)
+        # What every Debian has, an interpreter for the virtual environment, and what prerequisites.sh names.
+        echo '?essential' apt python3
+        PATH=/nonexistent /bin/sh packaging/prerequisites.sh live 2>&1 | sed -n 's/^missing on this machine://p'
+        ;;
+    *)
+        echo "error: no root $1, expected sid-peers, trixie-suricata or bookworm-minimal" >&2
+        exit 2
+        ;;
+    esac
+}
+
+[ $# -gt 0 ] || set -- sid-peers trixie-suricata bookworm-minimal
+mkdir -p "$folder"
+# A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds here, too.
+{ apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"
+for name in "$@"; do
+    wanted=$(packages "$name" | tr '\n' ' ')
+    [ "$(cat "$folder/$name.packages" 2>/dev/null)" = "$wanted" ] && continue
+    rm -rf "${folder:?}/$name" "$folder/$name.packages" "$folder/$name.part"
+    echo "unpacking: $name: $wanted"
+    # Unpacked only: no script of a package runs, and no service comes with it. All programs and libraries are below
+    # /usr, where packages of older releases have some beside it.
+    # shellcheck disable=SC2046 # a list of words
+    if mmdebstrap --quiet --variant=extract --aptopt="$folder/apt.conf" \
+        --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' \
+        $(for package in $wanted; do echo "--include=$package"; done) \
+        "${name%%-*}" "$folder/$name.part" 2>"$folder/$name.log"; then
+        mv "$folder/$name.part" "$folder/$name"
+        printf '%s\n' "$wanted" >"$folder/$name.packages"
+    else
+        rm -rf "$folder/$name.part"
+        echo "SKIPPED: $name cannot be unpacked: $(grep -m1 '^E:' "$folder/$name.log")" >&2
+    fi
+done

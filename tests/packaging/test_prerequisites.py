@@ -1,0 +1,40 @@
+"""What this machine lacks is named with its package, and only what helps."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "packaging" / "prerequisites.sh"
+
+
+def missing(folder: Path, purpose: str, **programs: str) -> list[str]:
+    """Return what a machine lacks that has these programs and those of the script itself."""
+    for name in ("sed", "sort", "cut"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    for name, script in programs.items():
+        program = folder / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    command = ["/bin/sh", str(SCRIPT), purpose]
+    environment = {"PATH": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("missing on this")]
+    return line.partition(": ")[2].split()
+
+
+@pytest.mark.parametrize(
+    ("candidate", "helps"), [("0.66.0+ds1-1", False), ("1.97.1+dfsg1-1", True), ("(none)", False)]
+)
+def test_a_cargo_that_is_too_old_is_no_help(tmp_path: Path, candidate: str, *, helps: bool) -> None:
+    named = missing(tmp_path, "build", apt_cache=f"echo '  Candidate: {candidate}'")
+    assert ("cargo" in named) == helps
+    assert {"gcc", "git", "musl-tools"} <= set(named)
+
+
+def test_a_package_is_named_once(tmp_path: Path) -> None:
+    assert missing(tmp_path, "live") == ["iproute2", "ethtool", "util-linux"]
