@@ -205,9 +205,9 @@ fn managed_irq(f: &Facts<'_>) -> Answer {
     let has =
         line.last("isolcpus").is_some_and(|list| list.split(',').any(|flag| flag == "managed_irq"));
     let said = if has {
-        "isolcpus= has managed_irq"
+        "isolcpus= has managed_irq".to_owned()
     } else {
-        "managed interrupts may be placed on isolated CPUs"
+        format!("managed interrupts may be placed on {}", f.isolated_cpus())
     };
     judge(EvidenceLevel::Asked, has, CheckStatus::Warn, said)
 }
@@ -319,7 +319,7 @@ fn siblings(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Set,
             true,
             CheckStatus::Fail,
-            "each isolated CPU is alone on its core",
+            format!("{}: each is alone on its core", f.isolated_cpus()),
         );
     }
     let with_others: Vec<String> = shared
@@ -332,13 +332,13 @@ fn siblings(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Set,
             false,
             CheckStatus::Warn,
-            "isolated CPUs share cores with each other: use one of each pair",
+            format!("{} share cores with each other: use one of each pair", f.isolated_cpus()),
         ),
         false => judge(
             EvidenceLevel::Set,
             false,
             CheckStatus::Fail,
-            format!("isolated CPUs share cores with others: {}", few(&with_others)),
+            format!("{} share cores with others: {}", f.isolated_cpus(), few(&with_others)),
         ),
     }
 }

@@ -57,7 +57,7 @@ pub(super) const CHECKS: &[Check] = &[
         ],
         wanted: "0",
         cost: "guests that share CPUs lose",
-        set_boot: "kvm_intel.ple_gap=0",
+        set_boot: "kvm_intel.ple_gap=0 (Intel) or kvm_amd.pause_filter_count=0 (AMD)",
         undo: "remove the word and reboot",
         source: "tuned realtime-virtual-host",
         needs: HOST,
