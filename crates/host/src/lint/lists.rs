@@ -59,7 +59,7 @@ fn event(
                 .source(HOUSEKEEPING)
         }
         What::BootCpu => boot_cpu(word),
-        What::NoDomain => no_domain(word, line),
+        What::NoDomain => no_domain(word, line, context),
         // Said with the word that does it.
         What::ForgetsRcu(earlier, lost) => {
             return forgotten(word, line.words().get(*earlier)?, lost);
@@ -165,11 +165,18 @@ fn boot_cpu(word: &Word) -> Finding {
         .check("ISO-022")
 }
 
-fn no_domain(word: &Word, line: &BootLine) -> Finding {
+fn no_domain(word: &Word, line: &BootLine, context: &Context) -> Finding {
     let value = word.value.as_deref().unwrap_or_default();
     let title =
         "isolcpus= with flags but without domain isolates nothing from the scheduler".to_owned();
-    let (severity, effect, check) = if value.split(',').any(|flag| flag == "nohz") {
+    let nohz = value.split(',').any(|flag| flag == "nohz");
+    let (severity, effect, check) = if nohz && context.from(7, 2) {
+        (
+            Severity::Error,
+            "It does what nohz_full= does, but tasks stay: the scheduler isolates nothing.",
+            "ISO-001",
+        )
+    } else if nohz {
         (
             Severity::Error,
             "It stops the tick, but tasks, unbound work and the lockup watchdog stay on these CPUs: nohz_full= \

@@ -74,7 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "ISO-005",
         title: "nohz_full= instead of isolcpus=nohz",
         importance: Importance::Medium,
-        why: "isolcpus=nohz stops the tick but leaves the lockup watchdog and other housekeeping on the CPU.",
+        why: "Up to 6.12 isolcpus=nohz stops the tick but leaves the lockup watchdog and other housekeeping on the CPU; in 7.2 it takes all of that off, as nohz_full= does.",
         read_from: &["/proc/cmdline"],
         wanted: "isolcpus= has no flag nohz",
         set_boot: "nohz_full={iso}",
@@ -255,6 +255,10 @@ fn nohz_flag(f: &Facts<'_>) -> Answer {
         return not_applicable("isolcpus= is not in the line");
     };
     let has = value.split(',').any(|flag| flag == "nohz");
+    if has && f.kernel()? >= KernelVersion::new(7, 2) {
+        let said = format!("isolcpus={value}: in this kernel nohz does what nohz_full= does");
+        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, said);
+    }
     judge(EvidenceLevel::Asked, !has, CheckStatus::Warn, format!("isolcpus={value}"))
 }
 
