@@ -62,6 +62,13 @@ class Boot:
         return "" if told == "(none)" else told
 
     @property
+    def handed_on(self) -> set[str]:
+        """The words that PID 1 got: those that the kernel took for unknown."""
+        own = {"/bin/busybox", "sh", "/init"}
+        environment = {word for word in self.environment if not word.startswith(("HOME=", "TERM="))}
+        return (set(self.arguments) - own) | environment
+
+    @property
     def arguments(self) -> list[str]:
         return self.parts["arguments"].splitlines()
 

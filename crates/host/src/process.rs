@@ -34,6 +34,12 @@ impl<'a> ProcessStat<'a> {
         self.fields.get(number.checked_sub(3)?)?.parse().ok()
     }
 
+    /// Whether it runs, or waits for its CPU: state R.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.fields.first() == Some(&"R")
+    }
+
     /// When it was started, in ticks since the host was. With the process number it names a process: numbers
     /// are used again.
     #[must_use]
@@ -70,8 +76,10 @@ mod tests {
         let stat = ProcessStat::parse(line).unwrap();
         assert_eq!(stat.name(), "a (b) c");
         assert_eq!((stat.field(9), stat.start_ticks()), (Some(2_129_984), Some(5)));
-        assert!(stat.is_kernel_thread() && !stat.has_fixed_cpus() && !stat.has_ended());
+        assert!(stat.is_kernel_thread() && !stat.has_fixed_cpus());
+        assert!(!stat.has_ended() && !stat.is_running());
         assert!(ProcessStat::parse("3 (true) Z 1 3 1 0").unwrap().has_ended());
+        assert!(ProcessStat::parse(&line.replacen(" S ", " R ", 1)).unwrap().is_running());
         assert_eq!(
             (stat.field(2), stat.field(3), stat.field(8), stat.field(41)),
             (None, None, None, None)

@@ -282,3 +282,96 @@ proptest! {
         }
     }
 }
+
+/// The kind of the one finding about a line, and what should stand there instead.
+fn only(line: &str, kernel: &str) -> Option<(Kind, Severity, String)> {
+    let report = on(line, kernel, "0-3");
+    assert!(report.findings.len() < 2, "{line}: {:#?}", report.findings);
+    let found = report.findings.into_iter().next()?;
+    Some((found.kind, found.severity, found.right.unwrap_or_default()))
+}
+
+#[test]
+fn words_of_lists_that_5_10_does_not_know() {
+    for line in ["isolcpus=2-N", "nohz_full=all"] {
+        let report = on(line, "5.10", "0-3");
+        assert_eq!(report.findings[0].kind, Kind::OtherVersion, "{line}");
+        assert!(report.prediction.isolated.is_empty() && report.prediction.nohz_full.is_empty());
+        assert_eq!(report.prediction.to_environment, [line]);
+    }
+    assert_eq!(only("isolcpus=2-N", "5.13"), None);
+    assert_eq!(on("nohz_full=all", "5.14", "0-3").prediction.nohz_full.to_string(), "1-3");
+    let offloaded = on("rcu_nocbs=all", "5.10", "0-3").prediction.rcu_offloaded;
+    assert_eq!(offloaded.to_string(), "0-3");
+}
+
+#[test]
+fn words_by_version() {
+    for (line, kernel, known) in [
+        ("nosmap", "5.10", true),
+        ("nosmap", "6.1", false),
+        ("nosmep", "5.10", true),
+        ("nosmep", "7.2", false),
+        ("sched_debug", "5.10", true),
+        ("sched_debug", "6.1", false),
+        ("sched_verbose", "5.10", false),
+        ("sched_verbose", "6.1", true),
+        ("preempt=none", "6.12", true),
+        ("preempt=voluntary", "6.19", true),
+        ("preempt=none", "7.0", false),
+        ("preempt=voluntary", "7.2", false),
+        ("preempt=lazy", "6.12", false),
+        ("preempt=lazy", "6.13", true),
+        ("preempt=lazy", "7.2", true),
+    ] {
+        let found = only(line, kernel);
+        assert_eq!(found.is_none(), known, "{line} on {kernel}: {found:?}");
+        if let Some((kind, ..)) = found {
+            assert!(
+                matches!(kind, Kind::OtherVersion | Kind::NearMiss),
+                "{line} on {kernel}: {kind:?}"
+            );
+        }
+    }
+    let (.., right) = only("preempt=none", "7.0").unwrap();
+    assert_eq!(right, "preempt=lazy");
+}
+
+#[test]
+fn words_of_other_architectures() {
+    for line in ["powersave=off", "nohlt", "arm64.nosve", "l2cr=1"] {
+        let (kind, severity, _) = only(line, "6.1").unwrap();
+        assert_eq!((kind, severity), (Kind::OtherArchitecture, Severity::Error), "{line}");
+    }
+    assert_eq!(on("powersave=off", "6.1", "0-3").prediction.to_environment, ["powersave=off"]);
+}
+
+#[test]
+fn what_the_kernel_searches_for_in_the_whole_line_works_and_is_handed_on() {
+    let line = "spectre_v2=off nopti split_lock_detect=off";
+    let report = on(line, "6.1", "0-3");
+    assert_eq!(report.findings, []);
+    assert_eq!(report.prediction.to_init, ["nopti"]);
+    assert_eq!(report.prediction.to_environment, ["spectre_v2=off", "split_lock_detect=off"]);
+    assert!(on(line, "7.2", "0-3").prediction.to_environment.is_empty());
+}
+
+#[test]
+fn parameters_under_the_name_of_another_module() {
+    for (line, right) in [
+        ("processor_idle.max_cstate=1", "processor.max_cstate=1"),
+        ("intel.max_cstate=1", "intel_idle.max_cstate=1"),
+        ("noht", "nosmt"),
+    ] {
+        let (kind, _, found) = only(line, "6.1").unwrap();
+        assert_eq!((kind, found.as_str()), (Kind::NearMiss, right), "{line}");
+    }
+}
+
+#[test]
+fn isolation_as_openshift_asks_for_it_is_no_error() {
+    let line = "nohz_full=1-3 isolcpus=managed_irq,1-3 systemd.cpu_affinity=0";
+    let report = on(line, "5.14", "0-3");
+    assert_eq!(report.worst(), Some(Severity::Note), "{:#?}", report.findings);
+    assert_eq!(on("isolcpus=managed_irq,1-3", "5.14", "0-3").worst(), Some(Severity::Warning));
+}

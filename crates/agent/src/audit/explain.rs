@@ -3,13 +3,14 @@
 use super::table::wrap;
 use serde::Serialize;
 use std::io::{self, Write};
-use tailtrim_host::audit::Check;
+use tailtrim_host::audit::{Check, Reference};
 
 /// Tells all about a check.
 pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}  ({} importance)\n", check.id, check.title, check.importance.word())?;
     let since = check.since.map(|since| format!("Linux {since} and later"));
-    let rows: [(&str, String); 9] = [
+    let lines = |all: Vec<String>| all.join("\n");
+    let rows: [(&str, String); 11] = [
         ("why", check.why.to_owned()),
         ("read from", check.read_from.join("\n")),
         ("wanted", check.wanted.to_owned()),
@@ -19,6 +20,8 @@ pub(super) fn write(check: &Check, out: &mut dyn Write) -> io::Result<()> {
         ("undo", check.undo.to_owned()),
         ("kernels", since.unwrap_or_else(|| "all".to_owned())),
         ("source", check.source.to_owned()),
+        ("confirmed", lines(check.references().iter().map(ToString::to_string).collect())),
+        ("no source", lines(check.unconfirmed().iter().map(|what| (*what).to_owned()).collect())),
     ];
     for (name, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
         let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, 86)).collect();
@@ -45,6 +48,8 @@ struct Listed<'a> {
     set_boot: &'a str,
     undo: &'a str,
     source: &'a str,
+    references: &'a [Reference],
+    unconfirmed: &'a [&'a str],
 }
 
 /// Lists checks.
@@ -64,6 +69,8 @@ pub(super) fn list(checks: &[&'static Check], json: bool, out: &mut dyn Write) -
                 set_boot: check.set_boot,
                 undo: check.undo,
                 source: check.source,
+                references: check.references(),
+                unconfirmed: check.unconfirmed(),
             })
             .collect();
         serde_json::to_writer_pretty(&mut *out, &all)?;

@@ -3,7 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use tailtrim_host::audit::{Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Waiver};
+use tailtrim_host::audit::{
+    Asked, AuditReport, CheckStatus, Counts, Evidence, Intent, Reference, Waiver,
+};
 
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -36,6 +38,9 @@ struct Row<'a> {
     wanted: String,
     set_now: String,
     set_boot: String,
+    source: &'a str,
+    references: &'a [Reference],
+    unconfirmed: &'a [&'a str],
     waived: Option<&'a Waiver>,
 }
 
@@ -58,6 +63,9 @@ pub(super) fn write(report: &AuditReport, out: &mut dyn Write) -> io::Result<()>
             wanted,
             set_now,
             set_boot,
+            source: one.check.source,
+            references: one.check.references(),
+            unconfirmed: one.check.unconfirmed(),
             waived: one.waived.as_ref(),
         }
     });

@@ -40,6 +40,12 @@ pub(crate) fn page() -> String {
                 text += &format!("* {name}: {value}\n");
             }
         }
+        for reference in check.references() {
+            text += &format!("* confirmed by: {reference}\n");
+        }
+        for what in check.unconfirmed() {
+            text += &format!("* unconfirmed: {what}\n");
+        }
     }
     text
 }

@@ -65,7 +65,7 @@ pub(crate) fn keeps_off(f: &Facts<'_>, what: &str, cpus: &Cpus, otherwise: Check
     let touched = cpus.intersection(f.iso());
     let said = match touched.is_empty() {
         true => format!("{what}: CPUs {}", or_none(cpus)),
-        false => format!("{what}: isolated CPUs {touched} are in it ({cpus})"),
+        false => format!("{what}: {} {touched} are in it ({cpus})", f.isolated_cpus()),
     };
     judge(EvidenceLevel::Set, touched.is_empty(), otherwise, said)
 }

@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::facts::Facts;
+use super::reference::{self, Reference};
 use crate::{KernelVersion, Workload};
 use serde::Serialize;
 
@@ -68,7 +69,7 @@ pub struct Check {
     pub set_boot: &'static str,
     /// How to undo it.
     pub undo: &'static str,
-    /// Who says so.
+    /// Who recommends it; [`Check::references`] says where it is confirmed.
     pub source: &'static str,
     /// The kernel version that brought it; earlier kernels answer "n/a".
     pub since: Option<KernelVersion>,
@@ -96,6 +97,18 @@ impl Check {
         needs: &[],
         evaluate: |_| super::answer::unknown("nobody wrote down how to find out"),
     };
+
+    /// Where it is confirmed: documents of stated versions.
+    #[must_use]
+    pub fn references(&self) -> &'static [Reference] {
+        &reference::of(self.id).confirmed
+    }
+
+    /// What of it no document says that was read.
+    #[must_use]
+    pub fn unconfirmed(&self) -> &'static [&'static str] {
+        &reference::of(self.id).unconfirmed
+    }
 
     /// The family: `ISO` of `ISO-003`.
     #[must_use]

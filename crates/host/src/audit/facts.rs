@@ -51,6 +51,14 @@ impl<'a> Facts<'a> {
         &self.intent.isolate
     }
 
+    /// What the CPUs for the packets alone are called: only what is isolated, or is to be, is called so.
+    pub(crate) fn isolated_cpus(&self) -> &'static str {
+        match self.intent.isolate_assumed {
+            true => "CPUs assumed to be isolated",
+            false => "isolated CPUs",
+        }
+    }
+
     /// Begin a new trail; return the one so far.
     pub(crate) fn take_trail(&self) -> Trail {
         self.trail.take()

@@ -35,6 +35,8 @@ pub struct Intent {
     /// CPUs for the packets alone.
     #[serde(serialize_with = "as_text")]
     pub isolate: Cpus,
+    /// Whether nothing on the host says so: neither a wish, nor the kernel, nor the boot line.
+    pub isolate_assumed: bool,
     /// CPUs for everything else.
     #[serde(serialize_with = "as_text")]
     pub housekeeping: Cpus,
@@ -74,6 +76,7 @@ impl Intent {
     /// The wish contradicts itself or the host.
     pub fn complete(wish: Wish, tree: &dyn Tree) -> Result<Self, IntentError> {
         let mut inferred = Vec::new();
+        let mut isolate_assumed = false;
         let topology = Topology::read(tree).ok();
         let online = topology.as_ref().map(Topology::online);
         let isolate = match (wish.isolate, &wish.housekeeping, &online) {
@@ -81,6 +84,7 @@ impl Intent {
             (None, Some(kept), Some(online)) => online.minus(kept),
             _ => {
                 let (cpus, from) = isolated(tree, topology.as_ref());
+                isolate_assumed = from == ASSUMED;
                 inferred.push(format!("isolate {} ({from})", shown(&cpus)));
                 cpus
             }
@@ -113,7 +117,7 @@ impl Intent {
             inferred.push(format!("workload {kind} ({from})"));
             kind
         });
-        Ok(Self { isolate, housekeeping, nics, workload, inferred })
+        Ok(Self { isolate, isolate_assumed, housekeeping, nics, workload, inferred })
     }
 
     /// A text in which `{iso}`, `{hk}`, `{isomask}`, `{hkmask}` and `{nic}` are what is intended.
@@ -132,6 +136,8 @@ fn shown(cpus: &Cpus) -> String {
     if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
 }
 
+const ASSUMED: &str = "nothing is isolated: all but the first core is assumed";
+
 /// What is isolated, or was meant to be; else all but the first core.
 fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str) {
     let cpus = |path| tree.text(path).ok().and_then(|text| text.parse::<Cpus>().ok());
@@ -148,7 +154,7 @@ fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str
     }
     let Some(topology) = topology else { return (Cpus::none(), "the CPUs are not known") };
     let first = topology.with_siblings(&online.iter().take(1).collect());
-    (online.minus(&first), "nothing is isolated: all but the first core is assumed")
+    (online.minus(&first), ASSUMED)
 }
 
 /// The CPUs that a boot line means to isolate, mistyped names included.

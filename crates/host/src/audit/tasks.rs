@@ -18,6 +18,8 @@ pub(crate) struct Task {
     pub(crate) kernel: bool,
     /// Whether the kernel forbids to move it.
     pub(crate) fixed: bool,
+    /// Whether it ran, or waited for its CPU, when it was looked at.
+    pub(crate) running: bool,
     /// The CPU that it last ran on.
     pub(crate) last: u32,
     /// Scheduling class: 0 other, 1 FIFO, 2 round robin, 6 deadline.
@@ -79,6 +81,7 @@ fn task(pid: u32, tid: u32, stat: &str, status: &str) -> Option<Task> {
         allowed: allowed.parse().ok()?,
         kernel: stat.is_kernel_thread(),
         fixed: stat.has_fixed_cpus(),
+        running: stat.is_running(),
         last: stat.field(39)? as u32,
         priority: stat.field(40)? as u32,
         policy: stat.field(41)? as u32,

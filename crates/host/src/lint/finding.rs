@@ -40,6 +40,8 @@ pub enum Kind {
     Contradiction,
     /// The parameter or value came later, or was removed.
     OtherVersion,
+    /// Kernels of other architectures know it.
+    OtherArchitecture,
     /// Patched kernels know it, mainline does not.
     NotMainline,
     /// It is heard, and does something else than is generally believed.
@@ -132,7 +134,7 @@ impl Finding {
 fn check(kind: Kind) -> &'static str {
     match kind {
         Kind::UnknownWord | Kind::NearMiss | Kind::BadValue | Kind::NotMainline => "BOOT-001",
-        Kind::OtherVersion => "BOOT-001",
+        Kind::OtherVersion | Kind::OtherArchitecture => "BOOT-001",
         Kind::SwallowedPrefix => "BOOT-002",
         Kind::OutOfRange | Kind::BootCpu | Kind::NotEffective => "BOOT-003",
         Kind::ListsDisagree => "ISO-004",

@@ -173,7 +173,17 @@ fn typographic(word: &Word, right: String) -> Finding {
         .source("next_arg(), lib/cmdline.c")
 }
 
+fn elsewhere(word: &Word, parameter: &Parameter, context: &Context) -> Finding {
+    let title = format!("{} is a parameter of other architectures, not of x86", parameter.name);
+    Finding::new(Severity::Error, Kind::OtherArchitecture, word, title)
+        .effect(handed_on(word, context))
+        .source(UNKNOWN)
+}
+
 fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Finding> {
+    if parameter.how == How::Elsewhere {
+        return Some(elsewhere(word, parameter, context));
+    }
     if let Some(kernel) = context.kernel
         && parameter.versions.has(kernel) == Some(false)
     {
@@ -203,8 +213,25 @@ fn known(word: &Word, parameter: &Parameter, context: &Context) -> Option<Findin
             let finding = Finding::new(Severity::Error, Kind::OtherVersion, word, title);
             Some(finding.within(word, at, end).effect(rejected(word, parameter, context)))
         }
+        Fit::Gone(at, end, last) => {
+            let value = word.value.as_deref().unwrap_or_default();
+            let title = format!("{} takes {} until {last} only", parameter.name, &value[at..end]);
+            let finding = Finding::new(Severity::Error, Kind::OtherVersion, word, title);
+            let finding = finding.within(word, at, end).effect(rejected(word, parameter, context));
+            Some(match newest(parameter, context) {
+                Some(right) => finding.right(format!("{}={right}", parameter.name)),
+                None => finding,
+            })
+        }
         Fit::Wrong(at, end, meant) => Some(wrong(word, parameter, context, (at, end), meant)),
     }
+}
+
+/// The value that came last, where the kernel takes it.
+fn newest<'a>(parameter: &'a Parameter, context: &Context) -> Option<&'a str> {
+    let (Value::One(choices) | Value::Some(choices)) = &parameter.value else { return None };
+    let known = choices.iter().filter(|choice| context.kernel >= choice.since);
+    known.max_by_key(|choice| choice.since).map(|choice| choice.text.as_str())
 }
 
 fn missing(word: &Word, parameter: &Parameter, context: &Context) -> Finding {

@@ -27,8 +27,17 @@ pub(super) struct ListError {
     pub(super) before: Cpus,
 }
 
+/// Which words a kernel knows beside numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Words {
+    /// `N`, the last CPU: since 5.13.
+    pub(super) last: bool,
+    /// `all`: since 5.14.
+    pub(super) all: bool,
+}
+
 /// Parse as `bitmap_parselist()` (lib/bitmap.c) does for `bits` CPUs.
-pub(super) fn parse(text: &str, bits: u32) -> Result<Cpus, ListError> {
+pub(super) fn parse(text: &str, bits: u32, words: Words) -> Result<Cpus, ListError> {
     let mut cpus = BTreeSet::new();
     let mut at = 0;
     let between = |byte: u8| byte == b',' || byte.is_ascii_whitespace();
@@ -39,7 +48,7 @@ pub(super) fn parse(text: &str, bits: u32) -> Result<Cpus, ListError> {
         }
         let rest = &text[at..];
         let end = at + rest.bytes().position(between).unwrap_or(rest.len());
-        match region(&text[at..end], bits) {
+        match region(&text[at..end], bits, words) {
             Ok(region) => cpus.extend(region),
             Err(problem) => {
                 return Err(ListError { problem, at, end, before: cpus.into_iter().collect() });
@@ -50,10 +59,14 @@ pub(super) fn parse(text: &str, bits: u32) -> Result<Cpus, ListError> {
     Ok(cpus.into_iter().collect())
 }
 
-fn region(text: &str, bits: u32) -> Result<impl Iterator<Item = u32> + use<>, Problem> {
+fn region(
+    text: &str,
+    bits: u32,
+    words: Words,
+) -> Result<impl Iterator<Item = u32> + use<>, Problem> {
     let last = bits.saturating_sub(1);
     let number = |text: &str| match text {
-        "N" => Ok(last),
+        "N" if words.last => Ok(last),
         digits if digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty() => {
             digits.parse().map_err(|_| Problem::OutOfRange(u32::MAX))
         }
@@ -63,7 +76,7 @@ fn region(text: &str, bits: u32) -> Result<impl Iterator<Item = u32> + use<>, Pr
         Some((range, group)) => (range, Some(group.split_once('/').ok_or(Problem::Malformed)?)),
         None => (text, None),
     };
-    let (first, end) = if range.eq_ignore_ascii_case("all") {
+    let (first, end) = if words.all && range.eq_ignore_ascii_case("all") {
         (0, last)
     } else {
         match range.split_once('-') {
@@ -94,6 +107,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const ALL: Words = Words { last: true, all: true };
+
     #[test]
     fn lists_as_the_documentation_has_them() {
         for (text, cpus) in [
@@ -107,7 +122,7 @@ mod tests {
             ("", Some("")),
             (",,3,", Some("3")),
         ] {
-            let parsed = parse(text, 16).ok().map(|cpus| cpus.to_string());
+            let parsed = parse(text, 16, ALL).ok().map(|cpus| cpus.to_string());
             assert_eq!(parsed.as_deref(), cpus, "{text}");
         }
     }
@@ -125,16 +140,25 @@ mod tests {
             ("2:1/2", Problem::Malformed, 0, ""),
             ("99999999999", Problem::OutOfRange(u32::MAX), 0, ""),
         ] {
-            let error = parse(text, 4).unwrap_err();
+            let error = parse(text, 4, ALL).unwrap_err();
             assert_eq!((error.problem, error.at), (problem, at), "{text}");
             assert_eq!(error.before.to_string(), before, "{text}");
         }
     }
 
+    #[test]
+    fn words_came_one_after_the_other() {
+        let old = Words { last: false, all: false };
+        for text in ["2-N", "N", "all", "all:1/2"] {
+            assert_eq!(parse(text, 4, old).unwrap_err().problem, Problem::Malformed, "{text}");
+        }
+        assert!(parse("2-N", 4, Words { last: true, ..old }).is_ok());
+    }
+
     proptest! {
         #[test]
         fn any_text_is_a_list_or_not(text in "[0-9N,:/ al\u{2013}-]{0,20}", bits in 1_u32..100) {
-            if let Ok(cpus) = parse(&text, bits) {
+            if let Ok(cpus) = parse(&text, bits, ALL) {
                 prop_assert!(cpus.iter().all(|cpu| cpu < bits));
             }
         }

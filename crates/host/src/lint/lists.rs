@@ -5,7 +5,7 @@ use super::judge::handed_on;
 use super::list::{ListError, Problem};
 use super::predict::{BOOT_CPU, Simulation, What};
 use super::table::key;
-use crate::{BootLine, Cpus, Word};
+use crate::{BootLine, Cpus, KernelVersion, Word};
 
 const HOUSEKEEPING: &str = "housekeeping_setup(), kernel/sched/isolation.c";
 const RCU: &str = "rcu_nocb_setup(), kernel/rcu/tree_nocb.h";
@@ -59,7 +59,7 @@ fn event(
                 .source(HOUSEKEEPING)
         }
         What::BootCpu => boot_cpu(word),
-        What::NoDomain => no_domain(word),
+        What::NoDomain => no_domain(word, line, context),
         // Said with the word that does it.
         What::ForgetsRcu(earlier, lost) => {
             return forgotten(word, line.words().get(*earlier)?, lost);
@@ -74,7 +74,10 @@ fn broken(word: &Word, error: &ListError, context: &Context) -> Finding {
         Problem::OutOfRange(_) => (Kind::OutOfRange, beyond(context)),
         Problem::Backwards => (Kind::BadValue, "ends before it begins".to_owned()),
         Problem::Group => (Kind::BadValue, "takes more of a group than it has".to_owned()),
-        Problem::Malformed => (Kind::BadValue, "is no CPU, range or group".to_owned()),
+        Problem::Malformed => match later(part, context) {
+            Some(since) => (Kind::OtherVersion, format!("is understood since {since} only")),
+            None => (Kind::BadValue, "is no CPU, range or group".to_owned()),
+        },
     };
     let effect = match key(&word.name).as_str() {
         "rcu_nocbs" => {
@@ -98,6 +101,16 @@ fn broken(word: &Word, error: &ListError, context: &Context) -> Finding {
         Some(right) => finding.right(right),
         None => finding,
     }
+}
+
+/// The version that brought a word of lists which this kernel lacks.
+fn later(part: &str, context: &Context) -> Option<KernelVersion> {
+    let range = part.split(':').next().unwrap_or(part);
+    if range.eq_ignore_ascii_case("all") {
+        return context.before(5, 14).then(|| KernelVersion::new(5, 14));
+    }
+    let last = range.split('-').any(|number| number == "N");
+    (last && context.before(5, 13)).then(|| KernelVersion::new(5, 13))
 }
 
 fn beyond(context: &Context) -> String {
@@ -152,24 +165,40 @@ fn boot_cpu(word: &Word) -> Finding {
         .check("ISO-022")
 }
 
-fn no_domain(word: &Word) -> Finding {
+fn no_domain(word: &Word, line: &BootLine, context: &Context) -> Finding {
     let value = word.value.as_deref().unwrap_or_default();
     let title =
         "isolcpus= with flags but without domain isolates nothing from the scheduler".to_owned();
-    let (effect, check) = if value.split(',').any(|flag| flag == "nohz") {
+    let nohz = value.split(',').any(|flag| flag == "nohz");
+    let (severity, effect, check) = if nohz && context.from(7, 2) {
         (
+            Severity::Error,
+            "It does what nohz_full= does, but tasks stay: the scheduler isolates nothing.",
+            "ISO-001",
+        )
+    } else if nohz {
+        (
+            Severity::Error,
             "It stops the tick, but tasks, unbound work and the lockup watchdog stay on these CPUs: nohz_full= \
              does all of it.",
             "ISO-005",
         )
+    } else if line.has("nohz_full") || line.has("systemd.cpu_affinity") {
+        (
+            Severity::Note,
+            "Only managed interrupts keep away: right where cpusets or affinities isolate the rest, as OpenShift \
+             does. /sys/devices/system/cpu/isolated stays empty.",
+            "ISO-001",
+        )
     } else {
         (
+            Severity::Warning,
             "Only managed interrupts keep away. /sys/devices/system/cpu/isolated stays empty, and nothing is \
              logged.",
             "ISO-001",
         )
     };
-    Finding::new(Severity::Error, Kind::Misunderstood, word, title)
+    Finding::new(severity, Kind::Misunderstood, word, title)
         .effect(effect)
         .right(format!("isolcpus=domain,{value}"))
         .source("housekeeping_isolcpus_setup(), kernel/sched/isolation.c")

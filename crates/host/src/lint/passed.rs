@@ -40,16 +40,20 @@ pub(super) fn on(
 }
 
 fn hands_back(word: &Word, parameter: &Parameter, context: &Context) -> bool {
-    if matches!(parameter.value, Value::Unknown) {
-        return false;
+    // What is searched for in the whole line is nobody's, as far as the line's parser knows.
+    if matches!(parameter.how, How::Scanned | How::Elsewhere) {
+        return true;
     }
     if let Some(kernel) = context.kernel
         && parameter.versions.has(kernel) == Some(false)
     {
         return true;
     }
+    if matches!(parameter.value, Value::Unknown) {
+        return false;
+    }
     match fit(word, parameter, context.kernel) {
-        Fit::Wrong(..) | Fit::Later(..) => parameter.wrong == Wrong::Passed,
+        Fit::Wrong(..) | Fit::Later(..) | Fit::Gone(..) => parameter.wrong == Wrong::Passed,
         // Of `__setup("name=")`, the equals sign is part of the name.
         Fit::Missing => parameter.how == How::Setup,
         Fit::Fits | Fit::Ignored => false,

@@ -3,7 +3,7 @@
 //! (kernel/irq/irqdesc.c), for kernels that have these built in as distributions do.
 
 use super::finding::Context;
-use super::list::{self, ListError};
+use super::list::{self, ListError, Words};
 use super::table::{How, TABLE, key};
 use crate::{BootLine, Cpus, Word};
 use serde::Serialize;
@@ -88,6 +88,7 @@ pub(super) struct Simulation {
     /// Before 5.18 there was one mask for all, so that a second list had to be the same.
     one_mask: bool,
     rcu_prefix: bool,
+    words: Words,
 }
 
 /// Run a line.
@@ -103,6 +104,7 @@ pub(super) fn simulate(line: &BootLine, context: &Context) -> Simulation {
         possible,
         one_mask: context.before(5, 18),
         rcu_prefix: !context.before(5, 17),
+        words: Words { last: !context.before(5, 13), all: !context.before(5, 14) },
         ..Simulation::default()
     };
     for (place, word) in line.words().iter().enumerate() {
@@ -171,7 +173,7 @@ impl Simulation {
     }
 
     fn housekeeping(&mut self, place: usize, text: &str, offset: usize, flags: &[usize]) {
-        let mut taken = match list::parse(text, self.bits) {
+        let mut taken = match list::parse(text, self.bits, self.words) {
             Ok(taken) => taken,
             Err(error) => {
                 let (at, end) = (error.at + offset, error.end + offset);
@@ -206,7 +208,12 @@ impl Simulation {
     }
 
     fn rcu_nocbs(&mut self, place: usize, value: Option<&str>) {
-        let list = match value.map(|value| list::parse(value, self.bits)) {
+        // This one knew the whole word long before the others did.
+        let words = Words {
+            all: self.words.all || value.is_some_and(|value| value.eq_ignore_ascii_case("all")),
+            ..self.words
+        };
+        let list = match value.map(|value| list::parse(value, self.bits, words)) {
             Some(Ok(list)) => list,
             Some(Err(error)) => {
                 self.say(place, What::Broken(error));
@@ -226,7 +233,7 @@ impl Simulation {
     }
 
     fn irqaffinity(&mut self, place: usize, value: &str) {
-        let list = match list::parse(value, self.bits) {
+        let list = match list::parse(value, self.bits, self.words) {
             Ok(list) => list,
             Err(error) => {
                 let before = error.before.clone();

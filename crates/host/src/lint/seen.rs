@@ -2,7 +2,8 @@
 
 use super::LintReport;
 use super::finding::{Finding, Kind, Severity};
-use crate::{BootLine, Cpus, LOG, Tree, Unread, Word};
+use super::table::{How, TABLE};
+use crate::{BootLine, Cpus, KernelVersion, LOG, Tree, Unread, Word};
 use serde::Serialize;
 
 const ISOLATED: &str = "/sys/devices/system/cpu/isolated";
@@ -144,7 +145,7 @@ impl LintReport {
                 self.findings.push(ineffective(word, name, &lacking, place, shown, &running));
             }
         }
-        for word in unheard(&line, &self.findings, &running) {
+        for word in unheard(&line, &self.findings, &running, self.kernel) {
             self.findings.push(not_built_in(word));
         }
         self.findings.sort_by_key(|finding| (finding.at, std::cmp::Reverse(finding.severity)));
@@ -212,12 +213,21 @@ fn ineffective(
 }
 
 /// Words that nothing was said about, and that the kernel names as unknown all the same.
-fn unheard<'a>(line: &'a BootLine, findings: &[Finding], running: &Running) -> Vec<&'a Word> {
+fn unheard<'a>(
+    line: &'a BootLine,
+    findings: &[Finding],
+    running: &Running,
+    kernel: Option<KernelVersion>,
+) -> Vec<&'a Word> {
     let reported =
         |word: &&Word| running.reported.iter().flatten().any(|known| *known == word.text());
     let told =
         |word: &Word| findings.iter().any(|finding| finding.at >= word.at && finding.at < word.end);
-    let known = |word: &&Word| super::table::TABLE.find(&word.name, None).is_some();
+    // What is searched for in the whole line works although it is reported.
+    let known = |word: &&Word| {
+        let parameter = TABLE.find(&word.name, kernel);
+        parameter.is_some_and(|parameter| parameter.how != How::Scanned)
+    };
     line.words().iter().filter(reported).filter(known).filter(|word| !told(word)).collect()
 }
 

@@ -21,6 +21,10 @@ pub(super) enum How {
     Core,
     /// `module_param()`: exactly the name, with a typed value; unknown ones are never reported.
     Module,
+    /// Searched for in the whole line: it works, and is handed to init and reported as unknown all the same.
+    Scanned,
+    /// Of other architectures: nothing on x86 parses it.
+    Elsewhere,
     /// The documentation names it; who parses it is not known here.
     Documented,
 }
@@ -46,6 +50,8 @@ pub(super) struct Choice {
     pub(super) prefix: bool,
     /// The first version that knows it.
     pub(super) since: Option<KernelVersion>,
+    /// The last version that knows it.
+    pub(super) last: Option<KernelVersion>,
 }
 
 /// What a parameter takes.
@@ -180,6 +186,8 @@ fn parsed(how: &str) -> Option<How> {
         "prefix" => How::Prefix,
         "core" => How::Core,
         "module" => How::Module,
+        "scanned" => How::Scanned,
+        "elsewhere" => How::Elsewhere,
         "documented" => How::Documented,
         _ => return None,
     })
@@ -217,8 +225,8 @@ fn bound(text: &str) -> Option<Option<(KernelVersion, KernelVersion)>> {
     if text.is_empty() {
         return Some(None);
     }
-    let version = text.parse().ok()?;
-    Some(Some((version, version)))
+    let (from, to) = text.split_once('-').unwrap_or((text, text));
+    Some(Some((from.parse().ok()?, to.parse().ok()?)))
 }
 
 fn kind(text: &'static str) -> Option<Value> {
@@ -237,8 +245,12 @@ fn kind(text: &'static str) -> Option<Value> {
     })
 }
 
-/// `ratelimit:~@5.14`; a semicolon stands for a comma that belongs to the value.
+/// `ratelimit:~@5.14`, `none!6.19`; a semicolon stands for a comma that belongs to the value.
 fn choice(text: &'static str) -> Option<Choice> {
+    let (text, last) = match text.split_once('!') {
+        Some((text, last)) => (text, Some(last.parse().ok()?)),
+        None => (text, None),
+    };
     let (text, since) = match text.split_once('@') {
         Some((text, since)) => (text, Some(since.parse().ok()?)),
         None => (text, None),
@@ -247,7 +259,7 @@ fn choice(text: &'static str) -> Option<Choice> {
         Some(text) => (text, true),
         None => (text, false),
     };
-    Some(Choice { text: text.replace(';', ","), prefix, since })
+    Some(Choice { text: text.replace(';', ","), prefix, since, last })
 }
 
 fn named(entry: &'static str, how: How) -> Option<Parameter> {
@@ -255,13 +267,15 @@ fn named(entry: &'static str, how: How) -> Option<Parameter> {
         let (from, to) = text.split_once("..")?;
         Some((from.parse().ok()?, to.parse().ok()?))
     };
-    let (name, versions) = if let Some((name, since)) = entry.split_once('@') {
-        (name, Versions { since: Some(pair(since)?), last: None })
-    } else if let Some((name, last)) = entry.split_once('!') {
-        (name, Versions { since: None, last: Some(pair(last)?) })
-    } else {
-        (entry, Versions::default())
+    let (rest, last) = match entry.split_once('!') {
+        Some((rest, last)) => (rest, Some(pair(last)?)),
+        None => (entry, None),
     };
+    let (name, since) = match rest.split_once('@') {
+        Some((name, since)) => (name, Some(pair(since)?)),
+        None => (rest, None),
+    };
+    let versions = Versions { since, last };
     Some(Parameter {
         name,
         how,

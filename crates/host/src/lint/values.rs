@@ -18,6 +18,8 @@ pub(super) enum Fit {
     Wrong(usize, usize, Option<String>),
     /// These bytes are a value that came in a later version.
     Later(usize, usize, KernelVersion),
+    /// These bytes are a value that later versions no longer take: the last that does.
+    Gone(usize, usize, KernelVersion),
 }
 
 /// Compare a word with its parameter. Lists of CPUs are for [`super::predict`].
@@ -59,6 +61,9 @@ fn among(value: &str, at: usize, choices: &[Choice], kernel: Option<KernelVersio
     match choices.iter().find(is) {
         Some(Choice { since: Some(since), .. }) if kernel.is_some_and(|kernel| kernel < *since) => {
             Fit::Later(at, end, *since)
+        }
+        Some(Choice { last: Some(last), .. }) if kernel.is_some_and(|kernel| kernel > *last) => {
+            Fit::Gone(at, end, *last)
         }
         Some(_) => Fit::Fits,
         None => {

@@ -1,7 +1,7 @@
 //! What a kernel takes a word for.
 
 use super::nearest::nearest;
-use super::table::{How, Parameter, TABLE, key};
+use super::table::{How, Parameter, TABLE, Value, key};
 use crate::KernelVersion;
 use crate::Word;
 
@@ -225,10 +225,19 @@ pub(super) fn sort(word: &Word, kernel: Option<KernelVersion>) -> Sort {
     meant(name).map_or(Sort::Unknown, Sort::Near)
 }
 
+/// Words that are believed to be parameters, and are near to others than those that are meant.
+const BELIEVED: [(&str, &str); 2] = [("noht", "nosmt"), ("nohyperthreading", "nosmt")];
+
 /// Names known in depth are meant rather than others as near.
 fn meant(name: &str) -> Option<&'static str> {
+    if let Some((_, meant)) = BELIEVED.iter().find(|(believed, _)| key(name) == *believed) {
+        return Some(meant);
+    }
     // Of other architectures and old drivers, short names are near to anything.
-    let likely = |parameter: &&Parameter| parameter.how != How::Documented || name.len() > 5;
+    let likely = |parameter: &&Parameter| match parameter.how {
+        How::Documented => name.len() > 5,
+        how => how != How::Elsewhere,
+    };
     let names = TABLE.all().iter().filter(likely).map(|parameter| parameter.name);
     nearest(name, names)
 }
@@ -251,8 +260,20 @@ fn dotted(name: &str, first: &str) -> Sort {
         // The rest of the name is a path, a host, or whatever the program makes of it.
         "systemd" | "rd" | "luks" | "udev" | "plymouth" | "inst" | "vconsole" | "locale"
         | "fsck" => Sort::UserSpace,
-        _ => meant(name).map_or(Sort::UserSpace, Sort::Near),
+        _ => meant(name).or_else(|| of_another_module(name)).map_or(Sort::UserSpace, Sort::Near),
     }
+}
+
+/// `processor_idle.max_cstate`: the parameter of a module whose name begins like this one.
+fn of_another_module(name: &str) -> Option<&'static str> {
+    let (module, parameter) = name.split_once('.')?;
+    let related = |known: &str| known.starts_with(module) || module.starts_with(known);
+    let mut deep = TABLE.all().iter().filter(|known| known.value != Value::Unknown);
+    let found = deep.find(|known| {
+        let parts = known.name.split_once('.');
+        parts.is_some_and(|(other, same)| key(same) == key(parameter) && related(other))
+    });
+    found.map(|known| known.name)
 }
 
 fn user_space(name: &str) -> bool {

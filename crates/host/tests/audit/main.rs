@@ -1,6 +1,7 @@
 //! Audits of hosts that are a few lines of text each.
 #![allow(clippy::unwrap_used, reason = "a failure here is the test's result")]
 
+mod advice;
 mod checks;
 mod evidence;
 #[path = "../hosts/mod.rs"]

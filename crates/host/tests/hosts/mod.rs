@@ -1,6 +1,6 @@
 //! Hosts as text. A line is a file and its content (`/proc/cmdline: quiet`), a link (`/path -> target`),
 //! the beginning of a file of several lines (`/path <<`, ended by `>>`), a thread
-//! (`task PID CPUS LAST FLAGS POLICY:PRIORITY NAME`), or `cpus 0-7`, which `{cpus}` then stands for. A later
+//! (`task PID CPUS LAST FLAGS POLICY:PRIORITY NAME`, with `busy` for a program's thread that runs), or `cpus 0-7`, which `{cpus}` then stands for. A later
 //! line replaces an earlier one, so that a host is a common one and what differs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
@@ -80,8 +80,9 @@ fn task(tree: &mut Memory, text: &str) {
     let mut words = text.splitn(6, ' ');
     let mut next = || words.next().unwrap();
     let (pid, allowed, last, flags, class, name) = (next(), next(), next(), next(), next(), next());
+    let state = if flags == "busy" { "R" } else { "S" };
     let flags: u64 = match flags {
-        "user" => 0x40_0000,
+        "user" | "busy" => 0x40_0000,
         "kernel" => 0x20_8040,
         "fixed" => 0x420_8040,
         other => unreachable!("{other} is no kind of thread"),
@@ -89,7 +90,8 @@ fn task(tree: &mut Memory, text: &str) {
     let (policy, priority) = class.split_once(':').unwrap();
     let place = format!("/proc/{pid}/task/{pid}");
     let zeros = "0 ".repeat(29);
-    let stat = format!("{pid} ({name}) S 1 0 0 0 -1 {flags} {zeros}{last} {priority} {policy} 0");
+    let stat =
+        format!("{pid} ({name}) {state} 1 0 0 0 -1 {flags} {zeros}{last} {priority} {policy} 0");
     let status =
         format!("Name:\t{name}\nVmLck:\t0 kB\nVmRSS:\t4096 kB\nCpus_allowed_list:\t{allowed}\n");
     tree.insert(&format!("{place}/stat"), stat.clone());

@@ -32,7 +32,7 @@ pub(super) const CHECKS: &[Check] = &[
         wanted: "at least 8192 where SELinux is on",
         set_now: "echo 8192 > /sys/fs/selinux/avc/cache_threshold",
         undo: "echo 512 > the same file",
-        source: "tuned network-latency",
+        source: "tuned openshift",
         evaluate: avc,
         ..Check::BLANK
     },

@@ -5,6 +5,8 @@ use super::super::ask::few;
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
 use super::super::paths::CONFIG;
+use crate::{KernelVersion, Unread};
+use std::collections::BTreeSet;
 
 const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -40,10 +42,14 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CLK-003",
         title: "Nothing checks the counter now and then",
         importance: Importance::Medium,
-        why: "A watchdog compares clocks twice a second, on each CPU in turn. tsc=nowatchdog leaves another timer that visits a CPU each ten minutes.",
+        why: "A watchdog compares clocks twice a second, on each CPU in turn. Since 5.17 kernels leave out a counter that has TSC_ADJUST (few sockets); then, as with tsc=nowatchdog, a timer still visits the next CPU every ten minutes to read TSC_ADJUST.",
         read_from: &[
             "/proc/cmdline",
+            "/proc/cpuinfo",
+            "/proc/sys/kernel/osrelease",
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            "/sys/devices/system/cpu/cpu#/topology/physical_package_id",
+            "/sys/devices/system/node/node#/cpulist",
         ],
         wanted: "tsc=reliable where the counter is invariant",
         cost: "a counter that goes wrong is not noticed",
@@ -129,13 +135,60 @@ fn watchdog(f: &Facts<'_>) -> Answer {
     }
     let line = f.boot()?;
     let words: Vec<&str> = line.all("tsc").filter_map(|word| word.value.as_deref()).collect();
-    let good = words.contains(&"reliable");
-    let said = match (good, words.contains(&"nowatchdog")) {
-        (true, _) => "tsc=reliable",
-        (false, true) => "tsc=nowatchdog leaves a timer that visits each CPU",
-        (false, false) => "the counter is checked",
+    if words.contains(&"reliable") {
+        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, "tsc=reliable");
+    }
+    let adjust = f.has_flag("tsc_adjust")?;
+    let off = words.contains(&"nowatchdog");
+    let (good, said) = match (off, if off { Some(true) } else { left_out(f, adjust)? }) {
+        (true, _) if adjust => {
+            (false, "tsc=nowatchdog: a timer still reads TSC_ADJUST on the next CPU every 10 min")
+        }
+        (true, _) => (true, "tsc=nowatchdog, and the CPU has no TSC_ADJUST to look at"),
+        (_, Some(true)) => (
+            false,
+            "this kernel's watchdog leaves the counter out (tsc_adjust); a timer reads TSC_ADJUST on the next CPU \
+             every 10 min",
+        ),
+        (_, Some(false)) => {
+            (false, "a watchdog compares the counter with another clock twice a second")
+        }
+        (_, None) => (
+            false,
+            "whether the watchdog leaves the counter out depends on the patch level of this kernel",
+        ),
     };
     judge(EvidenceLevel::Asked, good, CheckStatus::Warn, said)
+}
+
+/// Whether the clock source watchdog leaves the TSC out without being asked to, as `check_system_tsc_reliable()`
+/// (arch/x86/kernel/tsc.c) decides; `None` where that is not known.
+fn left_out(f: &Facts<'_>, adjust: bool) -> Result<Option<bool>, Unread> {
+    let asked = f.boot()?.all("tsc").any(|word| word.value.as_deref() == Some("watchdog"));
+    let kernel = f.kernel()?;
+    let invariant = adjust && f.has_flag("constant_tsc")? && f.has_flag("nonstop_tsc")?;
+    // In 6.12 this word makes the TSC the watchdog of others; in 7.2 it puts the TSC under one.
+    if !invariant || asked && kernel >= KernelVersion::new(7, 2) {
+        return Ok(Some(false));
+    }
+    if asked && kernel > KernelVersion::new(6, 12) {
+        return Ok(None);
+    }
+    if kernel < KernelVersion::new(5, 17) {
+        // Stable kernels from 5.10 on got it later; older ones did not.
+        return Ok((kernel < KernelVersion::new(5, 10)).then_some(false));
+    }
+    let nodes = f.glob("/sys/devices/system/node/node#/cpulist")?.len();
+    let ids = f.glob("/sys/devices/system/cpu/cpu#/topology/physical_package_id")?;
+    let packages: BTreeSet<String> = ids.into_iter().map(|(_, id)| id).collect();
+    // 6.1 counts nodes up to 2, 6.12 packages up to 4; where both agree it does not matter which of them it is.
+    Ok(match (nodes <= 2, packages.len() <= 4) {
+        (true, true) => Some(true),
+        (false, true) if kernel >= KernelVersion::new(6, 12) => Some(true),
+        (false, _) if kernel <= KernelVersion::new(6, 1) => Some(false),
+        (_, false) if kernel >= KernelVersion::new(6, 12) => Some(false),
+        _ => None,
+    })
 }
 
 fn skew(f: &Facts<'_>) -> Answer {

@@ -155,8 +155,8 @@ fn workers(f: &Facts<'_>) -> Answer {
         }
     }
     let said = match wrong.is_empty() {
-        true => format!("{} workers, each on an isolated CPU", workers.len()),
-        false => format!("{} (isolated: {})", few(&wrong), or_none(f.iso())),
+        true => format!("{} workers, each on one of the {}", workers.len(), f.isolated_cpus()),
+        false => format!("{} ({}: {})", few(&wrong), f.isolated_cpus(), or_none(f.iso())),
     };
     judge(EvidenceLevel::Set, wrong.is_empty(), CheckStatus::Fail, said)
 }

@@ -190,7 +190,10 @@ fn affinity(f: &Facts<'_>, file: &str, does: &str, otherwise: CheckStatus) -> An
     }
     let said = match there.is_empty() {
         true => format!("{asked} interrupts keep off {}", f.iso()),
-        false => format!("{} of {asked} {does} isolated CPUs: {}", there.len(), few(&there)),
+        false => {
+            let cpus = f.isolated_cpus();
+            format!("{} of {asked} {does} {cpus}: {}", there.len(), few(&there))
+        }
     };
     let finding = judge(EvidenceLevel::Set, there.is_empty(), otherwise, said)?;
     evidence.truncate(8);

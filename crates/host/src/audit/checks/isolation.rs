@@ -74,7 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "ISO-005",
         title: "nohz_full= instead of isolcpus=nohz",
         importance: Importance::Medium,
-        why: "isolcpus=nohz stops the tick but leaves the lockup watchdog and other housekeeping on the CPU.",
+        why: "Up to 6.12 isolcpus=nohz stops the tick but leaves the lockup watchdog and other housekeeping on the CPU; in 7.2 it takes all of that off, as nohz_full= does.",
         read_from: &["/proc/cmdline"],
         wanted: "isolcpus= has no flag nohz",
         set_boot: "nohz_full={iso}",
@@ -205,9 +205,9 @@ fn managed_irq(f: &Facts<'_>) -> Answer {
     let has =
         line.last("isolcpus").is_some_and(|list| list.split(',').any(|flag| flag == "managed_irq"));
     let said = if has {
-        "isolcpus= has managed_irq"
+        "isolcpus= has managed_irq".to_owned()
     } else {
-        "managed interrupts may be placed on isolated CPUs"
+        format!("managed interrupts may be placed on {}", f.isolated_cpus())
     };
     judge(EvidenceLevel::Asked, has, CheckStatus::Warn, said)
 }
@@ -255,6 +255,10 @@ fn nohz_flag(f: &Facts<'_>) -> Answer {
         return not_applicable("isolcpus= is not in the line");
     };
     let has = value.split(',').any(|flag| flag == "nohz");
+    if has && f.kernel()? >= KernelVersion::new(7, 2) {
+        let said = format!("isolcpus={value}: in this kernel nohz does what nohz_full= does");
+        return judge(EvidenceLevel::Asked, true, CheckStatus::Warn, said);
+    }
     judge(EvidenceLevel::Asked, !has, CheckStatus::Warn, format!("isolcpus={value}"))
 }
 
@@ -319,7 +323,7 @@ fn siblings(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Set,
             true,
             CheckStatus::Fail,
-            "each isolated CPU is alone on its core",
+            format!("{}: each is alone on its core", f.isolated_cpus()),
         );
     }
     let with_others: Vec<String> = shared
@@ -332,13 +336,13 @@ fn siblings(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Set,
             false,
             CheckStatus::Warn,
-            "isolated CPUs share cores with each other: use one of each pair",
+            format!("{} share cores with each other: use one of each pair", f.isolated_cpus()),
         ),
         false => judge(
             EvidenceLevel::Set,
             false,
             CheckStatus::Fail,
-            format!("isolated CPUs share cores with others: {}", few(&with_others)),
+            format!("{} share cores with others: {}", f.isolated_cpus(), few(&with_others)),
         ),
     }
 }

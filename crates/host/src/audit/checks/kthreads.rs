@@ -134,8 +134,8 @@ fn own_masks(f: &Facts<'_>) -> Answer {
         }
     }
     let said = match there.is_empty() {
-        true => format!("{} masks keep off the isolated CPUs", all.len()),
-        false => format!("may use isolated CPUs: {}", few(&there)),
+        true => format!("{} masks keep off the {}", all.len(), f.isolated_cpus()),
+        false => format!("may use {}: {}", f.isolated_cpus(), few(&there)),
     };
     judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Warn, said)
 }
@@ -165,11 +165,10 @@ fn movable(f: &Facts<'_>) -> Answer {
     }
     let there = movable.iter().filter(|task| !task.allowed.intersection(f.iso()).is_empty());
     let names: Vec<&str> = there.map(|task| task.name.as_str()).collect();
+    let (all, cpus) = (movable.len(), f.isolated_cpus());
     let said = match names.is_empty() {
-        true => format!("{} movable threads keep off the isolated CPUs", movable.len()),
-        false => {
-            format!("{} of {} may use isolated CPUs: {}", names.len(), movable.len(), few(&names))
-        }
+        true => format!("{all} movable threads keep off the {cpus}"),
+        false => format!("{} of {all} may use {cpus}: {}", names.len(), few(&names)),
     };
     judge(EvidenceLevel::Set, names.is_empty(), CheckStatus::Warn, said)
 }

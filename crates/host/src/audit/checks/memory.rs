@@ -160,7 +160,7 @@ pub(super) const CHECKS: &[Check] = &[
         importance: Importance::Low,
         why: "Write-back wakes each five seconds; a large backlog makes writers wait.",
         read_from: &["/proc/sys/vm/dirty_writeback_centisecs", "/proc/sys/vm/laptop_mode"],
-        wanted: "dirty_writeback_centisecs at least 500 (or 0), laptop_mode 0",
+        wanted: "dirty_writeback_centisecs at least 500 (or 0), laptop_mode 0 (7.2 ignores it)",
         set_now: "sysctl -w vm.dirty_writeback_centisecs=1500 vm.laptop_mode=0",
         undo: "set the old values",
         source: "tuned latency-performance; vm.rst",

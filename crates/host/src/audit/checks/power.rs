@@ -129,6 +129,7 @@ pub(super) const CHECKS: &[Check] = &[
         set_boot: "pcie_aspm.policy=performance",
         undo: "echo default > the same file",
         source: "NFV host guide (there mistyped pcie_asmp); kernel-parameters.txt",
+        needs: &[Need::Metal],
         evaluate: aspm,
         ..Check::BLANK
     },

@@ -139,7 +139,7 @@ fn spread(f: &Facts<'_>, pattern: &str) -> Answer {
     }
     let said = match there.is_empty() {
         true => format!("{} queues keep off {}", all.len(), f.iso()),
-        false => format!("hand packets to isolated CPUs: {}", few(&there)),
+        false => format!("hand packets to {}: {}", f.isolated_cpus(), few(&there)),
     };
     judge(EvidenceLevel::Set, there.is_empty(), CheckStatus::Fail, said)
 }
@@ -216,7 +216,7 @@ fn locality(f: &Facts<'_>, nic: &str) -> Answer {
     let far = f.iso().minus(&local);
     let said = match far.is_empty() {
         true => format!("local CPUs {local}"),
-        false => format!("isolated CPUs {far} are on another node (local: {local})"),
+        false => format!("{} {far} are on another node (local: {local})", f.isolated_cpus()),
     };
     judge(EvidenceLevel::Set, far.is_empty(), CheckStatus::Fail, said)
 }

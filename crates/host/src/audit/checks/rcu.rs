@@ -67,7 +67,7 @@ pub(super) const CHECKS: &[Check] = &[
         cost: "memory is freed later",
         set_boot: "rcutree.nohz_full_patience_delay=1000",
         undo: "remove the word and reboot",
-        source: "tuned network-latency",
+        source: "tuned network-latency (not yet in 2.25.1)",
         since: Some(KernelVersion::new(6, 11)),
         needs: ISOLATED,
         evaluate: |f| {

@@ -1,10 +1,12 @@
 //! SCH: how the scheduler treats the packets' threads.
 
 use super::super::answer::{Answer, CheckStatus, EvidenceLevel, Finding, judge, not_applicable};
-use super::super::ask::{chosen, few, sysctl, watched};
+use super::super::ask::{few, sysctl, watched};
 use super::super::check::{Check, Importance, Need};
 use super::super::facts::Facts;
-use crate::{KernelVersion, Workload};
+use super::super::paths::CONFIG;
+use super::super::tasks::Task;
+use crate::{KernelVersion, Unread, Workload};
 
 const ISOLATED: &[Need] = &[Need::Isolated];
 
@@ -13,11 +15,15 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-001",
         title: "Real-time threads are not throttled",
         importance: Importance::High,
-        why: "By default real-time threads get 950 ms of each second: a busy loop under SCHED_FIFO stands still for 50 ms each second.",
-        read_from: &["/proc/sys/kernel/sched_rt_runtime_us", "/proc/#/task/#/stat"],
-        wanted: "-1 where a polling thread runs under SCHED_FIFO or SCHED_RR",
+        why: "Before 6.12 real-time threads get 950 ms of each second by default: a busy loop under SCHED_FIFO stands still for 50 ms each second. Later kernels throttle groups only. A daemon that sleeps is never throttled.",
+        read_from: &[
+            "/proc/sys/kernel/sched_rt_runtime_us",
+            "/proc/#/task/#/stat",
+            "/tailtrim/kernel_config",
+        ],
+        wanted: "-1 where a program polls under SCHED_FIFO or SCHED_RR",
         cost: "a runaway real-time thread hangs its CPU",
-        set_now: "sysctl -w kernel.sched_rt_runtime_us=-1",
+        set_now: "sysctl -w kernel.sched_rt_runtime_us=-1 (only for a program that polls)",
         undo: "sysctl -w kernel.sched_rt_runtime_us=950000",
         source: "NFV host guide; tuned realtime; seen as gaps of 50 ms on Linux 6.18",
         evaluate: throttling,
@@ -142,8 +148,8 @@ pub(super) const CHECKS: &[Check] = &[
             "/sys/kernel/realtime",
             "/proc/sys/kernel/version",
         ],
-        wanted: "known; none or voluntary for polling, real-time for many threads",
-        set_boot: "preempt=none, or a real-time kernel",
+        wanted: "known; none, voluntary or lazy for polling, real-time for many threads",
+        set_boot: "preempt=none before 7.0, preempt=lazy from 7.0 on (offered since 6.13), or a real-time kernel",
         undo: "reboot with the old word",
         source: "ducked-tails; study of kernels for 5G packet processing",
         evaluate: preemption,
@@ -151,45 +157,54 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Threads of programs that run before all others and may use an isolated CPU.
-fn real_time(f: &Facts<'_>) -> Result<Vec<String>, crate::Unread> {
+/// Real-time threads of programs that may use a watched CPU: those that poll, and those that sleep.
+fn real_time(f: &Facts<'_>) -> Result<[Vec<String>; 2], Unread> {
     let watched = watched(f)?;
     let tasks = f.tasks()?.iter().filter(|task| !task.kernel && task.real_time());
     let there = tasks.filter(|task| !task.allowed.intersection(&watched).is_empty());
-    Ok(there.map(|task| format!("{} ({})", task.name, task.tid)).collect())
+    // Who polls is always found running; a daemon that waits for events is found asleep.
+    let (poll, sleep): (Vec<_>, Vec<_>) = there.partition(|task| task.running);
+    let told = |task: &Task| format!("{} ({})", task.name, task.tid);
+    Ok([poll, sleep].map(|tasks| tasks.into_iter().map(told).collect()))
+}
+
+/// Whether real-time threads are throttled at all: since 6.12 only those of groups.
+fn throttles(f: &Facts<'_>) -> Result<bool, Unread> {
+    let groups = |config: String| config.lines().any(|line| line == "CONFIG_RT_GROUP_SCHED=y");
+    Ok(f.kernel()? < KernelVersion::new(6, 12) || groups(f.text(CONFIG)?))
 }
 
 fn throttling(f: &Facts<'_>) -> Answer {
-    let runtime = match f.optional("/proc/sys/kernel/sched_rt_runtime_us")? {
-        Some(_) => f.number("/proc/sys/kernel/sched_rt_runtime_us")?,
+    const PATH: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    let runtime = match f.optional(PATH)? {
+        Some(_) => f.number(PATH)?,
         None => return not_applicable("this kernel does not throttle"),
     };
     if runtime == -1 {
         return judge(EvidenceLevel::Set, true, CheckStatus::Fail, "nothing is throttled");
     }
-    let threads = real_time(f)?;
-    match threads.is_empty() {
-        true if f.intent().workload == Workload::Poll => judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Warn,
-            format!(
-                "{runtime} of 1000000 µs: no real-time thread runs now, one that polls would be throttled"
-            ),
-        ),
-        true => judge(
-            EvidenceLevel::Set,
-            true,
-            CheckStatus::Warn,
-            format!("{runtime} µs, and no real-time thread to throttle"),
-        ),
-        false => judge(
-            EvidenceLevel::Set,
-            false,
-            CheckStatus::Fail,
-            format!("{runtime} of 1000000 µs for {}", few(&threads)),
-        ),
+    if !throttles(f)? {
+        return not_applicable(
+            "since 6.12 it throttles real-time groups only (CONFIG_RT_GROUP_SCHED): see SCH-002",
+        );
     }
+    let [poll, sleep] = real_time(f)?;
+    if !poll.is_empty() {
+        let said = format!("{runtime} of 1000000 µs for {}", few(&poll));
+        return judge(EvidenceLevel::Set, false, CheckStatus::Fail, said);
+    }
+    let asleep = match sleep.is_empty() {
+        true => String::new(),
+        false => format!(" ({} sleep)", few(&sleep)),
+    };
+    let good = f.intent().workload != Workload::Poll;
+    let said = match good {
+        true => format!("{runtime} µs, and no real-time thread polls{asleep}"),
+        false => format!(
+            "{runtime} of 1000000 µs: no real-time thread polls now{asleep}, one that does would be throttled"
+        ),
+    };
+    judge(EvidenceLevel::Set, good, CheckStatus::Warn, said)
 }
 
 fn fair_server(f: &Facts<'_>) -> Answer {
@@ -200,11 +215,17 @@ fn fair_server(f: &Facts<'_>) -> Answer {
         }
     }
     if on.is_empty() {
-        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "off on the isolated CPUs");
+        let said = format!("off on the {}", f.isolated_cpus());
+        return judge(EvidenceLevel::Set, true, CheckStatus::Warn, said);
     }
-    let threads = real_time(f)?;
-    let said = format!("on for CPUs {}, real-time threads there: {}", on.join(","), threads.len());
-    judge(EvidenceLevel::Set, threads.is_empty(), CheckStatus::Fail, said)
+    let [poll, sleep] = real_time(f)?;
+    let said = format!(
+        "on for CPUs {}, real-time threads there: {} poll, {} sleep",
+        on.join(","),
+        poll.len(),
+        sleep.len()
+    );
+    judge(EvidenceLevel::Set, poll.is_empty(), CheckStatus::Fail, said)
 }
 
 fn pinned(f: &Facts<'_>) -> Answer {
@@ -215,10 +236,11 @@ fn pinned(f: &Facts<'_>) -> Answer {
         f.iso().iter().filter(|cpu| count(*cpu) > 1).map(|cpu| cpu.to_string()).collect();
     let used = f.iso().iter().filter(|cpu| count(*cpu) > 0).count();
     if used == 0 {
-        return not_applicable("nothing is pinned to an isolated CPU: the workload does not run");
+        let cpus = f.isolated_cpus();
+        return not_applicable(format!("nothing is pinned to {cpus}: the workload does not run"));
     }
     let said = match shared.is_empty() {
-        true => format!("one thread on each of {used} isolated CPUs"),
+        true => format!("one thread on each of {used} {}", f.isolated_cpus()),
         false => format!("several threads are pinned to CPU {}", shared.join(", ")),
     };
     judge(EvidenceLevel::Set, shared.is_empty(), CheckStatus::Warn, said)
@@ -312,20 +334,40 @@ fn preemption(f: &Facts<'_>) -> Answer {
     let built = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
         .into_iter()
         .find(|name| version.contains(name));
-    let model = match built {
-        Some("PREEMPT_DYNAMIC") => {
-            let text = f.text("/sys/kernel/debug/sched/preempt")?;
-            let chosen = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-            chosen.map_or_else(|| chosen_word(&text), |(word, _)| word.to_owned())
-        }
-        Some("PREEMPT") => "full".to_owned(),
-        Some(other) => other.to_owned(),
-        None => "none or voluntary".to_owned(),
+    let (model, offered) = match built {
+        Some("PREEMPT_DYNAMIC") => dynamic_model(&f.text("/sys/kernel/debug/sched/preempt")?),
+        Some("PREEMPT") if is_lazy(f)? => ("lazy".to_owned(), Vec::new()),
+        Some("PREEMPT") => ("full".to_owned(), Vec::new()),
+        Some(other) => (other.to_owned(), Vec::new()),
+        None => ("none or voluntary".to_owned(), Vec::new()),
     };
     let bad = f.intent().workload == Workload::Poll && model == "full";
-    judge(EvidenceLevel::Set, !bad, CheckStatus::Warn, format!("preemption: {model}"))
+    // Which words preempt= takes depends on the kernel: it lists them.
+    let right = ["none", "lazy"].into_iter().find(|word| offered.iter().any(|known| known == word));
+    let said = match (bad, right) {
+        (true, Some(word)) => {
+            format!(
+                "preemption: {model}; this kernel offers {}: preempt={word}",
+                offered.join(", ")
+            )
+        }
+        _ => format!("preemption: {model}"),
+    };
+    judge(EvidenceLevel::Set, !bad, CheckStatus::Warn, said)
 }
 
-fn chosen_word(text: &str) -> String {
-    chosen(text).to_owned()
+/// Whether a kernel whose model is fixed was built with lazy preemption, which came with 6.13.
+fn is_lazy(f: &Facts<'_>) -> Result<bool, Unread> {
+    if f.kernel()? < KernelVersion::new(6, 13) {
+        return Ok(false);
+    }
+    Ok(f.text(CONFIG)?.lines().any(|line| line == "CONFIG_PREEMPT_LAZY=y"))
+}
+
+/// The model in force, which is in parentheses, and all that the kernel offers.
+fn dynamic_model(text: &str) -> (String, Vec<String>) {
+    let plain = |word: &str| word.trim_matches(['(', ')']).to_owned();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let model = words.iter().find(|word| word.starts_with('(')).map(|word| plain(word));
+    (model.unwrap_or_else(|| "not told".to_owned()), words.into_iter().map(plain).collect())
 }

@@ -109,7 +109,7 @@ fn locked(f: &Facts<'_>) -> Answer {
     let pids: std::collections::BTreeMap<u32, &str> =
         pinned.map(|task| (task.pid, task.name.as_str())).collect();
     if pids.is_empty() {
-        return not_applicable("no program is pinned to isolated CPUs");
+        return not_applicable(format!("no program is pinned to {}", f.isolated_cpus()));
     }
     let mut loose = Vec::new();
     for (pid, name) in &pids {
