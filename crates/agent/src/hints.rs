@@ -3,10 +3,10 @@
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
 use tailtrim_host::tune::export::LibvirtError;
-use tailtrim_host::tune::{Cut, DivisionError, Owner, PlanError};
+use tailtrim_host::tune::{Cut, DivisionError, JournalError, Owner, PlanError};
 use tailtrim_linux::inspect::ArchiveError;
 use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
-use tailtrim_linux::tune::{ApplyError, Locked};
+use tailtrim_linux::tune::{ApplyError, Locked, Problem, RevertError, StateError};
 use tailtrim_tail::capture::{CaptureError, Remedy};
 
 /// An error that may have a hint.
@@ -120,6 +120,7 @@ impl Hint for ApplyError {
             Self::Failed { .. } => {
                 Some("`tailtrim-agent tune revert` restores what was set".to_owned())
             }
+            Self::Journal(error) => error.hint(),
             _ => None,
         }
     }
@@ -129,10 +130,46 @@ impl Hint for Locked {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Held { .. } => None,
-            Self::Unusable { .. } => Some(
+            Self::Unusable(error) => error.hint(),
+        }
+    }
+}
+
+impl Hint for StateError {
+    fn hint(&self) -> Option<String> {
+        Some(match self.problem {
+            Problem::Untrusted(_) => {
+                "a journal says what is written to this host: if this one is yours, give it to root (chown) and close \
+                 it to others (chmod go-w); --state names another folder"
+                    .to_owned()
+            }
+            Problem::System(_) => {
                 "tune changes the whole host: run it as root, or name another folder by --state"
+                    .to_owned()
+            }
+        })
+    }
+}
+
+impl Hint for JournalError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Format { .. } => None,
+            _ => Some(
+                "bring the file back from a copy; or set the values by hand (its lines have the old ones, \
+                 `tailtrim-agent tune plan` shows those that are), and remove it"
                     .to_owned(),
             ),
+        }
+    }
+}
+
+impl Hint for RevertError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Journal(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Record(_) => None,
         }
     }
 }

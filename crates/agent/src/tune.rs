@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use tailtrim_host::tune::{Journal, Plan, export, plan};
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::tune::{
-    ApplyError, Folder, Live, Locked, Store, apply, begin, hold_latency, inspect, now_unix_s,
-    revert,
+    ApplyError, Folder, Live, Locked, Problem, RevertError, StateError, Store, apply, begin,
+    hold_latency, inspect, now_unix_s, revert,
 };
 
 const STATE: &str = "/var/lib/tailtrim/tune";
@@ -199,8 +199,11 @@ fn run_apply(args: &ApplyArgs) -> Exit {
     match apply(&mut host, &mut store, &plan, begin) {
         Ok(applied) if args.plan.json => show::json("tailtrim.tune-applied/1", &applied),
         Ok(applied) => show::applied(&applied, &plan),
-        Err(error @ ApplyError::Pending { .. }) => failed(&error.told(), Exit::Usage),
+        Err(error @ (ApplyError::Pending { .. } | ApplyError::Journal(_))) => {
+            failed(&error.told(), Exit::Usage)
+        }
         Err(error @ ApplyError::Failed { .. }) => failed(&error.told(), Exit::Disturbed),
+        Err(ApplyError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
         Err(error) => failed(&error.told(), Exit::Impossible),
     }
 }
@@ -208,7 +211,15 @@ fn run_apply(args: &ApplyArgs) -> Exit {
 fn exit_of_lock(error: &Locked) -> Exit {
     match error {
         Locked::Held { .. } => Exit::Usage,
-        Locked::Unusable { .. } => Exit::Impossible,
+        Locked::Unusable(error) => exit_of_state(error),
+    }
+}
+
+/// What others may have written is refused as any other input.
+fn exit_of_state(error: &StateError) -> Exit {
+    match error.problem {
+        Problem::Untrusted(_) => Exit::Usage,
+        Problem::System(_) => Exit::Impossible,
     }
 }
 
@@ -240,15 +251,14 @@ fn session(host: &Live) -> Vec<(u32, String, Cpus)> {
 
 fn run_inspect(args: &StateArgs, verify: bool) -> Exit {
     let host = Live::new(&args.root, &args.state);
-    let loaded = match Folder::reading(&args.state).load() {
+    let loaded = match Folder::reading(&args.state).and_then(|folder| folder.load()) {
         Ok(loaded) => loaded,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+        Err(error) => return failed(&error.told(), exit_of_state(&error)),
     };
     let journal = match loaded.as_deref().map(Journal::parse).transpose() {
         Ok(journal) => journal.filter(|journal| !journal.reverted),
         Err(error) => {
-            let path = args.state.join("journal");
-            return failed(&format!("{}: {error}", path.display()), Exit::Usage);
+            return failed(&in_journal(&args.state, &error), Exit::Usage);
         }
     };
     let Some(journal) = journal else {
@@ -269,11 +279,16 @@ fn run_revert(args: &StateArgs) -> Exit {
     match revert(&mut host, &mut store, &boot) {
         Ok(None) => show::nothing(args.json),
         Ok(Some(told)) => show::reverted(&told, args.json),
-        Err(error) => {
-            let path = args.state.join("journal");
-            failed(&format!("{}: {error}", path.display()), Exit::Disturbed)
+        Err(RevertError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
+        Err(error @ RevertError::Journal(_)) => {
+            failed(&in_journal(&args.state, &error), Exit::Usage)
         }
+        Err(error) => failed(&in_journal(&args.state, &error), Exit::Disturbed),
     }
+}
+
+fn in_journal(state: &Path, error: &impl Hint) -> String {
+    format!("{}: {}", state.join("journal").display(), error.told())
 }
 
 fn run_export(args: &ExportArgs) -> Exit {

@@ -7,13 +7,14 @@
 #[path = "support/hosts.rs"]
 mod hosts;
 
-use hosts::{amd_server, laptop, server};
+use hosts::{amd_server, guest, laptop, server};
 use std::path::Path;
 use tailtrim_host::tune::export::{self, ExportedFile};
 use tailtrim_host::tune::{
-    Boot, Plan, PlanError, Profile, Request, Smt, State, When, Workload, plan,
+    Begin, Boot, Command, FORMAT, Journal, Plan, PlanError, Profile, Recorded, Request, Smt, State,
+    When, Workload, plan,
 };
-use tailtrim_host::{Cpus, Memory};
+use tailtrim_host::{Cpus, Memory, Tree};
 
 fn golden(name: &str, content: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tune").join(name);
@@ -146,7 +147,7 @@ fn grub_gets_what_is_missing() {
     let (_, poll) = on_server(|request| request.boot = Boot::Grub);
     let grub = poll.changes.iter().find(|change| change.id == "boot.grub").unwrap();
     let step = grub.steps.last().unwrap();
-    assert_eq!(step.then.as_ref().unwrap().join(" "), "update-grub");
+    assert_eq!(step.then, Some(Command::UpdateGrub));
     let content = step.new.as_ref().unwrap().shown();
     // On the running line already.
     assert!(!content.contains("audit=0") && content.contains("nohz_full="), "{content}");
@@ -192,4 +193,59 @@ fn json_has_every_value() {
     let thp = changes.iter().find(|change| change["id"] == "mm.thp").unwrap();
     assert_eq!(thp["steps"][0]["old"], "always [madvise] never\n");
     assert_eq!(thp["steps"][0]["new"], "never");
+}
+
+/// What a plan writes must be what a journal may name, or it could not be taken back.
+#[test]
+fn the_journal_of_every_plan_can_be_read() {
+    let profiles = [
+        Profile::LatencyPoll,
+        Profile::LatencyKernel,
+        Profile::NfvHost,
+        Profile::NfvGuest,
+        Profile::MeasureOnly,
+    ];
+    let services =
+        ["tuned", "irqbalance", "bpftune", "power-profiles-", "thermald", "tlp", "ksmtuned"];
+    for profile in profiles {
+        for host in [server(), amd_server(), laptop(), guest()] {
+            let host = services.iter().zip(800_u32..).fold(host, |host, (name, pid)| {
+                host.with(&format!("/proc/{pid}/comm"), format!("{name}\n"))
+            });
+            let nics = host.list("/sys/class/net").unwrap_or_default();
+            let request = Request {
+                nics,
+                boot: Boot::Grub,
+                huge_pages: Some("2M:4".parse().unwrap()),
+                ..Request::new(profile)
+            };
+            let made = plan(&host, &request)
+                .or_else(|_| plan(&host, &Request { boot: Boot::Print, ..request.clone() }));
+            let Ok(made) = made else { continue };
+            let steps = made.changes.iter().flat_map(|change| &change.steps).zip(0..);
+            let steps: Vec<Recorded> = steps
+                .map(|(step, number)| Recorded {
+                    number,
+                    change: "x".into(),
+                    place: step.place.clone(),
+                    form: step.form.clone(),
+                    old: step.old.clone(),
+                    new: step.new.clone(),
+                    optional: step.optional,
+                    then: step.then,
+                })
+                .collect();
+            assert!(steps.len() > 5);
+            let begin = Begin {
+                format: FORMAT,
+                id: "1".into(),
+                at_unix_s: 1,
+                boot_id: String::new(),
+                profile: profile.name().into(),
+                arguments: Vec::new(),
+            };
+            let read = Journal::parse(&Journal::begun(&begin, &steps).unwrap());
+            assert_eq!(read.unwrap().steps, steps);
+        }
+    }
 }

@@ -1,9 +1,13 @@
-//! Captures by name: plain files, `.zst` and `.gz` decompressed on the way, `-` is standard input. Compression is
+//! Captures by name: plain files, zstd and gzip decompressed on the way, `-` is standard input. Compression is
 //! recognised by content, not by name.
 //!
 //! Files are read, not mapped into memory: a capture may still be written to, or be shortened, by another process.
 //! Beyond the new end of a mapped file the kernel raises SIGBUS, which ends this process, or the Python process that it
 //! is a module of; and bytes that others change are no `&[u8]`. What is read is this process's own.
+
+mod compressed;
+
+use compressed::{Decompressed, MAGIC, is_compressed};
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
@@ -12,10 +16,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tailtrim_tail::capture::{Capture, CaptureError, Input, StampSource, Streamed};
-
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// With the compression method: two bytes alone may also begin an mscap file.
-const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// Bytes read from a file or pipe in one system call.
 const READ: usize = 128 * 1024;
@@ -98,7 +98,7 @@ fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
     }
     // Some files, such as those of /proc, do not say how long they are.
     if metadata.is_file() && metadata.len() > 0 {
-        let mut head = [0; ZSTD.len()];
+        let mut head = [0; MAGIC];
         let count = file.read_at(&mut head, 0)?;
         if !is_compressed(&head[..count]) {
             let size = metadata.len();
@@ -165,21 +165,20 @@ impl Read for Counted {
     }
 }
 
-fn is_compressed(head: &[u8]) -> bool {
-    head.starts_with(&ZSTD) || head.starts_with(&GZIP)
+fn compressed_or_plain(source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Input>> {
+    Ok(Box::new(Streamed::new(decompressed(source)?)))
 }
 
-fn compressed_or_plain(mut source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Input>> {
+/// What a source holds, decompressed if its first bytes say that it is compressed.
+///
+/// # Errors
+///
+/// It cannot be read.
+pub fn decompressed(mut source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     // A pipe may hand out its first bytes one by one.
-    let mut head = Vec::with_capacity(ZSTD.len());
-    source.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
-    let source = io::Cursor::new(head.clone()).chain(source);
-    let source: Box<dyn Read + Send> = if head.starts_with(&ZSTD) {
-        Box::new(zstd::Decoder::with_buffer(source)?)
-    } else if head.starts_with(&GZIP) {
-        Box::new(flate2::bufread::MultiGzDecoder::new(source))
-    } else {
-        Box::new(source)
-    };
-    Ok(Box::new(Streamed::new(source)))
+    let mut head = Vec::with_capacity(MAGIC);
+    source.by_ref().take(MAGIC as u64).read_to_end(&mut head)?;
+    let compressed = is_compressed(&head);
+    let source = io::Cursor::new(head).chain(source);
+    if compressed { Ok(Box::new(Decompressed::new(source)?)) } else { Ok(Box::new(source)) }
 }

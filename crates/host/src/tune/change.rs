@@ -1,5 +1,6 @@
 //! One thing to change, and why.
 
+use super::command::Command;
 use super::form::Form;
 use super::place::{Place, Value};
 use crate::Cpus;
@@ -34,7 +35,7 @@ pub struct Step {
     /// that it has bound.
     pub optional: bool,
     /// What to run once it is written, and again once it is restored.
-    pub then: Option<Vec<String>>,
+    pub then: Option<Command>,
 }
 
 /// What is known of a step before anything is done.

@@ -1,12 +1,16 @@
 //! The drop-in that adds words to the boot line of GRUB.
 
 use super::change::{Change, Step, When};
+use super::command::Command;
 use super::form::Form;
 use super::place::{Place, Places};
 use super::plan::{Plan, PlanError};
 use crate::{BootLine, Cpus};
 
-const GRUB_FOLDER: &str = "/etc/default/grub.d";
+/// Where GRUB reads drop-ins.
+pub(super) const FOLDER: &str = "/etc/default/grub.d";
+/// Ours.
+pub(super) const FILE: &str = "/etc/default/grub.d/99-tailtrim.cfg";
 
 /// A drop-in for GRUB with the words that the running line does not have.
 pub(crate) fn add(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
@@ -21,11 +25,9 @@ pub(crate) fn add(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> 
     }
     let programs = host.list("/usr/sbin").unwrap_or_default();
     let has = |name: &str| programs.iter().any(|known| known == name);
-    let then: Vec<&str> = match () {
-        () if has("update-grub") => vec!["update-grub"],
-        () if has("grub2-mkconfig") => vec!["grub2-mkconfig", "-o", "/boot/grub2/grub.cfg"],
-        () if has("grub-mkconfig") => vec!["grub-mkconfig", "-o", "/boot/grub/grub.cfg"],
-        () => return refused("no update-grub and no grub-mkconfig in /usr/sbin"),
+    let known = [Command::UpdateGrub, Command::Grub2Mkconfig, Command::GrubMkconfig];
+    let Some(then) = known.into_iter().find(|command| has(command.program())) else {
+        return refused("no update-grub and no grub-mkconfig in /usr/sbin");
     };
     let line = BootLine::parse(&host.text("/proc/cmdline").unwrap_or_default());
     let missing = |word: &&str| {
@@ -36,15 +38,15 @@ pub(crate) fn add(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> 
     if words.is_empty() {
         return Ok(());
     }
-    let place = Place::Config { path: format!("{GRUB_FOLDER}/99-tailtrim.cfg") };
+    let place = Place::Config { path: FILE.to_owned() };
     let old = host.place(&place).unwrap_or(None);
     let mut steps = Vec::new();
-    if host.list(GRUB_FOLDER).is_err() {
-        let folder = Place::Directory { path: GRUB_FOLDER.to_owned() };
+    if host.list(FOLDER).is_err() {
+        let folder = Place::Directory { path: FOLDER.to_owned() };
         steps.push(Step::new(folder, Form::Bytes, None, ""));
     }
     let mut step = Step::new(place, Form::Bytes, old, super::export::grub_file(&words));
-    step.then = Some(then.into_iter().map(str::to_owned).collect());
+    step.then = Some(then);
     steps.push(step);
     plan.changes.push(Change {
         id: "boot.grub".to_owned(),

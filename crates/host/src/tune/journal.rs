@@ -1,24 +1,34 @@
 //! The journal: the old value of everything, on the disk before anything is changed.
 //!
-//! A line for each record: sixteen hexadecimal digits of XXH3-64, a space, JSON. What is torn at the end
-//! was never acted upon, since each record is on the disk before what it announces is done.
+//! A line for each record: sixteen hexadecimal digits of XXH3-64, a space, JSON. The first line is the header; it has
+//! the number of steps and a checksum over their lines, which follow. Header and steps are written at once, under another
+//! name that is then changed, so that a process that dies leaves all of them or none. A journal whose steps do not fit its
+//! header was damaged later and is refused: what it does not name any more cannot be restored.
+//!
+//! Marks of progress are appended. The last one may be torn: it was never acted upon, since each is on the disk before
+//! what it announces is done.
 
+use super::command::Command;
 use super::form::Form;
 use super::place::{Place, Value};
+use super::settable::is_settable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version that this code writes.
-pub const FORMAT: u32 = 1;
+///
+/// Format 1 had no number of steps, and commands as free words: whether it is whole cannot be known, and what it would run
+/// is for whoever wrote it to say. It is refused, not converted.
+pub const FORMAT: u32 = 2;
 
 /// Who began, when and with what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
     /// Version of the format.
     pub format: u32,
-    /// Name of this application of a plan.
+    /// Name of this application of a plan: letters and digits.
     pub id: String,
     /// Seconds since 1970.
     pub at_unix_s: u64,
@@ -30,14 +40,24 @@ pub struct Begin {
     pub arguments: Vec<String>,
 }
 
-/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "lowercase")]
+enum Line {
+    Begin {
+        #[serde(flatten)]
+        begin: Begin,
+        /// How many steps follow.
+        steps: usize,
+        /// XXH3-64 over their lines.
+        checksum: String,
+    },
+    Step(Recorded),
+}
+
+/// What is appended while a plan is carried out or taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
-pub enum Record {
-    /// The first.
-    Begin(Begin),
-    /// A value that is going to be changed, as it was before the first of all changes.
-    Step(Recorded),
+pub enum Mark {
     /// A step is going to be carried out.
     Start {
         /// Its number.
@@ -59,7 +79,7 @@ pub enum Record {
 /// A step as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Its place in the order.
+    /// Its place in the order, from 0.
     pub number: usize,
     /// The change that it is part of.
     pub change: String,
@@ -76,7 +96,7 @@ pub struct Recorded {
     pub optional: bool,
     /// What to run once it is written or restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub then: Option<Vec<String>>,
+    pub then: Option<Command>,
 }
 
 /// What came of a step.
@@ -108,204 +128,208 @@ pub struct Journal {
     pub applied: bool,
     /// Whether all was restored.
     pub reverted: bool,
-    /// Bytes that make sense; what follows is a torn record.
+    /// Bytes that make sense; what follows is a torn mark.
     pub whole: usize,
-    /// Bytes of the torn record.
+    /// Bytes of the torn mark.
     pub torn: usize,
 }
 
-/// A journal that cannot be used.
+/// A journal that cannot be used. Nothing of it is restored.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JournalError {
     /// It does not begin as one.
-    #[error("it does not begin with the record of a journal")]
-    NoJournal,
+    #[error("its first line is not the header of a journal; {} may still be changed", values(*.steps))]
+    NoJournal {
+        /// Steps that can still be read.
+        steps: usize,
+    },
     /// Another version.
     #[error(
-        "it is of format {found}, this program reads format {FORMAT}: use the version that wrote it"
+        "it is of format {found}, this program reads format {FORMAT}: revert with the version that wrote it"
     )]
     Format {
         /// What it says.
         found: u32,
     },
-    /// A record that is not the last is damaged.
-    #[error(
-        "line {line} is damaged, and others follow it: the disk lost it, or somebody edited the file"
-    )]
+    /// Steps are missing at its end.
+    #[error("it ends after {read} of {steps} steps; {} may still be changed", values(*.steps))]
+    CutOff {
+        /// Steps that are there.
+        read: usize,
+        /// Steps that it was written with.
+        steps: usize,
+    },
+    /// A line is not what was written.
+    #[error("line {line} is damaged; {} may still be changed", values(*.steps))]
     Damaged {
         /// The line, from 1.
         line: usize,
+        /// Steps that it was written with.
+        steps: usize,
+    },
+    /// A step is not one of a change that is known.
+    #[error("line {line}: {why}; {} may still be changed", values(*.steps))]
+    Unknown {
+        /// The line, from 1.
+        line: usize,
+        /// What is not known.
+        why: String,
+        /// Steps that it was written with.
+        steps: usize,
     },
 }
 
-impl Record {
+fn values(steps: usize) -> String {
+    if steps == 1 { "1 value".to_owned() } else { format!("{steps} values") }
+}
+
+/// A line with its checksum and its end.
+fn line(record: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let json = serde_json::to_string(record)?;
+    Ok(format!("{:016x} {json}\n", xxh3_64(json.as_bytes())).into_bytes())
+}
+
+/// The JSON of a line that is whole.
+fn json(line: &[u8]) -> Option<&str> {
+    let (sum, json) = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?.split_once(' ')?;
+    (sum == format!("{:016x}", xxh3_64(json.as_bytes()))).then_some(json)
+}
+
+impl Mark {
     /// The line, with its checksum and its end.
     ///
     /// # Errors
     ///
-    /// None that is known: the record is plain data.
+    /// None that is known: the mark is plain data.
     pub fn line(&self) -> Result<Vec<u8>, serde_json::Error> {
-        let json = serde_json::to_string(self)?;
-        Ok(format!("{:016x} {json}\n", xxh3_64(json.as_bytes())).into_bytes())
-    }
-
-    fn parse(line: &[u8]) -> Option<Self> {
-        let (sum, json) = std::str::from_utf8(line).ok()?.split_once(' ')?;
-        let sum = u64::from_str_radix(sum, 16).ok()?;
-        (sum == xxh3_64(json.as_bytes())).then(|| serde_json::from_str(json).ok())?
+        line(self)
     }
 }
 
 impl Journal {
+    /// Write header and steps. Marks are appended to it.
+    ///
+    /// # Errors
+    ///
+    /// None that is known: the records are plain data.
+    pub fn begun(begin: &Begin, steps: &[Recorded]) -> Result<Vec<u8>, serde_json::Error> {
+        let mut lines = Vec::new();
+        for step in steps {
+            lines.extend(line(&Line::Step(step.clone()))?);
+        }
+        let checksum = format!("{:016x}", xxh3_64(&lines));
+        let header = Line::Begin { begin: begin.clone(), steps: steps.len(), checksum };
+        Ok([line(&header)?, lines].concat())
+    }
+
     /// Read a journal.
     ///
     /// # Errors
     ///
-    /// It is none, of another version, or damaged before its end.
+    /// It is none, of another version, or not as it was written.
     pub fn parse(bytes: &[u8]) -> Result<Self, JournalError> {
-        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-        let first =
-            lines.next().and_then(|(_, line)| record(line).map(|found| (found, line.len())));
-        let Some((Record::Begin(begin), mut whole)) = first else {
-            return Err(other_format(bytes).unwrap_or(JournalError::NoJournal));
-        };
-        if begin.format != FORMAT {
-            return Err(JournalError::Format { found: begin.format });
+        let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').zip(1_usize..);
+        let first = lines.next().map_or(&[][..], |(line, _)| line);
+        let (begin, count, checksum) = header(first, bytes)?;
+        let end = first.len();
+        let (mut steps, mut read) = (Vec::new(), end);
+        for (line, number) in lines.by_ref().take(count) {
+            if !line.ends_with(b"\n") {
+                break;
+            }
+            steps.push(step(line, number, steps.len(), count)?);
+            read += line.len();
+        }
+        if steps.len() < count {
+            return Err(JournalError::CutOff { read: steps.len(), steps: count });
+        }
+        if checksum != format!("{:016x}", xxh3_64(&bytes[end..read])) {
+            return Err(JournalError::Damaged { line: 1, steps: count });
         }
         let mut journal = Self {
             begin,
-            steps: Vec::new(),
+            steps,
             started: Vec::new(),
             outcomes: BTreeMap::new(),
             applied: false,
             reverted: false,
-            whole: 0,
-            torn: 0,
+            whole: read,
+            torn: bytes.len() - read,
         };
-        for (number, line) in lines {
-            match record(line) {
-                Some(record) => journal.take(record),
-                None if whole + line.len() == bytes.len() => break,
-                None => return Err(JournalError::Damaged { line: number + 1 }),
+        for (line, number) in lines {
+            if !line.ends_with(b"\n") {
+                break;
             }
-            whole += line.len();
+            let mark = json(line).and_then(|json| serde_json::from_str(json).ok());
+            let taken = mark.and_then(|mark| journal.take(mark));
+            taken.ok_or(JournalError::Damaged { line: number, steps: count })?;
+            journal.whole += line.len();
+            journal.torn -= line.len();
         }
-        journal.whole = whole;
-        journal.torn = bytes.len() - whole;
         Ok(journal)
     }
 
-    fn take(&mut self, record: Record) {
-        match record {
-            Record::Begin(_) => {}
-            Record::Step(step) => self.steps.push(step),
-            Record::Start { number } => self.started.push(number),
-            Record::Done { number, outcome } => {
-                self.outcomes.insert(number, outcome);
+    /// `None` for a mark of a step that is not there.
+    fn take(&mut self, mark: Mark) -> Option<()> {
+        match mark {
+            Mark::Start { number } => self.started.push(self.steps.get(number)?.number),
+            Mark::Done { number, outcome } => {
+                self.outcomes.insert(self.steps.get(number)?.number, outcome);
             }
-            Record::Applied => self.applied = true,
-            Record::Reverted => self.reverted = true,
+            Mark::Applied => self.applied = true,
+            Mark::Reverted => self.reverted = true,
         }
-    }
-
-    /// The step that was begun and not ended: what was going on when the process died.
-    #[must_use]
-    pub fn unfinished(&self) -> Option<&Recorded> {
-        let last = self.started.last().filter(|number| !self.outcomes.contains_key(number))?;
-        self.steps.iter().find(|step| step.number == *last)
+        Some(())
     }
 }
 
-fn record(line: &[u8]) -> Option<Record> {
-    Record::parse(line.strip_suffix(b"\n")?)
+fn header(first: &[u8], all: &[u8]) -> Result<(Begin, usize, String), JournalError> {
+    let found = json(first).and_then(|json| serde_json::from_str(json).ok());
+    match found {
+        Some(Line::Begin { begin, steps, checksum })
+            if begin.format == FORMAT && is_plain(&begin.id) =>
+        {
+            Ok((begin, steps, checksum))
+        }
+        _ => Err(other_format(first).unwrap_or_else(|| JournalError::NoJournal {
+            steps: all
+                .split_inclusive(|byte| *byte == b'\n')
+                .filter(|line| json(line).is_some_and(|json| json.starts_with(STEP)))
+                .count(),
+        })),
+    }
 }
 
-/// A later version may have records that cannot be read here; its number can.
-fn other_format(bytes: &[u8]) -> Option<JournalError> {
-    let line = bytes.split(|byte| *byte == b'\n').next()?;
-    let (_, json) = std::str::from_utf8(line).ok()?.split_once(' ')?;
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+/// How a step begins.
+const STEP: &str = r#"{"record":"step","#;
+
+/// It becomes part of a file's name.
+fn is_plain(id: &str) -> bool {
+    !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn step(bytes: &[u8], line: usize, place: usize, steps: usize) -> Result<Recorded, JournalError> {
+    let damaged = JournalError::Damaged { line, steps };
+    let Some(json) = json(bytes).filter(|json| json.starts_with(STEP)) else { return Err(damaged) };
+    let unknown = |why: String| JournalError::Unknown { line, why, steps };
+    match serde_json::from_str(json) {
+        Ok(Line::Step(step)) if step.number != place => Err(damaged),
+        Ok(Line::Step(step)) if !is_settable(&step.place) => {
+            Err(unknown(format!("no change of this program writes {}", step.place)))
+        }
+        Ok(Line::Step(step)) => Ok(step),
+        Ok(Line::Begin { .. }) => Err(damaged),
+        Err(error) => Err(unknown(error.to_string())),
+    }
+}
+
+/// Another version may have records that cannot be read here; its number can.
+fn other_format(line: &[u8]) -> Option<JournalError> {
+    let value: serde_json::Value = serde_json::from_str(json(line)?).ok()?;
     let found = u32::try_from(value.get("format")?.as_u64()?).ok()?;
     (found != FORMAT).then_some(JournalError::Format { found })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn begin() -> Begin {
-        Begin {
-            format: FORMAT,
-            id: "1".into(),
-            at_unix_s: 1,
-            boot_id: "b".into(),
-            profile: "latency-poll".into(),
-            arguments: vec!["a".into()],
-        }
-    }
-
-    fn step(number: usize, old: &[u8]) -> Record {
-        Record::Step(Recorded {
-            number,
-            change: "x".into(),
-            place: Place::file("/proc/sys/vm/stat_interval"),
-            form: Form::Number,
-            old: Some(Value(old.to_vec())),
-            new: Some("2".into()),
-            optional: false,
-            then: None,
-        })
-    }
-
-    fn bytes(records: &[Record]) -> Vec<u8> {
-        records.iter().flat_map(|record| record.line().unwrap()).collect()
-    }
-
-    #[test]
-    fn bytes_come_back_exactly_text_or_not() {
-        let records = [Record::Begin(begin()), step(0, b"1\n"), step(1, b"\xff\0\t\"\n\n")];
-        let journal = Journal::parse(&bytes(&records)).unwrap();
-        let old: Vec<&[u8]> =
-            journal.steps.iter().map(|s| &s.old.as_ref().unwrap().0[..]).collect();
-        assert_eq!(old, [b"1\n" as &[u8], b"\xff\0\t\"\n\n"]);
-    }
-
-    #[test]
-    fn wherever_it_is_cut_what_is_whole_is_read() {
-        let records = [
-            Record::Begin(begin()),
-            step(0, b"1\n"),
-            Record::Start { number: 0 },
-            Record::Done { number: 0, outcome: Outcome::Took },
-            Record::Applied,
-        ];
-        let all = bytes(&records);
-        let first = records[0].line().unwrap().len();
-        for cut in first..=all.len() {
-            let journal = Journal::parse(&all[..cut]).unwrap();
-            assert_eq!(journal.whole + journal.torn, cut);
-            assert_eq!(journal.applied, cut == all.len());
-        }
-        assert_eq!(Journal::parse(&all[..first - 1]), Err(JournalError::NoJournal));
-        let cut = all.len() - records[4].line().unwrap().len() - 3;
-        assert_eq!(Journal::parse(&all[..cut]).unwrap().unfinished().unwrap().number, 0);
-    }
-
-    #[test]
-    fn damage_in_the_middle_is_told() {
-        let mut all = bytes(&[Record::Begin(begin()), step(0, b"1\n"), Record::Applied]);
-        let at = Record::Begin(begin()).line().unwrap().len() + 30;
-        all[at] ^= 1;
-        assert_eq!(Journal::parse(&all), Err(JournalError::Damaged { line: 2 }));
-    }
-
-    #[test]
-    fn another_version_is_named() {
-        let later = Begin { format: 9, ..begin() };
-        let all = bytes(&[Record::Begin(later)]);
-        assert_eq!(Journal::parse(&all), Err(JournalError::Format { found: 9 }));
-        let json = r#"{"record":"other","format":7}"#;
-        let line = format!("{:016x} {json}\n", xxh3_64(json.as_bytes()));
-        assert_eq!(Journal::parse(line.as_bytes()), Err(JournalError::Format { found: 7 }));
-    }
-}
+#[path = "journal_tests.rs"]
+mod tests;

@@ -10,6 +10,7 @@
 
 mod catalogue;
 mod change;
+mod command;
 mod division;
 pub mod export;
 mod form;
@@ -20,12 +21,14 @@ mod owners;
 mod place;
 mod plan;
 mod request;
+mod settable;
 
 pub use crate::Workload;
 pub use change::{Change, State, Step, When};
+pub use command::Command;
 pub use division::{Division, DivisionError, divide};
 pub use form::Form;
-pub use journal::{Begin, FORMAT, Journal, JournalError, Outcome, Record, Recorded};
+pub use journal::{Begin, FORMAT, Journal, JournalError, Mark, Outcome, Recorded};
 pub use owners::Owner;
 pub use place::{NicGroup, Place, Places, Value};
 pub use plan::{Absent, Cut, Plan, PlanError, plan};

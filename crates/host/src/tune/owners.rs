@@ -28,6 +28,11 @@ const DAEMONS: [(&str, &str, &str); 7] = [
     ("ksmtuned", "ksmtuned", "KSM"),
 ];
 
+/// The services of all daemons that are known.
+pub(crate) fn services() -> impl Iterator<Item = &'static str> {
+    DAEMONS.iter().map(|(_, service, _)| *service)
+}
+
 /// Daemons that run on a host.
 pub(crate) fn running(host: &dyn Places) -> Vec<Owner> {
     let processes = host.list("/proc").unwrap_or_default();

@@ -1,10 +1,11 @@
 //! Carrying out a plan.
 
 use super::host::Host;
-use super::store::{Store, StoreError};
+use super::state::StateError;
+use super::store::Store;
 use serde::Serialize;
 use tailtrim_host::tune::{
-    Begin, Change, Journal, JournalError, Outcome, Place, Plan, Record, Recorded, Step,
+    Begin, Change, Journal, JournalError, Mark, Outcome, Place, Plan, Recorded, Step,
 };
 use thiserror::Error;
 
@@ -44,9 +45,12 @@ pub enum ApplyError {
     /// The journal that is there cannot be read.
     #[error("the journal of an earlier plan cannot be used: {0}")]
     Journal(#[from] JournalError),
+    /// The plan has a step that a journal cannot have.
+    #[error("the plan cannot be written to a journal that can be read again: {0}")]
+    Planned(JournalError),
     /// The journal cannot be written: nothing is changed without it.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StateError),
     /// A record cannot be written down.
     #[error("a record of the journal cannot be written down: {0}")]
     Record(#[from] serde_json::Error),
@@ -96,36 +100,58 @@ pub fn apply(
         }
         store.retire(&journal.begin.id)?;
     }
-    store.publish(&Record::Begin(begin).line()?)?;
     let mut applied = Applied::default();
-    let mut next = 0;
+    let mut writer = Writer { store, marks: Vec::new() };
+    let mut recorded = Vec::new();
     let (managers, rest): (Vec<_>, Vec<_>) =
         plan.steps().partition(|(change, _)| change.id.starts_with("take-over."));
     for steps in [managers, rest] {
-        let recorded = record(host, store, &steps, &mut next, &mut applied)?;
-        for step in recorded.iter().filter(|step| step.new.is_some()) {
-            store.append(&Record::Start { number: step.number }.line()?)?;
-            carry_out(host, store, step, &mut applied)?;
+        let before = recorded.len();
+        record(host, &steps, &mut recorded, &mut applied)?;
+        writer.publish(&begin, &recorded)?;
+        for step in recorded[before..].iter().filter(|step| step.new.is_some()) {
+            writer.mark(&Mark::Start { number: step.number })?;
+            carry_out(host, &mut writer, step, &mut applied)?;
         }
     }
-    store.append(&Record::Applied.line()?)?;
+    writer.mark(&Mark::Applied)?;
     Ok(applied)
 }
 
-/// Write the old values of all steps down before any of them is done: doing one may change another.
+/// The journal as it is written: the whole of it once more when steps are added, since its header counts them.
+struct Writer<'a, S> {
+    store: &'a mut S,
+    marks: Vec<u8>,
+}
+
+impl<S: Store> Writer<'_, S> {
+    fn publish(&mut self, begin: &Begin, steps: &[Recorded]) -> Result<(), ApplyError> {
+        let bytes = [Journal::begun(begin, steps)?, self.marks.clone()].concat();
+        // What cannot be read could not be taken back.
+        Journal::parse(&bytes).map_err(ApplyError::Planned)?;
+        Ok(self.store.publish(&bytes)?)
+    }
+
+    fn mark(&mut self, mark: &Mark) -> Result<(), ApplyError> {
+        let line = mark.line()?;
+        self.store.append(&line)?;
+        self.marks.extend(line);
+        Ok(())
+    }
+}
+
+/// Record the old values of all steps before any of them is done: doing one may change another.
 fn record(
     host: &impl Host,
-    store: &mut impl Store,
     steps: &[(&Change, &Step)],
-    next: &mut usize,
+    recorded: &mut Vec<Recorded>,
     applied: &mut Applied,
-) -> Result<Vec<Recorded>, ApplyError> {
+) -> Result<(), ApplyError> {
     let made: Vec<&str> = steps
         .iter()
         .filter(|(_, step)| matches!(step.place, Place::Directory { .. }))
         .filter_map(|(_, step)| step.place.path())
         .collect();
-    let (mut recorded, mut lines) = (Vec::new(), Vec::new());
     for (change, step) in steps {
         let old = match host.place(&step.place) {
             Ok(old) => old,
@@ -151,24 +177,18 @@ fn record(
             }
             continue;
         }
-        let step = Recorded {
-            number: *next,
+        recorded.push(Recorded {
+            number: recorded.len(),
             change: change.id.clone(),
             place: step.place.clone(),
             form: step.form.clone(),
             old,
             new,
             optional: step.optional,
-            then: step.then.clone(),
-        };
-        *next += 1;
-        lines.extend(Record::Step(step.clone()).line()?);
-        recorded.push(step);
+            then: step.then,
+        });
     }
-    if !lines.is_empty() {
-        store.append(&lines)?;
-    }
-    Ok(recorded)
+    Ok(())
 }
 
 fn may_be_made(place: &Place, made: &[&str]) -> bool {
@@ -183,12 +203,12 @@ fn may_be_made(place: &Place, made: &[&str]) -> bool {
 
 fn carry_out(
     host: &mut impl Host,
-    store: &mut impl Store,
+    writer: &mut Writer<'_, impl Store>,
     step: &Recorded,
     applied: &mut Applied,
 ) -> Result<(), ApplyError> {
     let outcome = attempt(host, step);
-    store.append(&Record::Done { number: step.number, outcome: outcome.clone() }.line()?)?;
+    writer.mark(&Mark::Done { number: step.number, outcome: outcome.clone() })?;
     let place = step.place.clone();
     match outcome {
         Outcome::Took => applied.took += 1,
@@ -218,10 +238,10 @@ fn attempt(host: &mut impl Host, step: &Recorded) -> Outcome {
         let why = why.to_string();
         return if step.optional { Outcome::Cannot(why) } else { Outcome::Failed(why) };
     }
-    if let Some(command) = &step.then
+    if let Some(command) = step.then
         && let Err(why) = host.run(command)
     {
-        return Outcome::Failed(format!("{}: {why}", command.join(" ")));
+        return Outcome::Failed(format!("{command}: {why}"));
     }
     match host.place(&step.place) {
         Ok(Some(read)) if step.form.same(&read, new) => Outcome::Took,

@@ -1,6 +1,6 @@
 //! What carrying out a plan needs of a host.
 
-use tailtrim_host::tune::{Place, Places};
+use tailtrim_host::tune::{Command, Place, Places};
 use thiserror::Error;
 
 /// A host whose places can be set.
@@ -17,7 +17,13 @@ pub trait Host: Places {
     /// # Errors
     ///
     /// It is not there, or it failed.
-    fn run(&mut self, command: &[String]) -> Result<(), Refused>;
+    fn run(&mut self, command: Command) -> Result<(), Refused>;
+
+    /// Whether files read as the bytes that were written to them, as in a tree of ordinary files. A kernel's file that
+    /// reads `always [madvise] never` takes `madvise`.
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
 }
 
 /// A host's answer to something that it did not do.

@@ -3,10 +3,12 @@
 //! It locks a file of the journal's folder that says who it is. Whoever is killed while it starts the process
 //! leaves none: the process says that it is ready, and ends when nobody listens.
 
+use super::state::StateFolder;
 use crate::sys::process;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -21,9 +23,8 @@ struct Holder {
     us: i32,
 }
 
-fn file(state: &Path) -> PathBuf {
-    state.join("latency")
-}
+/// The file that says who holds it, in the journal's folder.
+const NAME: &str = "latency";
 
 /// The exit latency that is held; `None` where none is.
 pub(super) fn read(state: &Path) -> io::Result<Option<Value>> {
@@ -34,13 +35,10 @@ pub(super) fn read(state: &Path) -> io::Result<Option<Value>> {
 }
 
 fn holder(state: &Path) -> io::Result<Option<Holder>> {
-    let path = file(state);
+    let Some(folder) = StateFolder::open(state).map_err(io::Error::other)? else { return Ok(None) };
     for _ in 0..PATIENCE.0 {
-        let mut file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let file = folder.file(NAME, OFlags::RDONLY).map_err(io::Error::other)?;
+        let Some(mut file) = file else { return Ok(None) };
         match file.try_lock_shared() {
             Ok(()) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
@@ -58,7 +56,7 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
     }
     Err(io::Error::other(format!(
         "{}: locked by a process that does not say who it is",
-        path.display()
+        state.join(NAME).display()
     )))
 }
 
@@ -66,7 +64,9 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
 pub(super) fn start(state: &Path, us: &str) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     // What an earlier holder wrote must not be taken for this one's name.
-    File::create(file(state)).map_err(told)?;
+    let folder = StateFolder::make(state).map_err(|error| error.to_string())?;
+    let name = folder.file_or_new(NAME).map_err(|error| error.to_string())?;
+    name.set_len(0).map_err(told)?;
     let program = std::env::current_exe().map_err(told)?;
     let mut child = Command::new(program)
         .args(["tune", "hold-latency", "--state"])
@@ -97,7 +97,8 @@ pub(super) fn stop(state: &Path) -> io::Result<()> {
     process::terminate(found.pid)?;
     for _ in 0..PATIENCE.0 {
         if holder(state)?.is_none() {
-            return fs::remove_file(file(state));
+            let folder = StateFolder::open(state).map_err(io::Error::other)?;
+            return folder.map_or(Ok(()), |folder| folder.remove(NAME)).map_err(io::Error::other);
         }
         thread::sleep(PATIENCE.1);
     }
@@ -124,7 +125,8 @@ fn lock(file: &File) -> io::Result<()> {
 /// The device or the file cannot be opened, another process holds it, or nobody waits for this one.
 pub fn hold(state: &Path, us: i32, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     process::leave_session()?;
-    let mut name = OpenOptions::new().write(true).open(file(state))?;
+    let folder = StateFolder::make(state).map_err(io::Error::other)?;
+    let mut name = folder.file_or_new(NAME).map_err(io::Error::other)?;
     lock(&name)?;
     let mut device = OpenOptions::new().write(true).open(DEVICE)?;
     device.write_all(&us.to_ne_bytes())?;

@@ -6,8 +6,8 @@ use crate::inspect;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use tailtrim_host::tune::{Place, Places, Value};
+use std::process::{self, Stdio};
+use tailtrim_host::tune::{Command, Place, Places, Value};
 use tailtrim_host::{Tree, Unread};
 
 /// Files under a root; with `/` for root also services, threads, interfaces and the latency that is held.
@@ -97,7 +97,7 @@ impl Host for Live {
             }
             (Place::Service { name }, Some(_), Some(text)) => {
                 let verb = if text == "active" { "start" } else { "stop" };
-                self.run(&["systemctl".to_owned(), verb.to_owned(), name.clone()])
+                run("systemctl", &[verb, name])
             }
             (Place::Thread { pid, start, .. }, Some(_), Some(text)) => {
                 threads::write(*pid, *start, &text).map_err(told)
@@ -110,23 +110,26 @@ impl Host for Live {
         }
     }
 
-    fn run(&mut self, command: &[String]) -> Result<(), Refused> {
-        let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+    fn run(&mut self, command: Command) -> Result<(), Refused> {
         if !self.files.is_running() {
             return Ok(());
         }
-        let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| Refused(format!("{program}: {error}")))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        Err(Refused(format!(
-            "{}: {}",
-            output.status,
-            errors.lines().next_back().unwrap_or_default()
-        )))
+        run(command.program(), command.arguments())
     }
+
+    fn keeps_bytes(&self) -> bool {
+        !self.files.is_running()
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), Refused> {
+    let output = process::Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| Refused(format!("{program}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(Refused(format!("{}: {}", output.status, errors.lines().next_back().unwrap_or_default())))
 }
 
 /// In place: the journal has what was there, and a copy beside it would have to be cleaned up as well.
@@ -160,8 +163,8 @@ fn service(name: &str) -> io::Result<Option<Value>> {
     if !Path::new("/run/systemd/system").is_dir() {
         return Err(io::Error::other("systemd does not run here"));
     }
-    let output =
-        Command::new("systemctl").args(["is-active", name]).stdin(Stdio::null()).output()?;
+    let mut asked = process::Command::new("systemctl");
+    let output = asked.args(["is-active", name]).stdin(Stdio::null()).output()?;
     let told = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     // What is not known, has failed or ends right now does not run.
     let state = if matches!(told.as_str(), "active" | "activating" | "reloading") {

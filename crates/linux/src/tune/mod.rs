@@ -11,6 +11,7 @@ mod latency;
 mod live;
 mod nic;
 mod revert;
+mod state;
 mod store;
 mod threads;
 
@@ -20,7 +21,8 @@ pub use inspect::{Finding, Standing, inspect};
 pub use latency::hold as hold_latency;
 pub use live::Live;
 pub use revert::{RevertError, Reverted, revert};
-pub use store::{Folder, Locked, Store, StoreError};
+pub use state::{Problem, StateError};
+pub use store::{Folder, Locked, Store};
 
 use tailtrim_host::tune::{Begin, FORMAT};
 

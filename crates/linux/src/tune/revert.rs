@@ -2,10 +2,11 @@
 
 use super::apply::Told;
 use super::host::Host;
-use super::store::{Store, StoreError};
+use super::state::StateError;
+use super::store::Store;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use tailtrim_host::tune::{Journal, JournalError, Outcome, Place, Record, Recorded, Value};
+use tailtrim_host::tune::{Command, Journal, JournalError, Mark, Outcome, Place, Recorded, Value};
 use thiserror::Error;
 
 /// Restoring one value may change another that was restored before (a watchdog that is two in one): the
@@ -31,11 +32,11 @@ pub struct Reverted {
 #[derive(Debug, Error)]
 pub enum RevertError {
     /// The journal cannot be read.
-    #[error("the journal cannot be used: {0}")]
+    #[error("{0}; nothing was restored, the journal was kept")]
     Journal(#[from] JournalError),
     /// The journal cannot be written.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] StateError),
     /// A record cannot be written down.
     #[error("a record of the journal cannot be written down: {0}")]
     Record(#[from] serde_json::Error),
@@ -69,12 +70,12 @@ pub fn revert(
     if !journal.reverted {
         let restarted = journal.begin.boot_id != boot_id;
         drifts(host, &journal, restarted, &mut told);
-        restore_all(host, &journal, restarted, &mut told);
-        run_after(host, &journal, &mut told);
+        let restored = restore_all(host, &journal, restarted, &mut told);
+        run_after(host, &journal, &restored, &mut told);
         if !told.left.is_empty() {
             return Ok(Some(told));
         }
-        store.append(&Record::Reverted.line()?)?;
+        store.append(&Mark::Reverted.line()?)?;
     }
     store.retire(&journal.begin.id)?;
     Ok(Some(told))
@@ -98,7 +99,13 @@ fn drifts(host: &impl Host, journal: &Journal, restarted: bool, told: &mut Rever
     }
 }
 
-fn restore_all(host: &mut impl Host, journal: &Journal, restarted: bool, told: &mut Reverted) {
+/// Restore all values; return the numbers of those that were not as before.
+fn restore_all(
+    host: &mut impl Host,
+    journal: &Journal,
+    restarted: bool,
+    told: &mut Reverted,
+) -> BTreeSet<usize> {
     let mut restored = BTreeSet::new();
     let (mut gone, mut left) = (Vec::new(), Vec::new());
     for _ in 0..PASSES {
@@ -124,6 +131,7 @@ fn restore_all(host: &mut impl Host, journal: &Journal, restarted: bool, told: &
     told.as_before = journal.steps.len().saturating_sub(restored.len() + gone.len() + left.len());
     told.gone = gone;
     told.left = left;
+    restored
 }
 
 fn restore(host: &mut impl Host, journal: &Journal, step: &Recorded, restarted: bool) -> Restoring {
@@ -140,7 +148,9 @@ fn restore(host: &mut impl Host, journal: &Journal, step: &Recorded, restarted: 
     if now.is_none() && !matches!(step.place, Place::Config { .. } | Place::Directory { .. }) {
         return Restoring::Gone("is not there any more".to_owned());
     }
-    let bytes = step.old.as_ref().map(|old| step.form.written(old));
+    let keeps_bytes = host.keeps_bytes();
+    let written = |old: &Value| if keeps_bytes { old.0.clone() } else { step.form.written(old) };
+    let bytes = step.old.as_ref().map(written);
     if let Err(why) = host.write(&step.place, bytes.as_deref()) {
         let refused = matches!(journal.outcomes.get(&step.number), Some(Outcome::Cannot(_)));
         let why = why.to_string();
@@ -173,17 +183,26 @@ fn goes_with_folder(journal: &Journal, step: &Recorded) -> bool {
 }
 
 /// What follows from files of ours, such as the boot loader's menu: once more, now that they are restored.
-fn run_after(host: &mut impl Host, journal: &Journal, told: &mut Reverted) {
-    let begun = |step: &&Recorded| journal.started.contains(&step.number);
-    let commands: BTreeSet<(&Vec<String>, &Place)> = journal
+///
+/// Also where no mark says that the step was begun, but its value was another: the mark may have been lost.
+fn run_after(
+    host: &mut impl Host,
+    journal: &Journal,
+    restored: &BTreeSet<usize>,
+    told: &mut Reverted,
+) {
+    let changed = |step: &&Recorded| {
+        journal.started.contains(&step.number) || restored.contains(&step.number)
+    };
+    let commands: BTreeSet<(Command, &Place)> = journal
         .steps
         .iter()
-        .filter(begun)
-        .filter_map(|step| Some((step.then.as_ref()?, &step.place)))
+        .filter(changed)
+        .filter_map(|step| Some((step.then?, &step.place)))
         .collect();
     for (command, place) in commands {
         if let Err(why) = host.run(command) {
-            let why = format!("{}: {why}", command.join(" "));
+            let why = format!("{command}: {why}");
             told.left.push(Told { place: place.clone(), why });
         }
     }

@@ -1,9 +1,17 @@
 //! Where the journal lies: a folder, locked by who works on it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use super::state::{StateError, StateFolder};
+use rustix::fs::OFlags;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+const JOURNAL: &str = "journal";
+const NEW: &str = "journal.new";
+const LOCK: &str = "lock";
+/// A journal of a host with thousands of CPUs and interrupts is smaller by far.
+const LONGEST: u64 = 64 << 20;
 
 /// The place of one journal. What an operation wrote is on the disk when it returns.
 pub trait Store {
@@ -11,57 +19,47 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// It cannot be read.
-    fn load(&self) -> Result<Option<Vec<u8>>, StoreError>;
+    /// It cannot be read, or others may have written it.
+    fn load(&self) -> Result<Option<Vec<u8>>, StateError>;
 
-    /// Begin a journal: all of these bytes are there, or none.
+    /// Put a journal in place of the one that is there: all of these bytes are there, or what was before.
     ///
     /// # Errors
     ///
     /// It cannot be written.
-    fn publish(&mut self, bytes: &[u8]) -> Result<(), StoreError>;
+    fn publish(&mut self, bytes: &[u8]) -> Result<(), StateError>;
 
     /// Write at its end. A process that dies meanwhile may leave a part.
     ///
     /// # Errors
     ///
     /// It cannot be written.
-    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError>;
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StateError>;
 
     /// Keep only so many bytes from the front.
     ///
     /// # Errors
     ///
     /// It cannot be written.
-    fn cut(&mut self, length: usize) -> Result<(), StoreError>;
+    fn cut(&mut self, length: usize) -> Result<(), StateError>;
 
     /// Put the journal away under another name: it is done with.
     ///
     /// # Errors
     ///
     /// It cannot be renamed.
-    fn retire(&mut self, id: &str) -> Result<(), StoreError>;
-}
-
-/// A journal that cannot be read or written.
-#[derive(Debug, Error)]
-#[error("{}: {problem}", path.display())]
-pub struct StoreError {
-    /// The file.
-    pub path: PathBuf,
-    /// What the system said.
-    pub problem: io::Error,
+    fn retire(&mut self, id: &str) -> Result<(), StateError>;
 }
 
 /// A journal in a folder.
 #[derive(Debug)]
 pub struct Folder {
-    path: PathBuf,
+    state: Option<StateFolder>,
     /// Held as long as this lives.
     _lock: Option<File>,
 }
 
-/// A folder that somebody else works on, or that cannot be had.
+/// A folder that another process works on, or that cannot be used.
 #[derive(Debug, Error)]
 pub enum Locked {
     /// Another process holds the lock.
@@ -70,14 +68,9 @@ pub enum Locked {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder cannot be made or opened.
-    #[error("{}: {problem}", path.display())]
-    Unusable {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        problem: io::Error,
-    },
+    /// The folder cannot be made or opened, or others may have written to it.
+    #[error(transparent)]
+    Unusable(#[from] StateError),
 }
 
 impl Folder {
@@ -85,88 +78,71 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// Somebody else has it, or it cannot be made.
+    /// Another process has it, it cannot be made, or others can write to it.
     pub fn locked(path: &Path) -> Result<Self, Locked> {
-        let unusable = |problem| Locked::Unusable { path: path.to_owned(), problem };
-        fs::create_dir_all(path).map_err(unusable)?;
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path.join("lock"))
-            .map_err(unusable)?;
+        let state = StateFolder::make(path)?;
+        let lock = state.file_or_new(LOCK)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
-            Err(fs::TryLockError::WouldBlock) => Err(Locked::Held { path: path.to_owned() }),
-            Err(fs::TryLockError::Error(problem)) => Err(unusable(problem)),
+            Ok(()) => Ok(Self { state: Some(state), _lock: Some(lock) }),
+            Err(TryLockError::WouldBlock) => Err(Locked::Held { path: path.to_owned() }),
+            Err(TryLockError::Error(problem)) => Ok(state.told(LOCK, Err(problem))?),
         }
     }
 
     /// A folder that is only read.
-    #[must_use]
-    pub fn reading(path: &Path) -> Self {
-        Self { path: path.to_owned(), _lock: None }
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened, or others can write to it.
+    pub fn reading(path: &Path) -> Result<Self, StateError> {
+        Ok(Self { state: StateFolder::open(path)?, _lock: None })
     }
 
-    fn journal(&self) -> PathBuf {
-        self.path.join("journal")
+    /// Only a folder that is read may be missing.
+    fn state(&self) -> Result<&StateFolder, StateError> {
+        let missing = || io::Error::from(io::ErrorKind::NotFound).into();
+        self.state.as_ref().ok_or_else(|| StateError { path: JOURNAL.into(), problem: missing() })
     }
 
-    fn told<T>(path: &Path, result: io::Result<T>) -> Result<T, StoreError> {
-        result.map_err(|problem| StoreError { path: path.to_owned(), problem })
-    }
-
-    /// A name is on the disk only once its folder is.
-    fn sync_folder(&self) -> Result<(), StoreError> {
-        Self::told(&self.path, File::open(&self.path).and_then(|folder| folder.sync_all()))
+    fn journal(&self, flags: OFlags) -> Result<(&StateFolder, File), StateError> {
+        let state = self.state()?;
+        let file = state.file(JOURNAL, flags)?;
+        let file = file.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound));
+        Ok((state, state.told(JOURNAL, file)?))
     }
 }
 
 impl Store for Folder {
-    fn load(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let path = self.journal();
-        match fs::read(&path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(problem) => Err(StoreError { path, problem }),
+    fn load(&self) -> Result<Option<Vec<u8>>, StateError> {
+        let Some(state) = &self.state else { return Ok(None) };
+        let Some(file) = state.file(JOURNAL, OFlags::RDONLY)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        state.told(JOURNAL, file.take(LONGEST + 1).read_to_end(&mut bytes))?;
+        if bytes.len() as u64 > LONGEST {
+            let why = format!("longer than {} MB: not a journal of this program", LONGEST >> 20);
+            return state.told(JOURNAL, Err(io::Error::other(why)));
         }
+        Ok(Some(bytes))
     }
 
-    fn publish(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let new = self.path.join("journal.new");
-        let write = || {
-            let mut file = File::create(&new)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&new, self.journal())
-        };
-        Self::told(&new, write())?;
-        self.sync_folder()
+    fn publish(&mut self, bytes: &[u8]) -> Result<(), StateError> {
+        let state = self.state()?;
+        let mut file = state.new_file(NEW)?;
+        state.told(NEW, file.write_all(bytes).and_then(|()| file.sync_all()))?;
+        state.rename(NEW, JOURNAL)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let path = self.journal();
-        let write = || {
-            let mut file = OpenOptions::new().append(true).open(&path)?;
-            file.write_all(bytes)?;
-            file.sync_data()
-        };
-        Self::told(&path, write())
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StateError> {
+        let (state, mut file) = self.journal(OFlags::WRONLY | OFlags::APPEND)?;
+        state.told(JOURNAL, file.write_all(bytes).and_then(|()| file.sync_data()))
     }
 
-    fn cut(&mut self, length: usize) -> Result<(), StoreError> {
-        let path = self.journal();
-        let write = || {
-            let file = OpenOptions::new().write(true).open(&path)?;
-            file.set_len(length as u64)?;
-            file.sync_all()
-        };
-        Self::told(&path, write())
+    fn cut(&mut self, length: usize) -> Result<(), StateError> {
+        let (state, file) = self.journal(OFlags::WRONLY)?;
+        state.told(JOURNAL, file.set_len(length as u64).and_then(|()| file.sync_all()))
     }
 
-    fn retire(&mut self, id: &str) -> Result<(), StoreError> {
-        let path = self.journal();
-        Self::told(&path, fs::rename(&path, self.path.join(format!("reverted-{id}"))))?;
-        self.sync_folder()
+    fn retire(&mut self, id: &str) -> Result<(), StateError> {
+        self.state()?.rename(JOURNAL, &format!("reverted-{id}"))
     }
 }

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
-use tailtrim_host::tune::{Form, Place, Places, Value};
+use tailtrim_host::tune::{Command, Form, Place, Places, Value};
 use tailtrim_host::{Cpus, Tree, Unread};
-use tailtrim_linux::tune::{Host, Refused, Store, StoreError};
+use tailtrim_linux::tune::{Host, Refused, StateError, Store};
 
 /// What goes wrong, counted over the operations of host and disk together.
 #[derive(Debug, Default)]
@@ -78,8 +78,25 @@ pub(crate) struct Machine {
     pub(crate) fate: Rc<RefCell<Fate>>,
 }
 
-fn file(name: &str) -> Place {
-    Place::file(format!("/proc/sys/{name}"))
+/// A file that is read and written like this. Journals may name places of the catalogue only.
+pub(crate) fn file(name: &str) -> Place {
+    Place::file(match name {
+        "number" => "/proc/sys/vm/stat_interval",
+        "other" => "/proc/sys/vm/swappiness",
+        "choice" => "/sys/kernel/mm/transparent_hugepage/enabled",
+        "mask" => "/proc/irq/default_smp_affinity",
+        "list" => "/proc/sys/kernel/watchdog_cpumask",
+        "managed" => "/proc/irq/7/smp_affinity_list",
+        "watchdog" => "/proc/sys/kernel/hung_task_timeout_secs",
+        "soft_watchdog" => "/proc/sys/kernel/soft_watchdog",
+        "nmi_watchdog" => "/proc/sys/kernel/nmi_watchdog",
+        other => other,
+    })
+}
+
+pub(crate) fn configs() -> [Place; 2] {
+    ["/etc/default/grub.d/99-tailtrim.cfg", "/etc/systemd/system.conf.d/50-tailtrim.conf"]
+        .map(|path| Place::Config { path: path.into() })
 }
 
 fn set(bits: u64) -> Cpus {
@@ -92,6 +109,7 @@ impl Machine {
         let bits = |at: usize| set(seeds[at] | 1);
         let config =
             |at: usize| (seeds[at].is_multiple_of(2)).then(|| seeds[at].to_le_bytes().to_vec());
+        let drop_ins = configs();
         let cells = [
             (file("number"), Cell::Number { value: (seeds[0] % 100) as i64, least: -1, most: 60 }),
             (
@@ -105,11 +123,14 @@ impl Machine {
             (file("watchdog"), Cell::Watchdog),
             (file("soft_watchdog"), Cell::Watchdog),
             (file("nmi_watchdog"), Cell::Watchdog),
-            (Place::Config { path: "/etc/a".into() }, Cell::File(config(6))),
-            (Place::Config { path: "/etc/b".into() }, Cell::File(config(7))),
+            (drop_ins[0].clone(), Cell::File(config(6))),
+            (drop_ins[1].clone(), Cell::File(config(7))),
             (Place::Directory { path: FOLDER.into() }, Cell::Folder(false)),
             (Place::Latency, Cell::Held(None)),
-            (Place::Service { name: "cron".into() }, Cell::Service(seeds[9].is_multiple_of(2))),
+            (
+                Place::Service { name: "cron.service".into() },
+                Cell::Service(seeds[9].is_multiple_of(2)),
+            ),
         ];
         Self {
             cells: cells.into(),
@@ -295,7 +316,7 @@ impl Host for Machine {
         }
     }
 
-    fn run(&mut self, _: &[String]) -> Result<(), Refused> {
+    fn run(&mut self, _: Command) -> Result<(), Refused> {
         match self.fate.borrow_mut().turn() {
             Turn::Done => {
                 self.ran += 1;
@@ -318,8 +339,8 @@ impl Disk {
         Self { journal: None, retired: Vec::new(), fate }
     }
 
-    fn failed<T>() -> Result<T, StoreError> {
-        Err(StoreError { path: "journal".into(), problem: io::Error::other("interrupted") })
+    fn failed<T>() -> Result<T, StateError> {
+        Err(StateError { path: "journal".into(), problem: io::Error::other("interrupted").into() })
     }
 
     /// Whether an operation that is done whole or not at all is done, and whether its caller lives on.
@@ -333,14 +354,14 @@ impl Disk {
 }
 
 impl Store for Disk {
-    fn load(&self) -> Result<Option<Vec<u8>>, StoreError> {
+    fn load(&self) -> Result<Option<Vec<u8>>, StateError> {
         match self.fate.borrow_mut().turn() {
             Turn::Done => Ok(self.journal.clone()),
             _ => Self::failed(),
         }
     }
 
-    fn publish(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn publish(&mut self, bytes: &[u8]) -> Result<(), StateError> {
         let (done, lives) = self.whole();
         if done {
             self.journal = Some(bytes.to_vec());
@@ -348,7 +369,7 @@ impl Store for Disk {
         if lives { Ok(()) } else { Self::failed() }
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), StateError> {
         let turn = self.fate.borrow_mut().turn();
         let length = match turn {
             Turn::Done => bytes.len(),
@@ -363,7 +384,7 @@ impl Store for Disk {
         if matches!(turn, Turn::Done) { Ok(()) } else { Self::failed() }
     }
 
-    fn cut(&mut self, length: usize) -> Result<(), StoreError> {
+    fn cut(&mut self, length: usize) -> Result<(), StateError> {
         let (done, lives) = self.whole();
         if let (true, Some(journal)) = (done, &mut self.journal) {
             journal.truncate(length);
@@ -371,7 +392,7 @@ impl Store for Disk {
         if lives { Ok(()) } else { Self::failed() }
     }
 
-    fn retire(&mut self, id: &str) -> Result<(), StoreError> {
+    fn retire(&mut self, id: &str) -> Result<(), StateError> {
         let (done, lives) = self.whole();
         if done {
             self.retired.push(id.to_owned());

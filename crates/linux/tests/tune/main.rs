@@ -1,18 +1,20 @@
 //! Plans on a host in memory: whatever fails and wherever it is killed, the way back leads to the same bytes.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod folder;
 mod machine;
 
-use machine::{Cell, Disk, FOLDER, Fate, Machine};
+use machine::{Cell, Disk, FOLDER, Fate, Machine, configs, file};
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tailtrim_host::Cpus;
 use tailtrim_host::tune::{
-    Begin, Change, Division, Form, Journal, Outcome, Place, Places, Plan, Profile, Request, State,
-    Step, Value, When,
+    Begin, Change, Command, Division, Form, Journal, Outcome, Place, Places, Plan, Profile,
+    Request, State, Step, Value, When,
 };
 use tailtrim_linux::tune::{ApplyError, Standing, apply, begin, inspect, revert};
 
@@ -60,11 +62,11 @@ fn wishes(machine: &Machine, chosen: &[(usize, u64, bool)]) -> Plan {
         step.state = State::Needed;
         step.optional = *optional || matches!(cell, Cell::Managed(_));
         if matches!(cell, Cell::File(_)) && seed.is_multiple_of(3) {
-            step.then = Some(vec!["update-grub".into()]);
+            step.then = Some(Command::UpdateGrub);
         }
         let mut steps = vec![step];
         if matches!(cell, Cell::Folder(_)) {
-            for name in ["cpus", "partition"] {
+            for name in ["cpuset.cpus", "cpuset.cpus.partition"] {
                 let place = Place::file(format!("{FOLDER}/{name}"));
                 steps.push(Step::new(place, Form::Text, None, "1"));
             }
@@ -117,6 +119,54 @@ proptest! {
     }
 }
 
+/// What is left of a journal that was damaged after the plan was applied: all is restored, or nothing is changed.
+fn restores_all_or_nothing(
+    bench: &mut Bench,
+    before: &BTreeMap<Place, Option<Value>>,
+    bytes: Vec<u8>,
+) {
+    let now = bench.machine.snapshot();
+    let mut machine = bench.machine.clone();
+    bench.disk.journal = Some(bytes.clone());
+    match revert(&mut machine, &mut bench.disk, "boot") {
+        Ok(Some(told)) => {
+            assert_eq!((machine.snapshot(), told.left), (before.clone(), Vec::new()));
+            assert_eq!(bench.disk.journal, None);
+        }
+        Ok(None) => panic!("a journal is there"),
+        Err(error) => {
+            assert_eq!(machine.snapshot(), now, "{error}");
+            assert_eq!(bench.disk.journal, Some(bytes), "{error}");
+            assert!(error.to_string().ends_with("nothing was restored, the journal was kept"));
+        }
+    }
+}
+
+#[test]
+fn a_journal_cut_or_changed_at_any_byte_restores_all_or_nothing() {
+    let mut b = bench();
+    let before = b.machine.snapshot();
+    let chosen: Vec<(usize, u64, bool)> = (0..14).map(|at| (at, 6, true)).collect();
+    let plan = wishes(&b.machine, &chosen);
+    apply(&mut b.machine, &mut b.disk, &plan, started()).unwrap();
+    assert_ne!(b.machine.snapshot(), before);
+    let journal = b.disk.journal.clone().unwrap();
+    for at in 0..journal.len() {
+        restores_all_or_nothing(&mut b, &before, journal[..at].to_vec());
+        let mut changed = journal.clone();
+        changed[at] = changed[at].wrapping_add(1);
+        restores_all_or_nothing(&mut b, &before, changed);
+    }
+    // Cut off amid its steps.
+    let half = journal[..journal.len() / 3].to_vec();
+    b.disk.journal = Some(half);
+    let error = revert(&mut b.machine, &mut b.disk, "boot").unwrap_err().to_string();
+    assert!(
+        error.starts_with("it ends after ") && error.contains("values may still be changed"),
+        "{error}"
+    );
+}
+
 struct Bench {
     machine: Machine,
     disk: Disk,
@@ -134,7 +184,7 @@ fn bench() -> Bench {
 }
 
 fn to(bench: &Bench, name: &str, form: Form, new: &str) -> Step {
-    let place = Place::file(format!("/proc/sys/{name}"));
+    let place = file(name);
     let old = bench.machine.place(&place).unwrap();
     Step::new(place, form, old, new)
 }
@@ -185,7 +235,7 @@ fn what_is_applied_is_told_and_a_second_plan_is_refused() {
     let journal = Journal::parse(b.disk.journal.as_ref().unwrap()).unwrap();
     assert_eq!(journal.outcomes[&2], Outcome::Cannot("Input/output error".into()));
     // Somebody else writes one of them.
-    b.machine.cells.insert(Place::file("/proc/sys/list"), Cell::List("5".parse().unwrap()));
+    b.machine.cells.insert(file("list"), Cell::List("5".parse().unwrap()));
     let standing: Vec<Standing> =
         inspect(&b.machine, &journal, "boot").iter().map(|found| found.standing).collect();
     assert_eq!(
@@ -208,11 +258,8 @@ fn the_first_failure_ends_it_and_can_be_taken_back() {
     ];
     let plan = plan(vec![change("x", steps)]);
     let error = apply(&mut b.machine, &mut b.disk, &plan, started()).unwrap_err();
-    assert!(error.to_string().contains("choice: Invalid argument; 1 values before it"), "{error}");
-    assert_eq!(
-        b.machine.snapshot()[&Place::file("/proc/sys/list")],
-        before[&Place::file("/proc/sys/list")]
-    );
+    assert!(error.to_string().contains("enabled: Invalid argument; 1 values before it"), "{error}");
+    assert_eq!(b.machine.snapshot()[&file("list")], before[&file("list")]);
     revert(&mut b.machine, &mut b.disk, "boot").unwrap();
     assert_eq!(b.machine.snapshot(), before);
 }
@@ -220,13 +267,13 @@ fn the_first_failure_ends_it_and_can_be_taken_back() {
 #[test]
 fn after_a_restart_only_what_is_on_a_disk_is_restored() {
     let mut b = bench();
-    let config = Place::Config { path: "/etc/b".into() };
+    let config = configs()[1].clone();
     let steps = vec![
         to(&b, "number", Form::Number, "5"),
         Step::new(config.clone(), Form::Bytes, None, "drop-in"),
     ];
     apply(&mut b.machine, &mut b.disk, &plan(vec![change("x", steps)]), started()).unwrap();
-    let number = Place::file("/proc/sys/number");
+    let number = file("number");
     let set = b.machine.place(&number).unwrap();
     let told = revert(&mut b.machine, &mut b.disk, "another boot").unwrap().unwrap();
     assert_eq!((told.restored, told.gone.len()), (1, 1));

@@ -5,7 +5,7 @@
 
 use super::error::Damage;
 use super::keep::Keep;
-use super::write::NO_STAMP_NS;
+use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::{HEAD, Shape, Signer};
 use tailtrim_wire::frame::Link;
@@ -270,7 +270,8 @@ fn fetch(rest: &[u8], size: usize) {
 
 #[inline]
 fn has_stamp(seconds: u32, fraction_ns: u64) -> bool {
-    seconds != u32::MAX || i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed() != NO_STAMP_NS
+    seconds != u32::MAX
+        || !stands_for_none(i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed())
 }
 
 #[inline]

@@ -3,6 +3,7 @@
 
 use super::error::Damage;
 use super::keep::Keep;
+use super::write::stands_for_none;
 use super::{BATCH, Progress, Record, StampSource};
 use crate::signature::Signer;
 use pcap_parser::nom;
@@ -194,7 +195,8 @@ impl Decoder {
         })?;
         let cut = packet.caplen < packet.origlen;
         let (stamp_ns, whole) = match self.stamps {
-            StampSource::Header => (Some(stamp_ns), frame),
+            // As in the pcap that it was copied from.
+            StampSource::Header => ((!stands_for_none(stamp_ns)).then_some(stamp_ns), frame),
             StampSource::X552Trailer => super::pcap::take_trailer(frame, cut),
         };
         let (signature, signable) = signer.sign(link, whole);

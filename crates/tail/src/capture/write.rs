@@ -14,6 +14,11 @@ pub fn header(snap: u32) -> [u8; 24] {
 /// at the beginning of captures whose clock begins there.
 pub const NO_STAMP_NS: i64 = u32::MAX as i64 * 1_000_000_000 + 999_999_999;
 
+/// Whether a stamp stands for none: also where another program copied the frame and kept its microseconds only.
+pub(super) fn stands_for_none(stamp_ns: i64) -> bool {
+    (NO_STAMP_NS - 999..=NO_STAMP_NS).contains(&stamp_ns)
+}
+
 /// What precedes a frame of which `captured` bytes follow; stamps from 1970 to 2106, or [`NO_STAMP_NS`].
 #[must_use]
 pub fn record_header(stamp_ns: i64, captured: u32, length: u32) -> [u8; 16] {

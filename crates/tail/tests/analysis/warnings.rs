@@ -4,6 +4,7 @@ use crate::support::frames::{Ipv4, UDP, probe, udp};
 use crate::support::{How, Order, Pcap, Pcapng};
 use crate::{Arrival, MS, START_NS, options, pcap, run, steady, try_run};
 use tailtrim_tail::analysis::Options;
+use tailtrim_tail::capture::write::NO_STAMP_NS;
 use tailtrim_tail::signature::{Rewrites, Selection};
 use tailtrim_tail::summary::{self, Warning};
 
@@ -156,4 +157,33 @@ fn what_identified_the_packets_is_told() {
     assert_eq!(analysis.summary.signature, expected);
     assert_eq!(analysis.summary.samples, 3);
     assert_eq!(analysis.summary.schema, "tailtrim.summary/1");
+}
+
+/// As the tap writes them and as other programs convert them: at the beginning and in the middle.
+#[test]
+fn frames_without_a_stamp_are_counted_in_every_format() {
+    let (ingress, egress) = steady(300);
+    let mut of_tap = Pcap::ethernet();
+    let mut converted = Pcapng::new(Order::Little);
+    converted.interface(1, Some(9), None);
+    let mut simple = Pcapng::new(Order::Little);
+    simple.interface(1, Some(9), None);
+    for (at, (stamp_ns, number)) in ingress.iter().enumerate() {
+        let frame = &probe(*number);
+        let has_none = at == 0 || at == 150;
+        let stamp_ns = if has_none { NO_STAMP_NS } else { *stamp_ns };
+        of_tap.frame(stamp_ns, frame);
+        converted.packet(0, stamp_ns as u64, frame);
+        if has_none {
+            simple.simple_packet(frame, frame.len() as u32);
+        } else {
+            simple.packet(0, stamp_ns as u64, frame);
+        }
+    }
+    for file in [of_tap.bytes, converted.bytes, simple.bytes] {
+        let analysis = run(&file, &pcap(&egress), &options());
+        let side = &analysis.summary.ingress;
+        assert_eq!((side.packets, side.unstamped, analysis.summary.samples), (300, 2, 298));
+        assert_eq!(analysis.summary.warnings[0].code, "unstamped");
+    }
 }

@@ -21,21 +21,23 @@ fn each(site: &Site<'_>, group: NicGroup, settings: &[(&str, &str)], otherwise: 
     some(steps, otherwise)
 }
 
+pub(crate) const COALESCING: [(&str, &str); 4] =
+    [("adaptive-rx", "off"), ("adaptive-tx", "off"), ("rx-usecs", "0"), ("tx-usecs", "0")];
+
 pub(crate) fn coalescing(site: &Site<'_>) -> Steps {
-    let settings =
-        [("adaptive-rx", "off"), ("adaptive-tx", "off"), ("rx-usecs", "0"), ("tx-usecs", "0")];
-    each(site, NicGroup::Coalesce, &settings, "the driver does not coalesce")
+    each(site, NicGroup::Coalesce, &COALESCING, "the driver does not coalesce")
 }
 
+pub(crate) const OFFLOADS: [(&str, &str); 5] = [
+    ("lro", "off"),
+    ("rx-gro-hw", "off"),
+    ("rx-gro-list", "off"),
+    ("rx-udp-gro-forwarding", "off"),
+    ("gro", "off"),
+];
+
 pub(crate) fn offloads(site: &Site<'_>) -> Steps {
-    let settings = [
-        ("lro", "off"),
-        ("rx-gro-hw", "off"),
-        ("rx-gro-list", "off"),
-        ("rx-udp-gro-forwarding", "off"),
-        ("gro", "off"),
-    ];
-    each(site, NicGroup::Feature, &settings, "the driver has none of these offloads")
+    each(site, NicGroup::Feature, &OFFLOADS, "the driver has none of these offloads")
 }
 
 pub(crate) fn rings(site: &Site<'_>) -> Steps {
@@ -55,14 +57,17 @@ pub(crate) fn queues(site: &Site<'_>) -> Steps {
     each(site, NicGroup::Channels, &[("combined", &queues)], "the driver has no combined queues")
 }
 
+/// Negotiated flow control comes back with the link: the negotiation goes first.
+pub(crate) const PAUSE: [(&str, &str); 3] = [("autoneg", "off"), ("rx", "off"), ("tx", "off")];
+
 pub(crate) fn pause(site: &Site<'_>) -> Steps {
-    // Negotiated flow control comes back with the link: the negotiation goes first.
-    let settings = [("autoneg", "off"), ("rx", "off"), ("tx", "off")];
-    each(site, NicGroup::Pause, &settings, "the driver has no flow control")
+    each(site, NicGroup::Pause, &PAUSE, "the driver has no flow control")
 }
 
+pub(crate) const EEE: [(&str, &str); 1] = [("eee", "off")];
+
 pub(crate) fn energy_efficient(site: &Site<'_>) -> Steps {
-    each(site, NicGroup::Eee, &[("eee", "off")], "the driver has no energy efficient Ethernet")
+    each(site, NicGroup::Eee, &EEE, "the driver has no energy efficient Ethernet")
 }
 
 pub(crate) fn runtime_power(site: &Site<'_>) -> Steps {

@@ -72,7 +72,7 @@ pub(crate) fn kvm_modules(site: &Site<'_>) -> Steps {
 }
 
 /// Timers and services of distributions that load the machine now and then.
-const PERIODIC: [&str; 14] = [
+pub(crate) const PERIODIC: [&str; 14] = [
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
     "unattended-upgrades.service",
