@@ -50,9 +50,10 @@ Signature = Annotated[
 Masks = Annotated[
     list[Mask] | None,
     typer.Option(
+        metavar="FIELDS",
         help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
         "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
-        "May be given several times."
+        "May be given several times.",
     ),
 ]
 Quantiles = Annotated[
@@ -66,7 +67,8 @@ Quantiles = Annotated[
 StampSource = Annotated[
     Stamps,
     typer.Option(
-        help="header: stamps of the capture file; x552: the last eight bytes of each frame."
+        metavar="SOURCE",
+        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
     ),
 ]
 Salvage = Annotated[
@@ -75,8 +77,9 @@ Salvage = Annotated[
 Where = Annotated[
     EngineName | None,
     typer.Option(
+        metavar="ENGINE",
         help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
-        "Default: native for captures, duckdb for decoded directories. The result is the same."
+        "Default: native for captures, duckdb for decoded directories. The result is the same.",
     ),
 ]
 
@@ -118,7 +121,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Leave a run directory here, for report and convert."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Leave a run directory here, for report and convert."
+        ),
     ] = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""

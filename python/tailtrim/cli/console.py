@@ -7,8 +7,6 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import typer
-
 from tailtrim.errors import Remedy
 from tailtrim.report import units
 
@@ -68,7 +66,7 @@ def _code(found: re.Match[str]) -> str:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error. Nothing else prints text."""
-    typer.echo(escaped(str(text)), err=err)
+    print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def complain(error: Exception) -> None:

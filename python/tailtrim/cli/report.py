@@ -31,12 +31,15 @@ def command(
     name: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to call a run; once for each directory. Default: the directory's name."
+            metavar="NAME",
+            help="What to call a run; once for each directory. Default: the directory's name.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
+            "--out",
+            "-o",
             metavar="DIR",
             help="Where to put the report. Default: report in the run directory, or in the "
             "current one for several.",

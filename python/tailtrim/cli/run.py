@@ -34,7 +34,12 @@ def command(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where results go. Default: results/NAME of the plan."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where results go. Default: results/NAME of the plan.",
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an experiment that was interrupted.")
