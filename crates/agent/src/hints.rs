@@ -7,6 +7,7 @@ use tailtrim_host::tune::{Cut, DivisionError, Owner, PlanError};
 use tailtrim_linux::inspect::ArchiveError;
 use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
 use tailtrim_linux::tune::{ApplyError, Locked};
+use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
 
 /// An error that may have a hint.
@@ -33,6 +34,18 @@ impl Hint for IntentError {
                 format!("take CPUs {cpus} out: they are in both --isolate and --housekeeping")
             }
             Self::NothingLeft(_) => "give fewer CPUs to --isolate".to_owned(),
+        })
+    }
+}
+
+impl Hint for OrderError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Same { .. } => "--allow-negative analyses them all the same".to_owned(),
+            Self::Negative { .. } => {
+                "give the ingress capture first; --allow-negative analyses them as they are"
+                    .to_owned()
+            }
         })
     }
 }

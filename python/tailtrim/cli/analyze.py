@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import tailtrim
+from tailtrim.cli import asserting
 from tailtrim.cli import engine as engines
 from tailtrim.cli.console import NEGATIVE, Progress, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
@@ -18,6 +19,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim analyze ingress.pcap.zst egress.pcap.zst
   tailtrim analyze pre.pcap post.pcap --out results/hw
+  tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze decoded --engine duckdb --memory 2GB
@@ -114,6 +116,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = "0.95",
     stamps: StampSource = Stamps.HEADER,
     salvage: Salvage = False,
+    allow_negative: Annotated[
+        bool,
+        typer.Option(
+            "--allow-negative",
+            help="Analyse captures although most packets left before they entered.",
+        ),
+    ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     engine: Where = None,
     server: Server = None,
     memory: Memory = None,
@@ -127,14 +138,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
+    objectives = asserting.asked(asserts, junit)
     captures = [ingress] if egress is None else [ingress, egress]
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
         "trim_s": trim,
         "window_s": window,
-        "quantiles": quantile or (),
+        "quantiles": [*(quantile or ()), *asserting.quantiles(objectives)],
         "confidence": confidence,
+        "allow_negative": allow_negative,
         "out": out,
     }
     decoding: dict[str, Any] = {
@@ -154,6 +167,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
+    asserting.judge({Path(ingress).name: analysis.summary}, objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(NEGATIVE)
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 done but the answer is no (nothing matched; B is worse), 2 wrong request"
-    " or input, 3 not possible on this host, 4 broke while running, 130 interrupted."
+    " or input, 3 not possible on this host, 4 broke while running, 5 not decided (--assert),"
+    " 130 interrupted."
 )
 
 

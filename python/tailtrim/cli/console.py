@@ -22,6 +22,7 @@ NEGATIVE = 1
 USAGE = 2
 IMPOSSIBLE = 3
 BROKEN = 4
+UNDECIDED = 5
 INTERRUPTED = 130
 
 #: What a user types for the arguments that errors name.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
@@ -29,7 +30,7 @@ Examples:
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="What to run.")],
     *,
     out: Annotated[
@@ -47,11 +48,14 @@ def command(
     check: Annotated[
         bool, typer.Option("--check", help="Print the runs of the plan and do none.")
     ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print what became of the runs as JSON.")
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
+    objectives = asserting.asked(asserts, junit)
     try:
         loaded, runs = load(plan)
         if check:
@@ -61,6 +65,7 @@ def command(
             raise typer.Exit
         enter()
         experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
+        experiment.quantiles = asserting.quantiles(objectives)
         experiment.save()
         _keep(plan, experiment)
         with ending_orderly():
@@ -71,7 +76,13 @@ def command(
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if failed:
         raise typer.Exit(BROKEN)
-    if not any(run.summary.samples for _, _, run in experiment.complete()):
+    complete = experiment.complete()
+    asserting.judge(
+        {_name(run, outcome): of_run.summary for run, outcome, of_run in complete if not run.floor},
+        objectives,
+        junit,
+    )
+    if not any(run.summary.samples for _, _, run in complete):
         raise typer.Exit(NEGATIVE)
 
 

@@ -62,6 +62,8 @@ class Experiment:
     def __init__(self, path: Path, plan: Plan, runs: Sequence[Run], *, resume: bool) -> None:
         """Make the directory, or take up the one that is there."""
         self.path, self.plan, self.runs = path, plan, list(runs)
+        #: Quantiles beside 0.5, 0.9, 0.99 … that the summaries of the runs are to have.
+        self.quantiles: list[str] = []
         self.testbed = TESTBEDS[plan.testbed]()
         record = path / "experiment.json"
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
