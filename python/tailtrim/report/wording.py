@@ -109,9 +109,9 @@ def body(summary: Summary) -> str | None:
         return None
     parts = [f"minimum {style.text(latency.min)}"]
     if (mean := latency.mean) is not None:
-        known = mean.low is not None and mean.high is not None
-        reach = f" ({style.span(mean.low, mean.high)})" if known else ""
-        parts.append(f"mean {style.text(mean.value)}{reach}")
+        parts.append(f"mean {style.text(mean.value)}")
+        if mean.low is not None and mean.high is not None:
+            parts[-1] += f" ({style.span(mean.low, mean.high)})"
     return ", ".join([*parts, f"interquartile range {units.time(latency.iqr)}"])
 
 
