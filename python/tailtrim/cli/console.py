@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import Remedy
+from tailtrim.errors import PlanError, Remedy
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def say(text: object, *, err: bool = False) -> None:
 
 def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
-    say(f"error: {units.printable(str(error))}", err=True)
+    for told in error.args if isinstance(error, PlanError) else [error]:
+        say(f"error: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
         say(f"hint: {units.printable(_typed(note))}", err=True)
 
