@@ -1,5 +1,6 @@
 //! What to type. The libraries say what is wrong; here is which option or verb of this program mends it.
 
+use crate::called::name;
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
 use tailtrim_host::tune::export::LibvirtError;
@@ -60,7 +61,7 @@ impl Hint for ArchiveError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open { .. } | Self::NoHost { .. } => {
-                Some("tailtrim-agent audit --capture FILE makes a capture".to_owned())
+                Some(format!("{} audit --capture FILE makes a capture", name()))
             }
             Self::Write { .. } => None,
         }
@@ -126,13 +127,11 @@ pub(crate) fn owner(owner: &Owner) -> String {
 impl Hint for ApplyError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Pending { .. } => Some(
-                "`tailtrim-agent tune status` shows it, `tailtrim-agent tune revert` takes it back"
-                    .to_owned(),
-            ),
-            Self::Failed { .. } => {
-                Some("`tailtrim-agent tune revert` restores what was set".to_owned())
+            Self::Pending { .. } => {
+                let tune = format!("{} tune", name());
+                Some(format!("`{tune} status` shows it, `{tune} revert` takes it back"))
             }
+            Self::Failed { .. } => Some(format!("`{} tune revert` restores what was set", name())),
             _ => None,
         }
     }
