@@ -105,7 +105,7 @@ def test_behind_a_dead_device_everything_is_lost(
 
 
 def _pcap_header(capture: Path) -> bytes:
-    command = ["zstd", "--decompress", "--stdout", capture]
+    command: list[str | Path] = ["zstd", "--decompress", "--stdout", capture]
     return subprocess.run(command, capture_output=True, check=True).stdout[:24]
 
 

@@ -14,7 +14,7 @@ from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
-from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.experiment import Experiment, Outcome, conduct, recorded
 from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
 from tailtrim.report import units
@@ -26,6 +26,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim run forwarder-tail.yml
   tailtrim run forwarder-tail.yml --out results/tail --resume
+  tailtrim run forwarder-tail.yml --resume --retry-invalid
   tailtrim run forwarder-tail.yml --check        # what would be run
 """
 
@@ -44,6 +45,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an experiment that was interrupted.")
+    ] = False,
+    retry_invalid: Annotated[
+        bool, typer.Option("--retry-invalid", help="With --resume, do invalid runs again, too.")
     ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Print the runs of the plan and do none.")
@@ -64,7 +68,10 @@ def command(  # noqa: PLR0913 - one parameter an option
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             raise typer.Exit
         enter()
-        experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
+        place = out or Path("results") / loaded.name
+        experiment = Experiment(place, loaded, runs, resume=resume)
+        if retry_invalid:
+            experiment.forget_invalid()
         experiment.quantiles = asserting.quantiles(objectives)
         experiment.save()
         _keep(plan, experiment)
@@ -77,11 +84,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     if failed:
         raise typer.Exit(BROKEN)
     complete = experiment.complete()
-    asserting.judge(
-        {_name(run, outcome): of_run.summary for run, outcome, of_run in complete if not run.floor},
-        objectives,
-        junit,
-    )
+    measured = [one for one in recorded(experiment.path).complete if not one[0].outcome.floor]
+    asserting.judge({run.name: at.summary for run, at in measured}, objectives, junit)
     if not any(run.summary.samples for _, _, run in complete):
         raise typer.Exit(NEGATIVE)
 
@@ -139,15 +143,12 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         _compare_factors(experiment.path)
     elif complete:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report import write  # noqa: PLC0415
+        from tailtrim.report import write_experiment  # noqa: PLC0415
         from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
 
         console = Terminal()
-        names = [_name(run, outcome) for run, outcome, _ in complete]
         console.print(overview.render(complete))
-        page, *_ = write(
-            [result for _, _, result in complete], experiment.path / "report", names=names
-        )
+        page, *_ = write_experiment(recorded(experiment.path), experiment.path / "report")
         places = f"\nExperiment: {experiment.path}\nReport:     {page}"
         console.print(places, soft_wrap=True)
     for outcome in experiment.outcomes.values():
@@ -167,11 +168,6 @@ def _compare_factors(path: Path) -> None:
 
     tell_factors(path, path / "report")
     say(f"\nExperiment: {path}")
-
-
-def _name(run: Run, outcome: Outcome) -> str:
-    name = run.label + (f" #{run.repetition + 1}" if run.repetition else "")
-    return f"{name} (invalid)" if outcome.invalid else name
 
 
 def progress(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
