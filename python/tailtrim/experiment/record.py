@@ -128,7 +128,7 @@ class Experiment:
         ]
 
     def forget_invalid(self) -> None:
-        """Take runs that are not to be trusted for missing; each is replaced when it is done again."""
+        """Take invalid runs for missing; each is replaced when it is done again."""
         self.outcomes = {name: one for name, one in self.outcomes.items() if not one.invalid}
 
     def complete(self) -> list[tuple[Run, Outcome, RunDirectory]]:

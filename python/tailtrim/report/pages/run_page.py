@@ -85,6 +85,8 @@ class _Shown:
     latency: Spread
     provenance: dict[str, Any]
     inputs: list[dict[str, Any]]
+    #: Frames that each tap dropped, where that is known.
+    drops: dict[str, int | None]
 
     @classmethod
     def of(cls, run: ReportedRun) -> _Shown:
@@ -113,4 +115,5 @@ class _Shown:
                 for entry in known
                 if isinstance(entry, dict)
             ],
+            {side: run.tap_drops(side) for side in ("ingress", "egress")},
         )
