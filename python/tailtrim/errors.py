@@ -91,7 +91,11 @@ class EngineError(TailtrimError):
 
 
 class PlanError(TailtrimError):
-    """A plan asks for what makes no sense."""
+    """A plan asks for what makes no sense: each of ``args`` is one mistake."""
+
+    def __str__(self) -> str:
+        """Return all mistakes."""
+        return "; ".join(map(str, self.args))
 
 
 class HostError(TailtrimError):

@@ -73,10 +73,63 @@ def test_standard_input(testpmd: tuple[Path, Path]) -> None:
     assert json.loads(result.stdout)["samples"] == 30_717
 
 
-def test_swapped_captures_are_reported(testpmd: tuple[Path, Path]) -> None:
-    result = tailtrim("analyze", *reversed(testpmd))
-    assert result.returncode == 0
-    assert "latencies are not positive" in " ".join(result.stdout.split())
+@pytest.mark.parametrize("program", ["tailtrim", "tailtrim-agent"])
+def test_swapped_captures_are_an_error(program: str, testpmd: tuple[Path, Path]) -> None:
+    command: list[str | Path] = [BIN / program, "analyze", *reversed(testpmd)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    told = " ".join(result.stderr.split())
+    assert "packets left before they entered (median latency -" in told
+    assert "hint: give the ingress capture first; --allow-negative analyses them" in told
+    allowed = subprocess.run([*command, "--allow-negative"], capture_output=True, check=False)
+    assert allowed.returncode == 0
+
+
+def test_one_capture_twice_is_an_error(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    ingress, _ = testpmd
+    result = tailtrim("analyze", ingress, ingress, "--out", tmp_path / "run")
+    assert result.returncode == 2
+    assert "ingress and egress are copies of one capture" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_behind_a_dead_device_everything_is_lost(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    ingress, egress = testpmd
+    (tmp_path / "dead.pcap").write_bytes(_pcap_header(egress))
+    result = tailtrim("analyze", ingress, tmp_path / "dead.pcap")
+    assert result.returncode == 1
+    told = " ".join(result.stdout.split())
+    assert "40,000 of 40,000 packets (100.0 %) were not delivered" in told
+    assert "the egress capture has no packets" in told
+
+
+def _pcap_header(capture: Path) -> bytes:
+    command: list[str | Path] = ["zstd", "--decompress", "--stdout", capture]
+    return subprocess.run(command, capture_output=True, check=True).stdout[:24]
+
+
+def test_an_objective_decides_the_exit_code(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    report = tmp_path / "slo.xml"
+    for limit, code in (("1s", 0), ("1ns", 1)):
+        asserted = ("--assert", f"p99 < {limit}", "--junit", report)
+        result = tailtrim("analyze", *testpmd, *asserted)
+        assert result.returncode == code
+        assert ("failed: p99 < 1ns" in result.stderr) == (code == 1)
+        assert report.read_text().count("<failure") == code
+    undecided = tailtrim("analyze", *testpmd, "--assert", "p99.9999 < 1s")
+    assert (undecided.returncode, undecided.stderr.split(":")[0]) == (5, "not decided")
+    wrong = tailtrim("analyze", *testpmd, "--assert", "p99 > 1s")
+    assert wrong.returncode == 2
+    assert "'p99 > 1s' is not an objective, expected terms such as" in wrong.stderr
+
+
+def test_percentiles_are_read_as_people_write_them(testpmd: tuple[Path, Path]) -> None:
+    for text in ("99.95", "p99.95", "99.95%", "0.9995"):
+        result = tailtrim("analyze", *testpmd, "--json", "--quantile", text)
+        quantiles = json.loads(result.stdout)["latency_ns"]["quantiles"]
+        assert "0.9995" in [quantile["p"] for quantile in quantiles]
 
 
 def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> None:

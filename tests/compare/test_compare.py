@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import tailtrim
-from tailtrim.cli import app
+from tailtrim.cli.application import app
 from tailtrim.compare import compare, compare_halves, plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
 from tailtrim.nodes import agent

@@ -11,7 +11,7 @@ from made_up import HEADER, traced
 from typer.testing import CliRunner, Result
 
 import tailtrim
-from tailtrim.cli import app
+from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 from tailtrim.explain import Interrupt, explain, read_interrupts, simulate
 from tailtrim.explain.explanation import _SHIFTS_NS

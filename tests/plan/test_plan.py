@@ -179,7 +179,7 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("frame_bytes: 64", "frame_bytes: 64, ip: 6", "traffic.frame_bytes: at least 84 with IPv6"),
         ("frame_bytes: 64", "frame_bytes: 84, ip: 5", "line 4: traffic.ip: expected 4 or 6"),
         ("frame_bytes: 64", "frame_bytes: 9000", "traffic.frame_bytes: preset testpmd handles up"),
-        ("rate_pps: $rate", "rate: $rate", "as traffic.rate: expected a valid string, not 10000"),
+        ("rate_pps: $rate", "rate: true", "traffic.rate: expected a valid string, not True"),
         ("cbr", "burst:0", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
         ("cbr", "jitter:0.9", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
         ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: preset command needs"),
@@ -314,3 +314,21 @@ def test_a_device_can_be_disturbed(tmp_path: Path) -> None:
     ):
         with pytest.raises(PlanError, match=told):
             load(tmp_path, dedent(text) % (preset, f"'{what}'"))
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    text = "name: demo\ndut: {preset: bridg}\ntrafic: {frame_bytes: 64}\norder: randm\nrepeat: 0\n"
+    with pytest.raises(PlanError) as raised:
+        load(tmp_path, text)
+    lines = [mistake.split(": ")[1] for mistake in raised.value.args]
+    assert lines == ["line 2", "line 3", "line 4", "line 5"]
+    for told in ("did you mean bridge?", "trafic: unknown key", "did you mean traffic?"):
+        assert told in str(raised.value)
+    assert "did you mean random?" in str(raised.value)
+    # The misspelt key is not missed besides.
+    assert "is missing" not in str(raised.value)
+
+
+def test_a_rate_without_a_unit_is_packets_a_second(tmp_path: Path) -> None:
+    plan, _ = load(tmp_path, "name: demo\ndut: {preset: wire}\ntraffic: {rate: 1000}\n")
+    assert plan.traffic.rate == "1000pps"

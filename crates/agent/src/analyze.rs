@@ -16,6 +16,11 @@ use tailtrim_tail::summary::Summary;
 pub(crate) fn run(request: &Analyze) -> Exit {
     match summary(request) {
         Ok(summary) => {
+            if let Err(error) = summary.check_order()
+                && !request.allow_negative
+            {
+                return failed(&error.told(), Exit::Usage);
+            }
             let none = summary.samples == 0;
             output::json(&summary, if none { Exit::Negative } else { Exit::Success })
         }

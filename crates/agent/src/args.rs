@@ -78,6 +78,9 @@ pub(crate) struct Analyze {
     /// Use what precedes damage instead of failing
     #[arg(long)]
     pub(crate) salvage: bool,
+    /// Analyse captures although most packets left before they entered
+    #[arg(long)]
+    pub(crate) allow_negative: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

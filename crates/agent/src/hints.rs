@@ -1,5 +1,6 @@
 //! What to type. The libraries say what is wrong; here is which option or verb of this program mends it.
 
+use crate::called::name;
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
 use tailtrim_host::tune::export::LibvirtError;
@@ -7,6 +8,7 @@ use tailtrim_host::tune::{Cut, DivisionError, JournalError, Owner, PlanError};
 use tailtrim_linux::inspect::ArchiveError;
 use tailtrim_linux::reflect::{PrivilegeError, ReflectError};
 use tailtrim_linux::tune::{ApplyError, Locked, Problem, RevertError, StateError};
+use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::capture::{CaptureError, Remedy};
 
 /// An error that may have a hint.
@@ -37,6 +39,18 @@ impl Hint for IntentError {
     }
 }
 
+impl Hint for OrderError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Same { .. } => "--allow-negative analyses them all the same".to_owned(),
+            Self::Negative { .. } => {
+                "give the ingress capture first; --allow-negative analyses them as they are"
+                    .to_owned()
+            }
+        })
+    }
+}
+
 impl Hint for SelectionError {
     fn hint(&self) -> Option<String> {
         Some("--list shows all".to_owned())
@@ -47,7 +61,7 @@ impl Hint for ArchiveError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Open { .. } | Self::NoHost { .. } => {
-                Some("tailtrim-agent audit --capture FILE makes a capture".to_owned())
+                Some(format!("{} audit --capture FILE makes a capture", name()))
             }
             Self::Write { .. } => None,
         }
@@ -113,13 +127,11 @@ pub(crate) fn owner(owner: &Owner) -> String {
 impl Hint for ApplyError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Pending { .. } => Some(
-                "`tailtrim-agent tune status` shows it, `tailtrim-agent tune revert` takes it back"
-                    .to_owned(),
-            ),
-            Self::Failed { .. } => {
-                Some("`tailtrim-agent tune revert` restores what was set".to_owned())
+            Self::Pending { .. } => {
+                let tune = format!("{} tune", name());
+                Some(format!("`{tune} status` shows it, `{tune} revert` takes it back"))
             }
+            Self::Failed { .. } => Some(format!("`{} tune revert` restores what was set", name())),
             Self::Journal(error) => error.hint(),
             _ => None,
         }

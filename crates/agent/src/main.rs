@@ -6,6 +6,7 @@
 mod analyze;
 mod args;
 mod audit;
+mod called;
 mod capture;
 mod cookie;
 mod disturb;
@@ -25,11 +26,12 @@ mod trace;
 mod tune;
 
 use args::{Args, Verb};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = called::named(Args::command()).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     // The verb is the first argument, since there are no options before it.
     if let Some(verb) = std::env::args().nth(1) {
         tailtrim_linux::host::name_threads(&format!("tt-{verb}"));

@@ -5,8 +5,8 @@
 //! repetitions do. What a margin covers need not be seen.
 
 use super::side::Side;
-use super::student::beyond_ratio;
 use tailtrim_stats::Probability;
+use tailtrim_stats::student::beyond_ratio;
 
 /// Runs drift where so slow a change comes about but twice in a hundred comparisons. Told wrongly,
 /// a drift causes no false verdict, but hides a difference: it costs a fiftieth of the power. In

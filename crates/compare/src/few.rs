@@ -5,8 +5,8 @@
 //! and a difference of a half looks like one of a hundredth.
 
 use super::draws::deviates;
-use super::student::{both_tails, critical};
 use rand_pcg::Pcg64;
+use tailtrim_stats::student::{both_tails, critical};
 
 /// The logarithm of a side's quantile, and what its units tell of how it varies.
 #[derive(Debug, Clone)]

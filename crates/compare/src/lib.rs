@@ -37,7 +37,6 @@ mod repetition;
 mod result;
 mod shares;
 mod side;
-mod student;
 
 use draws::{Draws, Statistic};
 use region::Region;
@@ -219,7 +218,7 @@ mod tests {
     #[test]
     fn the_deviate_is_that_of_the_power() {
         // Exceeded to one side with probability 1 − POWER, hence to both with twice that.
-        let deviate = student::critical(2.0 * (1.0 - POWER), 1e6);
+        let deviate = tailtrim_stats::student::critical(2.0 * (1.0 - POWER), 1e6);
         assert!((deviate - POWER_DEVIATE).abs() < 1e-5, "{deviate}");
     }
 }

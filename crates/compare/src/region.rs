@@ -6,7 +6,7 @@ use super::few::Few;
 use super::repetition::LOST_NS;
 use super::result::Resampling;
 use super::side::{Excess, Side};
-use super::student::{both_tails, critical};
+use tailtrim_stats::student::{both_tails, critical};
 use tailtrim_stats::{Probability, Ranked, samples_needed, student_raise};
 
 /// Directions in which the edge of the region is walked: 0.35° apart, so that the edge is missed by

@@ -1,6 +1,6 @@
 //! `analyze` and its result.
 
-use crate::errors::{OutputError, raise};
+use crate::errors::{OutputError, raise, raise_order};
 use crate::rundir::{SampleSink, write_tables};
 use crate::tables;
 use arrow_schema::ArrowError;
@@ -43,6 +43,13 @@ impl NativeAnalysis {
         batch
             .map(PyRecordBatch::from)
             .ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
+    }
+
+    /// Raises where packets left before they entered, see [`Summary::check_order`].
+    ///
+    /// [`Summary::check_order`]: tailtrim_tail::summary::Summary::check_order
+    fn check_order(&self, py: Python<'_>) -> PyResult<()> {
+        self.analysis.summary.check_order().map_err(|error| raise_order(py, &error))
     }
 
     /// Writes every table but the samples into a directory.

@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyException;
 use pyo3::{PyErr, Python, create_exception};
-use tailtrim_tail::analysis::AnalysisError;
+use tailtrim_tail::analysis::{AnalysisError, OrderError};
 use tailtrim_tail::capture::{self, Remedy};
 
 create_exception!(
@@ -31,6 +31,17 @@ pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
 /// The exception for a capture that cannot be read.
 pub(crate) fn raise_capture(py: Python<'_>, error: &capture::CaptureError) -> PyErr {
     noted(py, CaptureError::new_err(error.to_string()), error.remedy().map(note))
+}
+
+/// The exception for captures that were given in the wrong order, or twice.
+pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
+    let hint = match error {
+        OrderError::Same { .. } => "allow_negative=True analyses them all the same",
+        OrderError::Negative { .. } => {
+            "give the ingress capture first; allow_negative=True analyses them as they are"
+        }
+    };
+    noted(py, CaptureError::new_err(error.to_string()), Some(hint.to_owned()))
 }
 
 /// What to do, by the keyword options of the functions.

@@ -131,15 +131,19 @@ fn decimal(numerator: u128, denominator: u128) -> String {
 impl FromStr for Probability {
     type Err = ProbabilityError;
 
-    /// Reads `0.999`, `.5`, `1` or a percentage `99.9%`; blanks around the number are ignored.
+    /// Reads `0.999`, `.5`, `1`, a percentage `99.9%`, or the same as `99.9` or `p99.9`; blanks around the number are
+    /// ignored. Without a sign, a number from 10 on is a percentage;
+    /// 1.5 is a mistake rather than 1.5 %.
     fn from_str(text: &str) -> Result<Self, ProbabilityError> {
         let syntax = || ProbabilityError::Syntax(text.to_owned());
         let trimmed = text.trim();
-        let (number, shift) = match trimmed.strip_suffix('%') {
-            Some(number) => (number.trim_end(), 2),
-            None => (trimmed, 0),
-        };
+        let percentile = trimmed.strip_prefix('p');
+        let unsigned = percentile.unwrap_or(trimmed);
+        let percentage = unsigned.strip_suffix('%');
+        let number = percentage.map_or(unsigned, str::trim_end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let tens = whole.trim_start_matches('0').len() > 1;
+        let shift = if percentile.is_some() || percentage.is_some() || tens { 2 } else { 0 };
         let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
         if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
             return Err(syntax());
@@ -250,11 +254,27 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_is_read_as_people_write_it() {
+        for text in ["0.9999", "99.99%", "99.99", "p99.99", " 99.99 % ", "p99.99%"] {
+            assert_eq!(p(text).to_string(), "0.9999", "{text}");
+        }
+        assert_eq!(p("p1").to_string(), "0.01");
+        assert_eq!(
+            (p("1"), p("100"), p("p100")),
+            (Probability::ONE, Probability::ONE, Probability::ONE)
+        );
+    }
+
+    #[test]
     fn refuses_with_the_text_and_the_reason() {
-        for text in ["", ".", "%", "abc", "1e-3", "+0.5", "-0.5", "0,5", "0.5.5", "99.9%%", "½"] {
+        for text in [
+            "", ".", "%", "abc", "1e-3", "+0.5", "-0.5", "0,5", "0.5.5", "99.9%%", "½", "p", "pp50",
+        ] {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Syntax(text.to_owned())));
         }
-        for text in ["0", "0.0", "0%", "1.1", "2", "99.9", "100.1%", "9999999999999999999999"] {
+        for text in
+            ["0", "0.0", "0%", "1.1", "2", "100.1", "p0", "100.1%", "9999999999999999999999"]
+        {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Range(text.to_owned())));
         }
         for text in ["0.0000000000000000001", "99.12345678901234567%"] {
@@ -263,8 +283,8 @@ mod tests {
                 Err(ProbabilityError::Decimals(text.to_owned()))
             );
         }
-        let message = "99.9".parse::<Probability>().unwrap_err().to_string();
-        assert!(message.contains("`99.9`") && message.contains("100%"), "{message}");
+        let message = "9.9".parse::<Probability>().unwrap_err().to_string();
+        assert!(message.contains("`9.9`") && message.contains("100%"), "{message}");
     }
 
     #[test]

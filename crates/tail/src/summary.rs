@@ -2,7 +2,7 @@
 //! other engines must reproduce byte for byte. Integers and decimal text only, no binary fractions.
 
 use serde::{Deserialize, Serialize};
-use tailtrim_stats::{Probability, Spread};
+use tailtrim_stats::{Mean, Probability, Spread};
 
 /// Name and version of the form below.
 pub const SCHEMA: &str = "tailtrim.summary/1";
@@ -135,6 +135,8 @@ pub struct Latency {
     pub min: Option<i64>,
     /// Largest latency.
     pub max: Option<i64>,
+    /// Mean latency.
+    pub mean: Option<Mean>,
     /// p75 − p25.
     pub iqr: Option<i64>,
     /// Confidence of the intervals.

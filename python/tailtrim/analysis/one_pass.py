@@ -28,6 +28,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     confidence: str = "0.95",
     x552_trailer: bool = False,
     salvage: bool = False,
+    allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
     progress: Callable[[float | None], object] | None = None,
@@ -47,6 +48,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
         salvage: use what precedes damage instead of raising.
+        allow_negative: analyse captures although most packets left before they entered, instead of
+            raising: swapped captures, one capture twice, or taps whose clocks disagree.
         out: where to leave a run directory.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         progress: called about every million frames with the share done, ``None`` if unknown.
@@ -55,7 +58,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The summary and the tables.
 
     Raises:
-        CaptureError: a capture cannot be read.
+        CaptureError: a capture cannot be read; or most packets left before they entered.
         OutputError: ``out`` cannot be written.
         ValueError: an option makes no sense.
 
@@ -71,7 +74,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     given, paths = known_masks(masks), (Path(ingress), Path(egress))
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        return _native.analyze(
+        native = _native.analyze(
             *paths,
             signature=signature,
             masks=given,
@@ -86,6 +89,9 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             keep_samples=keep_samples,
             progress=progress,
         )
+        if not allow_negative:
+            native.check_order()
+        return native
 
     if out is None:
         return Analysis(run(None))

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import tailtrim
+from tailtrim.cli import asserting
 from tailtrim.cli import engine as engines
 from tailtrim.cli.console import NEGATIVE, Progress, say
 from tailtrim.cli.engine import EngineName, Memory, Scratch, Server, failing, is_decoded
@@ -18,6 +19,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim analyze ingress.pcap.zst egress.pcap.zst
   tailtrim analyze pre.pcap post.pcap --out results/hw
+  tailtrim analyze pre.pcap post.pcap --assert 'p99.9 < 50us, loss < 0.01%' --junit slo.xml
   tailtrim analyze pre.pcap post.pcap --mask nat --quantile 99.99999%
   tailtrim analyze pre.pcap post.pcap --signature 42:4 --json | jq .latency_ns
   tailtrim analyze decoded --engine duckdb --memory 2GB
@@ -50,9 +52,10 @@ Signature = Annotated[
 Masks = Annotated[
     list[Mask] | None,
     typer.Option(
+        metavar="FIELDS",
         help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
         "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
-        "May be given several times."
+        "May be given several times.",
     ),
 ]
 Quantiles = Annotated[
@@ -66,7 +69,8 @@ Quantiles = Annotated[
 StampSource = Annotated[
     Stamps,
     typer.Option(
-        help="header: stamps of the capture file; x552: the last eight bytes of each frame."
+        metavar="SOURCE",
+        help="header: stamps of the capture file; x552: the last eight bytes of each frame.",
     ),
 ]
 Salvage = Annotated[
@@ -75,8 +79,9 @@ Salvage = Annotated[
 Where = Annotated[
     EngineName | None,
     typer.Option(
+        metavar="ENGINE",
         help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
-        "Default: native for captures, duckdb for decoded directories. The result is the same."
+        "Default: native for captures, duckdb for decoded directories. The result is the same.",
     ),
 ]
 
@@ -111,6 +116,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = "0.95",
     stamps: StampSource = Stamps.HEADER,
     salvage: Salvage = False,
+    allow_negative: Annotated[
+        bool,
+        typer.Option(
+            "--allow-negative",
+            help="Analyse captures although most packets left before they entered.",
+        ),
+    ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     engine: Where = None,
     server: Server = None,
     memory: Memory = None,
@@ -118,18 +132,22 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Leave a run directory here, for report and convert."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Leave a run directory here, for report and convert."
+        ),
     ] = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
+    objectives = asserting.asked(asserts, junit)
     captures = [ingress] if egress is None else [ingress, egress]
     if engine is None:
         engine = EngineName.DUCKDB if is_decoded(captures) else EngineName.NATIVE
     matching: dict[str, Any] = {
         "trim_s": trim,
         "window_s": window,
-        "quantiles": quantile or (),
+        "quantiles": [*(quantile or ()), *asserting.quantiles(objectives)],
         "confidence": confidence,
+        "allow_negative": allow_negative,
         "out": out,
     }
     decoding: dict[str, Any] = {
@@ -149,6 +167,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
+    asserting.judge({Path(ingress).name: analysis.summary}, objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(NEGATIVE)
 

@@ -1,4 +1,4 @@
-"""``tailtrim compare`` and ``tailtrim plan-length``."""
+"""``tailtrim compare``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ Examples:
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure improvement.svg
   tailtrim compare results/hw --halves                                 # differences nobody made
 Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 wrong request or input.
-"""
-LENGTH_EXAMPLES = """\b
-Examples:
-  tailtrim plan-length --quantile 0.9999 --precision 10% --rate 10000
-  tailtrim plan-length --quantile 99.999% --precision 5% --from results/hw
 """
 
 
@@ -59,7 +54,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--halves", help="Compare the two halves of each run of A with each other."),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the draws.")] = 1,
     fail_if_worse: Annotated[
         bool,
         typer.Option("--fail-if-worse", help="End with code 1 if B is worse anywhere."),
@@ -132,55 +127,3 @@ def _share(name: str, text: str) -> float:
     except ValueError as error:
         raise ValueError(f"{name} {text!r} is no share, expected 1% or 0.01") from error
     return share
-
-
-def plan_length(  # noqa: PLR0913 - one parameter an option
-    *,
-    quantile: Annotated[str, typer.Option(metavar="P", help="The quantile: 0.9999 or 99.99%.")],
-    precision: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="How far its interval may reach on either side."),
-    ] = "10%",
-    pilot: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="RUN",
-            help="A run that was measured already: how steep its tail is, how much it clusters, "
-            "and its rate. Without one, the precision is that of the share of late packets.",
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None, typer.Option(metavar="PPS", min=0.001, help="Packets per second.")
-    ] = None,
-    cluster: Annotated[
-        float, typer.Option(metavar="N", min=1, help="How many late packets come together.")
-    ] = 1,
-    confidence: Annotated[
-        str, typer.Option(metavar="P", help="Confidence of the interval.")
-    ] = "0.95",
-    json: Annotated[bool, typer.Option("--json", help="Print the length as JSON.")] = False,
-) -> None:
-    """Say how long to measure for a quantile of a given precision."""
-    from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
-    from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
-
-    try:
-        length = planned(
-            quantile,
-            precision=precision,
-            confidence=confidence,
-            cluster=cluster,
-            rate_pps=rate,
-            pilot=pilot,
-        )
-    except (TailtrimError, ValueError) as error:
-        complain(error)
-        raise typer.Exit(USAGE) from error
-    if json:
-        say(encoding.dumps(length.as_json(), indent=2))
-        return
-    for line in length_lines(length, confidence):
-        say(line)
-    if not length.of_latency:
-        say("  How steep the tail is, only a run tells: --from RUN.")

@@ -7,9 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import typer
-
-from tailtrim.errors import Remedy
+from tailtrim.errors import PlanError, Remedy
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ NEGATIVE = 1
 USAGE = 2
 IMPOSSIBLE = 3
 BROKEN = 4
+UNDECIDED = 5
 INTERRUPTED = 130
 
 #: What a user types for the arguments that errors name.
@@ -68,12 +67,13 @@ def _code(found: re.Match[str]) -> str:
 
 def say(text: object, *, err: bool = False) -> None:
     """Print text to standard output, or to standard error. Nothing else prints text."""
-    typer.echo(escaped(str(text)), err=err)
+    print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def complain(error: Exception) -> None:
     """Print an error, and what to do about it, to standard error."""
-    say(f"error: {units.printable(str(error))}", err=True)
+    for told in error.args if isinstance(error, PlanError) else [error]:
+        say(f"error: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
         say(f"hint: {units.printable(_typed(note))}", err=True)
 

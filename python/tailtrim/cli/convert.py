@@ -32,14 +32,17 @@ def command(
     to: Annotated[
         TargetFormat,
         typer.Option(
+            metavar="FORMAT",
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
             "papers' percentiles, hist, worst, jitter and rates; hpct: HiPerConTracer's results, "
-            "of what tailtrim ping measured."
+            "of what tailtrim ping measured.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to put the files. Default: the run directory."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Where to put the files. Default: the run directory."
+        ),
     ] = None,
 ) -> None:
     """Convert a run directory into other tools' formats."""

@@ -37,7 +37,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     out: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="Where to put them. What was interrupted is completed."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to put them. What was interrupted is completed.",
+        ),
     ],
     signature: Annotated[
         str | None,
@@ -45,7 +50,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
     mask: Annotated[
         list[Mask] | None,
-        typer.Option(help="What the device rewrites, see analyze. May be given several times."),
+        typer.Option(
+            metavar="FIELDS",
+            help="What the device rewrites, see analyze. May be given several times.",
+        ),
     ] = None,
     stamps: StampSource = Stamps.HEADER,
     salvage: Salvage = False,

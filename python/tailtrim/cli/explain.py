@@ -36,7 +36,11 @@ def command(
     ] = None,
     cpu: Annotated[
         int | None,
-        typer.Option(min=0, help="The CPU that serves packets, where the trace covers several."),
+        typer.Option(
+            metavar="CPU",
+            min=0,
+            help="The CPU that serves packets, where the trace covers several.",
+        ),
     ] = None,
     late_from: Annotated[
         str,

@@ -31,13 +31,18 @@ def command(
     out: Annotated[
         Path,
         typer.Option(
+            "--out",
+            "-o",
             metavar="DIR",
             help="Where to leave the run directory; one in it for each of several pairs of hosts.",
         ),
     ],
     level: Annotated[
         str,
-        typer.Option(help="Which of HiPerConTracer's times: application, software or hardware."),
+        typer.Option(
+            metavar="LEVEL",
+            help="Which of HiPerConTracer's times: application, software or hardware.",
+        ),
     ] = "application",
     json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
 ) -> None:

@@ -29,7 +29,9 @@ class Database(StrEnum):
 def command(
     decoded: Annotated[Path, typer.Argument(metavar="DIR", help="A directory written by decode.")],
     *,
-    engine: Annotated[Database, typer.Option(help="Into which database.")] = Database.POSTGRES,
+    engine: Annotated[
+        Database, typer.Option(metavar="ENGINE", help="postgres or duckdb.")
+    ] = Database.POSTGRES,
     server: Server = None,
 ) -> None:
     """Load decoded captures into a database, whole or not at all, for queries of your own."""

@@ -6,35 +6,30 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import typer
-
-from tailtrim.cli import verbs
 from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
+from tailtrim.cli.delegated import become_agent
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.nodes import agent
 
-HELP = (
-    "Measure round trips to reflectors (tailtrim-agent ping). Beside the agent's options: --out "
-    "DIR leaves a run directory for report and convert, one in it for each of several streams."
-)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _DONE, _NEGATIVE = 0, 1
 
 
-def command(context: typer.Context) -> None:
-    """Become the agent, or run it and keep every round trip."""
+def command(arguments: Sequence[str]) -> int:
+    """Become the agent; or run it, keep every round trip, and return the exit code."""
     try:
-        out, rest = _out(context.args)
+        out, rest = _out(arguments)
     except ValueError as error:
         complain(error)
-        raise typer.Exit(USAGE) from error
+        return USAGE
     if out is None:
-        verbs.command(context)
-        return
+        return become_agent("ping", rest)
     with tempfile.TemporaryDirectory(prefix="tailtrim-ping-") as folder:
-        code = _run(Path(folder), out, rest)
-    raise typer.Exit(code)
+        return _run(Path(folder), out, rest)
 
 
 def _run(folder: Path, out: Path, arguments: list[str]) -> int:
@@ -66,15 +61,15 @@ def _run(folder: Path, out: Path, arguments: list[str]) -> int:
     return code
 
 
-def _out(arguments: list[str]) -> tuple[Path | None, list[str]]:
+def _out(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
     """Take ``--out DIR`` from the arguments."""
     out, rest = None, []
     words = iter(arguments)
     for word in words:
-        if word == "--out":
+        if word in {"--out", "-o"}:
             value = next(words, None)
             if value is None:
-                raise ValueError("--out: expected a directory behind it")
+                raise ValueError(f"{word}: expected a directory behind it")
             out = Path(value)
         elif word.startswith("--out="):
             out = Path(word.removeprefix("--out="))

@@ -46,19 +46,27 @@ def command(  # noqa: PLR0913 - one parameter an option
     sources: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[DIR]…",
+            metavar="DIR…",
             help="Run directories, whose tables get a column run, and at most one decoded "
             "directory, the table packet.",
         ),
     ] = None,
     *,
-    engine: Annotated[EngineName, typer.Option(help="Who answers.")] = EngineName.DUCKDB,
+    engine: Annotated[
+        EngineName, typer.Option(metavar="ENGINE", help="duckdb, postgres or spark.")
+    ] = EngineName.DUCKDB,
     server: Server = None,
     form: Annotated[
-        RowFormat, typer.Option("--format", help="json: one object a line; parquet: needs --out.")
+        RowFormat,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="table, csv, json (one object a line), parquet (needs --out).",
+        ),
     ] = RowFormat.TABLE,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write here instead of standard output.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write here instead of standard output."),
     ] = None,
     memory: Memory = None,
     scratch: Scratch = None,

@@ -15,6 +15,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim report results/hw
   tailtrim report results/hw results/vm --name bare-metal --name virtual --out comparison
+  tailtrim report results/forwarder-tail       # all runs of an experiment
   tailtrim report results/reflector-tests      # what each factor of an experiment makes of latency
 """
 
@@ -24,19 +25,22 @@ def command(
         list[Path],
         typer.Argument(
             metavar="DIR…",
-            help="Run directories, made by analyze --out; or an experiment whose plan has factors.",
+            help="Run directories, made by analyze --out; or an experiment, made by run.",
         ),
     ],
     *,
     name: Annotated[
         list[str] | None,
         typer.Option(
-            help="What to call a run; once for each directory. Default: the directory's name."
+            metavar="NAME",
+            help="What to call a run; once for each directory. Default: the directory's name.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
+            "--out",
+            "-o",
             metavar="DIR",
             help="Where to put the report. Default: report in the run directory, or in the "
             "current one for several.",
@@ -45,7 +49,8 @@ def command(
 ) -> None:
     """Write a page and figures (SVG, PDF) of one run, or of several in one picture."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
-    from tailtrim.report import write  # noqa: PLC0415
+    from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
+    from tailtrim.report import write, write_experiment  # noqa: PLC0415
 
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
@@ -53,8 +58,11 @@ def command(
         if len(directories) == 1 and factors.has_factors(directories[0]):
             tell_factors(directories[0], out)
             return
-        runs = [RunDirectory(directory) for directory in directories]
-        page, *figures = write(runs, out, names=name)
+        if len(directories) == 1 and is_experiment(directories[0]):
+            page, *figures = write_experiment(recorded(directories[0]), out)
+        else:
+            runs = [RunDirectory(directory) for directory in directories]
+            page, *figures = write(runs, out, names=name)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error

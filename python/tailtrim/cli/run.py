@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
+from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
-from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.experiment import Experiment, Outcome, conduct, recorded
 from tailtrim.nodes.unprivileged import enter
 from tailtrim.plan import load
 from tailtrim.report import units
@@ -25,28 +26,40 @@ EXAMPLES = """\b
 Examples:
   tailtrim run forwarder-tail.yml
   tailtrim run forwarder-tail.yml --out results/tail --resume
+  tailtrim run forwarder-tail.yml --resume --retry-invalid
   tailtrim run forwarder-tail.yml --check        # what would be run
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="What to run.")],
     *,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where results go. Default: results/NAME of the plan."),
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where results go. Default: results/NAME of the plan.",
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an experiment that was interrupted.")
     ] = False,
+    retry_invalid: Annotated[
+        bool, typer.Option("--retry-invalid", help="With --resume, do invalid runs again, too.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Print the runs of the plan and do none.")
     ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print what became of the runs as JSON.")
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
+    objectives = asserting.asked(asserts, junit)
     try:
         loaded, runs = load(plan)
         if check:
@@ -55,7 +68,11 @@ def command(
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             raise typer.Exit
         enter()
-        experiment = Experiment(out or Path("results") / loaded.name, loaded, runs, resume=resume)
+        place = out or Path("results") / loaded.name
+        experiment = Experiment(place, loaded, runs, resume=resume)
+        if retry_invalid:
+            experiment.forget_invalid()
+        experiment.quantiles = asserting.quantiles(objectives)
         experiment.save()
         _keep(plan, experiment)
         with ending_orderly():
@@ -66,7 +83,10 @@ def command(
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if failed:
         raise typer.Exit(BROKEN)
-    if not any(run.summary.samples for _, _, run in experiment.complete()):
+    complete = experiment.complete()
+    measured = [one for one in recorded(experiment.path).complete if not one[0].outcome.floor]
+    asserting.judge({run.name: at.summary for run, at in measured}, objectives, junit)
+    if not any(run.summary.samples for _, _, run in complete):
         raise typer.Exit(NEGATIVE)
 
 
@@ -123,15 +143,12 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         _compare_factors(experiment.path)
     elif complete:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
-        from tailtrim.report import write  # noqa: PLC0415
+        from tailtrim.report import write_experiment  # noqa: PLC0415
         from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
 
         console = Terminal()
-        names = [_name(run, outcome) for run, outcome, _ in complete]
         console.print(overview.render(complete))
-        page, *_ = write(
-            [result for _, _, result in complete], experiment.path / "report", names=names
-        )
+        page, *_ = write_experiment(recorded(experiment.path), experiment.path / "report")
         places = f"\nExperiment: {experiment.path}\nReport:     {page}"
         console.print(places, soft_wrap=True)
     for outcome in experiment.outcomes.values():
@@ -151,11 +168,6 @@ def _compare_factors(path: Path) -> None:
 
     tell_factors(path, path / "report")
     say(f"\nExperiment: {path}")
-
-
-def _name(run: Run, outcome: Outcome) -> str:
-    name = run.label + (f" #{run.repetition + 1}" if run.repetition else "")
-    return f"{name} (invalid)" if outcome.invalid else name
 
 
 def progress(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:

@@ -47,7 +47,9 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the runs here. Default: they are removed."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Keep the runs here. Default: they are removed."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:

@@ -48,7 +48,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     drift: Annotated[
         str, typer.Option(metavar="PPM", help="By how much the packets' clock is slow.")
     ] = "0",
-    schedule: Annotated[str, typer.Option(help="cbr, poisson, burst:N or jitter:SHARE.")] = "cbr",
+    schedule: Annotated[
+        str, typer.Option(metavar="PATTERN", help="cbr, poisson, burst:N or jitter:SHARE.")
+    ] = "cbr",
     json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
     figure: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw latency over time: .svg or .pdf.")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+    from tailtrim._native import NativeAnalysis
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.expressions import Ends, Rules
     from tailtrim.engines.protocol import Engine
@@ -36,6 +37,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     window_s: str | float = 5,
     quantiles: Sequence[str] = (),
     confidence: str = "0.95",
+    allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
 ) -> Analysis:
@@ -50,6 +52,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         window_s: see :func:`tailtrim.analyze`.
         quantiles: see :func:`tailtrim.analyze`.
         confidence: see :func:`tailtrim.analyze`.
+        allow_negative: see :func:`tailtrim.analyze`.
         out: where to leave a run directory.
         keep_samples: see :func:`tailtrim.analyze`.
 
@@ -57,6 +60,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         The same as :func:`tailtrim.analyze` of the captures.
 
     Raises:
+        CaptureError: most packets left before they entered.
         EngineError: the engine broke.
         OutputError: ``out`` cannot be written.
 
@@ -75,12 +79,19 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "watched_to_the_end": False,
         "keep_samples": keep_samples,
     }
+
+    def run(directory: Path | None) -> NativeAnalysis:
+        native = Matching(engine, decoded, sides, options, directory).run()
+        if not allow_negative:
+            native.check_order()
+        return native
+
     if out is None:
-        return Analysis(Matching(engine, decoded, sides, options, None).run())
+        return Analysis(run(None))
     paths = [Path(side.name) for side in sides]
     with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
         hashes = hashing.map(sha256, paths)
-        native = Matching(engine, decoded, sides, options, draft.path).run()
+        native = run(draft.path)
         native.write_tables(draft.path)
         told = provenance(paths, list(hashes)) | {
             "engine": engine.name,

@@ -26,5 +26,13 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 
 from tailtrim.experiment.conduct import conduct
 from tailtrim.experiment.record import Experiment, Outcome
+from tailtrim.experiment.recorded import RecordedExperiment, is_experiment, recorded
 
-__all__ = ["Experiment", "Outcome", "conduct"]
+__all__ = [
+    "Experiment",
+    "Outcome",
+    "RecordedExperiment",
+    "conduct",
+    "is_experiment",
+    "recorded",
+]

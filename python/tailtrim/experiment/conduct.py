@@ -99,7 +99,7 @@ def _passing(
         names = {*dut.leaves, DISTURBED, EVENTS, INTERRUPTS}
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
     told("analysing")
-    analyze(*captures, trim_s=plan.trim_s, out=result)
+    analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)
     doubts = load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     outcome = Outcome(run.folder, run.label, run.floor, (*doubts, *measured.doubts))
@@ -128,7 +128,7 @@ def _round_trips(
 ) -> Outcome:
     """Measure round trips to the reflector, and leave the run as ``run`` in the draft."""
     with experiment.testbed.reflection(draft, between=reflector.joined) as at:
-        measured = reflect(at, reflector, experiment.plan, run, told)
+        measured = reflect(at, reflector, experiment, run, told)
         for name in _LOG:
             _got(at.client, name)
     told("analysing")

@@ -11,6 +11,7 @@ import shutil
 import sys
 import weakref
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tailtrim.plan import Plan, Run
 
 SCHEMA = "tailtrim.experiment/1"
+RECORD = "experiment.json"
 AUDIT = "audit.json"
 
 
@@ -62,12 +64,15 @@ class Experiment:
     def __init__(self, path: Path, plan: Plan, runs: Sequence[Run], *, resume: bool) -> None:
         """Make the directory, or take up the one that is there."""
         self.path, self.plan, self.runs = path, plan, list(runs)
+        #: Quantiles beside 0.5, 0.9, 0.99 … that the summaries of the runs are to have.
+        self.quantiles: list[str] = []
         self.testbed = TESTBEDS[plan.testbed]()
-        record = path / "experiment.json"
+        record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
             raise OutputError(f"{path}: exists and is no experiment, so nothing is put there")
         self._lock()
         self.outcomes: dict[str, Outcome] = {}
+        self._began = datetime.now(UTC).isoformat(timespec="seconds")
         if record.exists():
             if not resume:
                 error = OutputError(f"{path}: holds an experiment already")
@@ -97,11 +102,12 @@ class Experiment:
         try:
             known = json.loads(record.read_text("utf-8"))
             schema, plan, order = known["schema"], known["plan"], known["order"]
-            self.outcomes = {o["run"]: _outcome(o) for o in known["outcomes"]}
+            self._began = known.get("began", self._began)
+            self.outcomes = {o["run"]: outcome_of(o) for o in known["outcomes"]}
             for run in self.runs:
                 outcome = self.path / run.folder / "outcome.json"
                 if outcome.exists():
-                    self.outcomes[run.folder] = _outcome(json.loads(outcome.read_text("utf-8")))
+                    self.outcomes[run.folder] = outcome_of(json.loads(outcome.read_text("utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise OutputError(f"{record}: this is no record of an experiment ({error})") from error
         if schema != SCHEMA:
@@ -120,6 +126,10 @@ class Experiment:
             if not (self.path / run.folder / "summary.json").exists()
             or self.outcomes.get(run.folder) is None
         ]
+
+    def forget_invalid(self) -> None:
+        """Take invalid runs for missing; each is replaced when it is done again."""
+        self.outcomes = {name: one for name, one in self.outcomes.items() if not one.invalid}
 
     def complete(self) -> list[tuple[Run, Outcome, RunDirectory]]:
         """Return the complete runs in order."""
@@ -150,6 +160,7 @@ class Experiment:
         """Write the record; it is whole at any time."""
         record = {
             "schema": SCHEMA,
+            "began": self._began,
             "plan": self.plan.model_dump(mode="json"),
             "order": [run.label for run in self.runs],
             "versions": {"tailtrim": VERSION, "python": platform.python_version()},
@@ -157,10 +168,11 @@ class Experiment:
             "command": sys.argv,
             "outcomes": [asdict(self.outcomes[name]) for name in sorted(self.outcomes)],
         }
-        write_json(self.path / "experiment.json", record)
+        write_json(self.path / RECORD, record)
 
 
-def _outcome(raw: dict[str, Any]) -> Outcome:
+def outcome_of(raw: dict[str, Any]) -> Outcome:
+    """Return what the record says of a run."""
     lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out")}
     return Outcome(**(raw | lists))
 

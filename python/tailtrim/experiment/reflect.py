@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tailtrim.devices import Reflector
+    from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.testbed import Reflection
-    from tailtrim.plan import Limits, Plan, Run
+    from tailtrim.plan import Limits, Run
 
 #: A reply that comes later is late.
 _TIMEOUT_S = 2.0
@@ -40,14 +41,18 @@ class Reflected:
 
 
 def reflect(
-    at: Reflection, reflector: Reflector, plan: Plan, run: Run, told: Callable[[str], None]
+    at: Reflection,
+    reflector: Reflector,
+    experiment: Experiment,
+    run: Run,
+    told: Callable[[str], None],
 ) -> Reflected:
     """Measure round trips, once. The client's log stays on its node.
 
     Args:
         at: where.
         reflector: the run's device.
-        plan: whose run.
+        experiment: whose run.
         run: which one.
         told: is called with what is being done.
 
@@ -72,6 +77,7 @@ def reflect(
         answering = stack.enter_context(Answering(reflector, at, lacking))
         how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
         how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
+        how += [part for p in experiment.quantiles for part in ("--quantile", p)]
         asked = [*reflector.asking(), *_schedule(run), *how]
         client = stack.enter_context(Agent(at.client, "ping", *asked, cpus=at.client.cpus))
         told("measuring")
@@ -82,7 +88,9 @@ def reflect(
             answering.check()
             time.sleep(_LOOK_S)
         pinged = client.result(5)
-        doubts = clock_doubts(before, at.client.clocks()) + ping_doubts(plan.limits, pinged)
+        doubts = clock_doubts(before, at.client.clocks()) + ping_doubts(
+            experiment.plan.limits, pinged
+        )
         counted = answering.stop()
     return Reflected(pinged, counted, tuple(doubts), tuple(left_out))
 

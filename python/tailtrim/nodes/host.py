@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 from tailtrim.nodes.node import Facts
 
@@ -36,4 +38,14 @@ def facts() -> Facts:
         machine=platform.machine(),
         cpus=len(os.sched_getaffinity(0)),
         root=not unprivileged(),
+        model=_model(),
     )
+
+
+def _model() -> str:
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return ""

@@ -20,15 +20,17 @@ Clocks = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A node's kernel release, machine type, number of CPUs, and whether its user is really root.
+    """A node's kernel release, machine type, CPUs, and whether its user is really root.
 
-    Root of a user namespace is not.
+    Root of a user namespace is not. ``cpus`` is how many may be used, ``model`` what the kernel
+    calls them, empty where it does not say.
     """
 
     kernel: str
     machine: str
     cpus: int
     root: bool
+    model: str = ""
 
 
 class Process(Protocol):

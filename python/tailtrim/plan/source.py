@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import yaml
@@ -13,12 +15,17 @@ from tailtrim.plan import tree
 from tailtrim.plan.base import kinds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str, ...]
+_MISSING = "is missing"
+_UNKNOWN = "unknown key"
+#: Mistakes that are told at once.
+_MOST_TOLD = 20
 #: Characters of an error: values that are shown in it may be long.
 _LONGEST = 1_000
 
@@ -59,9 +66,12 @@ class Source:
 
     def fail(self, where: Place, problem: str) -> NoReturn:
         """Say what is wrong with what is at a place."""
+        raise PlanError(self._told(where, problem))
+
+    def _told(self, where: Place, problem: str) -> str:
         place = f"{'.'.join(where)}: " if where else ""
         told = _shortened(f"line {self._line(where)}: {place}{problem}")
-        raise PlanError(f"{self._path}: {told}")
+        return f"{self._path}: {told}"
 
     def at(self, where: Place) -> Any:
         """Return what the file says at a place; ``None`` where it says nothing."""
@@ -74,16 +84,24 @@ class Source:
         """Make a model of data that the file, with its variables filled in, holds.
 
         Raises:
-            PlanError: the data does not fit.
+            PlanError: the data does not fit; all that is wrong is told at once.
 
         """
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            self._tell(error.errors()[0], model)
+            found = [self._problem(one, model) for one in error.errors()]
+            # A key that is misspelt is unknown, and the one that is meant is missing: told once.
+            unknown = [place for place, problem in found if problem.startswith(_UNKNOWN)]
+            kept = [one for one in found if not (one[1] == _MISSING and _meant(one[0], unknown))]
+            kept.sort(key=lambda one: self._line(one[0]))
+            told = [self._told(*one) for one in kept]
+            raise PlanError(*dict.fromkeys(told[:_MOST_TOLD])) from error
 
-    def _tell(self, first: ErrorDetails, model: type[BaseModel]) -> NoReturn:
-        """Say what pydantic found, in the words and at the place of the file."""
+    def _problem(  # noqa: C901, PLR0911 - one case a kind of error
+        self, first: ErrorDetails, model: type[BaseModel]
+    ) -> tuple[Place, str]:
+        """Return the place in the file of what pydantic found, and what is wrong there."""
         at = _Spot.of(model, tuple(map(str, first["loc"])))
         place = at.place
         problem = first["msg"].removeprefix("Value error, ")
@@ -93,21 +111,26 @@ class Source:
                 *others, last = map(repr, at.kinds)
                 given = first["input"][at.tag_key]
                 told = f"expected {', '.join(others)} or {last}, not {given!r}"
-                self._fail_with_variable((*place, at.tag_key), told)
+                told += close(str(given), at.kinds)
+                return self._of_variable((*place, at.tag_key), told)
             case "union_tag_not_found":
-                self.fail((*place, at.tag_key), "is missing")
+                return (*place, at.tag_key), _MISSING
             case "model_attributes_type" if at.kinds:
                 told = f"{{{at.tag_key}: {next(iter(at.kinds))}}} or another one"
-                self.fail(place, f"expected {told}, not {first['input']!r}")
+                return place, f"expected {told}, not {first['input']!r}"
             case "extra_forbidden":
-                self.fail(place, at.unknown())
+                return place, at.unknown()
             case "string_pattern_mismatch":
                 told = f"expected text that {first['ctx']['pattern']} matches"
-                self._fail_with_variable(place, told)
+                return self._of_variable(place, told)
             case "missing" if at.tag:
-                self.fail(place[:-1], f"{place[-1]}: {at.tag_key} {at.tag} needs one")
+                return place[:-1], f"{place[-1]}: {at.tag_key} {at.tag} needs one"
             case "missing":
-                self.fail(place, "is missing")
+                return place, _MISSING
+            case "literal_error":
+                known = re.findall("'([^']*)'", problem)
+                problem += f", not {first['input']!r}{close(str(first['input']), known)}"
+                return self._of_variable(place, problem)
         key, colon, rest = problem.partition(": ")
         inner = (*place, *key.split("."))
         if colon and self.at(inner) is not None:
@@ -115,14 +138,15 @@ class Source:
             place, problem = inner, rest
         elif not isinstance(first.get("input"), dict):
             problem = f"{problem}, not {first.get('input')!r}"
-        self._fail_with_variable(place, problem)
+        return self._of_variable(place, problem)
 
-    def _fail_with_variable(self, place: Place, problem: str) -> NoReturn:
+    def _of_variable(self, place: Place, problem: str) -> tuple[Place, str]:
+        """Return the place of the loop variable or factor whose value is wrong, if it is one."""
         said = self.at(place)
         for key in ("loop", "factors"):
             if isinstance(said, str) and said.startswith("$") and self.at((key, said[1:])):
-                self.fail((key, said[1:]), f"as {'.'.join(place)}: {problem}")
-        self.fail(place, problem)
+                return (key, said[1:]), f"as {'.'.join(place)}: {problem}"
+        return place, problem
 
     def _line(self, where: Place) -> int:
         node, line = self._root, self._root.start_mark.line
@@ -216,4 +240,17 @@ class _Spot:
         if owners:
             belongs = f"it belongs to {', '.join(owners)}"
             return f"{self.tag_key} {self.tag} has none, {belongs}"
-        return f"unknown key, expected one of {', '.join(self.model.model_fields)}"
+        known = self.model.model_fields
+        return f"{_UNKNOWN}, expected one of {', '.join(known)}{close(self.place[-1], known)}"
+
+
+def close(given: str, known: Iterable[str]) -> str:
+    """Return which of the known words may be meant, as the end of a sentence."""
+    found = get_close_matches(given, known, n=1)
+    return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _meant(missing: Place, unknown: Iterable[Place]) -> bool:
+    """Whether one of the unknown keys beside a missing one is close to it."""
+    beside = [place[-1] for place in unknown if place[:-1] == missing[:-1]]
+    return bool(get_close_matches(missing[-1], beside))

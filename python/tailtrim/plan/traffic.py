@@ -31,7 +31,7 @@ class Traffic(Strict):
     rate: str | None = Field(
         default=None,
         description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such as"
-        " 20bursts/s; or rate_pps.",
+        " 20bursts/s; a number alone is packets a second.",
     )
     pattern: Pattern = Field(
         default=Cbr.form, validate_default=True, description="When packets are sent."
@@ -59,6 +59,12 @@ class Traffic(Strict):
                 f"expected bytes with FCS from {_LEAST} to {_MOST}, a list such as 64,1518, or imix"
             )
         return value
+
+    @field_validator("rate", mode="before")
+    @classmethod
+    def _packets_a_second(cls, value: Any) -> Any:
+        """Take a number without a unit for packets a second."""
+        return f"{value}pps" if type(value) is int else value
 
     @field_validator("rate")
     @classmethod

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tailtrim.experiment import RecordedExperiment
     from tailtrim.rundir import RunDirectory
 
-__all__ = ["ReportError", "names_of", "write"]
+__all__ = ["ReportError", "names_of", "write", "write_experiment"]
 
 
 def write(
@@ -53,6 +54,26 @@ def write(
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return report_files.write(runs, out, names_of(runs) if names is None else names)
+
+
+def write_experiment(experiment: RecordedExperiment, out: str | os.PathLike[str]) -> list[Path]:
+    """Write the report of an experiment: its complete runs, and what became of the others.
+
+    The same as :func:`write` otherwise.
+
+    Raises:
+        ReportError: no run is complete.
+        RunDirectoryError: a run directory lacks a table, or it is damaged.
+        OutputError: ``out`` cannot be written.
+
+    """
+    from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
+
+    complete = experiment.complete
+    if not complete:
+        raise ReportError(f"{experiment.path}: no run of the experiment is complete")
+    runs, names = [run for _, run in complete], [run.name for run, _ in complete]
+    return report_files.write(runs, out, names, experiment)
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
     from tailtrim.rundir import RunDirectory
 
@@ -40,9 +41,12 @@ def series(runs: Sequence[ReportedRun]) -> list[Figure]:
 
 
 def write(
-    directories: Sequence[RunDirectory], out: str | os.PathLike[str], names: Sequence[str]
+    directories: Sequence[RunDirectory],
+    out: str | os.PathLike[str],
+    names: Sequence[str],
+    experiment: RecordedExperiment | None = None,
 ) -> list[Path]:
-    """See :func:`tailtrim.report.write`."""
+    """See :func:`tailtrim.report.write` and :func:`tailtrim.report.write_experiment`."""
     if not directories:
         raise ReportError("there is no run to report on")
     if len(directories) != len(names):
@@ -53,7 +57,7 @@ def write(
     ]
     drawn = series(runs)
     sections = cause_section.sections(runs)
-    contents = {"report.html": run_page.render(runs, drawn, sections)}
+    contents = {"report.html": run_page.render(runs, drawn, sections, experiment)}
     for figure in [*drawn, *(figure for one in sections for figure in one.figures)]:
         for suffix, content in drawing.render(figure, [run.name for run in runs]).items():
             contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content

@@ -146,14 +146,16 @@ def rate(pps: float | None) -> str:
 
 
 def loss(undelivered: int, known: int) -> str:
-    """Return the share in percent: one decimal or, if smaller, one digit; a dash for none.
+    """Return the share in percent: one decimal or, if smaller, one digit; a dash if not known.
 
-    >>> loss(1, 100_000)
-    '0.001'
+    >>> loss(1, 100_000), loss(0, 100_000)
+    ('0.001', '0')
 
     """
-    if not undelivered or not known:
+    if not known:
         return NONE
+    if not undelivered:
+        return "0"
     places = 1
     while 20 * undelivered * 100 * 10 ** (places - 1) < known:
         places += 1

@@ -102,6 +102,19 @@ def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
+def body(summary: Summary) -> str | None:
+    """Return minimum, mean and interquartile range."""
+    latency, style = summary.latency_ns, times(summary)
+    if latency.min is None or latency.iqr is None:
+        return None
+    parts = [f"minimum {style.text(latency.min)}"]
+    if (mean := latency.mean) is not None:
+        parts.append(f"mean {style.text(mean.value)}")
+        if mean.low is not None and mean.high is not None:
+            parts[-1] += f" ({style.span(mean.low, mean.high)})"
+    return ", ".join([*parts, f"interquartile range {units.time(latency.iqr)}"])
+
+
 def clusters(summary: Summary) -> str | None:
     """Return whether the worst packets come one by one or together."""
     worst = summary.worst

@@ -95,11 +95,21 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean in ns, rounded, with its interval; its bounds are unknown for one sample."""
+
+    value: int
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the delivered packets in ns."""
+    """Latency of the delivered packets in ns; ``mean`` is unknown of runs before it was kept."""
 
     min: int | None
     max: int | None
+    mean: Mean | None
     iqr: int | None
     confidence: str
     quantiles: tuple[Quantile, ...]
@@ -232,6 +242,7 @@ class Summary:
             latency_ns=Latency(
                 latency["min"],
                 latency["max"],
+                _known(Mean, mean) if (mean := latency.get("mean")) else None,
                 latency["iqr"],
                 latency["confidence"],
                 tuple(_known(Quantile, quantile) for quantile in latency["quantiles"]),

@@ -51,7 +51,8 @@ pub(super) fn applied(applied: &Applied, plan: &Plan) -> Exit {
     if !words.is_empty() && !written {
         let _ = writeln!(out, "for the boot line, by hand: {}", words.join(" "));
     }
-    out += "`tailtrim-agent tune verify` reads them back, `tailtrim-agent tune revert` takes them back\n";
+    let tune = format!("{} tune", crate::called::name());
+    let _ = writeln!(out, "`{tune} verify` reads them back, `{tune} revert` reverts them");
     print(&out)
 }
 

@@ -6,7 +6,7 @@ use super::seconds::{SECOND_NS, second};
 use crate::matching::Pair;
 use crate::signature::Signature;
 use std::collections::BTreeMap;
-use tailtrim_stats::{BlockCounts, Histogram, Worst};
+use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
 
 /// A matched packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub(super) struct Latencies {
     /// RFC 3393 with successive delivered packets as the selection function.
     pub(super) delay_variation: Histogram,
     previous_ns: Option<i64>,
+    pub(super) means: BatchMeans,
     pub(super) blocks: BlockCounts,
     pub(super) worst: Worst<Sample>,
     pub(super) bursts: Option<Bursts>,
@@ -92,6 +93,7 @@ impl Latencies {
             histogram: Histogram::new(),
             delay_variation: Histogram::around_zero(),
             previous_ns: None,
+            means: BatchMeans::default(),
             blocks: BlockCounts::new(),
             worst: Worst::new(options.worst),
             bursts,
@@ -151,6 +153,7 @@ impl Latencies {
             *count += latencies.len() as u64;
             *second_ns = longest_ns.max(*second_ns);
             self.histogram.record_all(latencies.iter().copied());
+            self.means.record_all(&latencies);
             self.blocks.record_all(&latencies);
             if let Some(previous_ns) = self.previous_ns.replace(last_ns) {
                 self.delay_variation.record(first_ns - previous_ns);

@@ -49,7 +49,9 @@ impl Ends {
         let longest_ns = latencies.longest_ns;
         // Nothing matches after the window, and no packet took longer than the longest.
         let latest_ns = options.window.window_ns.min(longest_ns.saturating_add(1));
-        let lost_until_ns = if options.watched_to_the_end {
+        // An empty egress capture says nothing of when it ended: taken as one that recorded to the end, a dead
+        // device is told as one; a warning names the other possibility.
+        let lost_until_ns = if options.watched_to_the_end || last_egress_ns == i64::MIN {
             i64::MAX
         } else {
             last_egress_ns.saturating_sub(latest_ns)

@@ -33,6 +33,7 @@ pub(super) fn summarize(
         latency_ns: summary::Latency {
             min: latencies.at_rank(1),
             max: latencies.at_rank(latencies.count()),
+            mean: run.latencies.means.mean(options.confidence),
             iqr: latencies.iqr(),
             confidence: options.confidence,
             quantiles: probabilities.iter().map(|&p| quantile.of(p, 0)).collect(),

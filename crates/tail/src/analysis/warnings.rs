@@ -1,7 +1,10 @@
 //! What a reader must know before trusting the numbers of an analysis.
 
 use super::findings::Findings;
-use crate::summary::{Tap, Warning, grouped};
+use crate::summary::{Tap, Taps, Warning, grouped};
+
+/// Two captures that are stopped one after the other, by hand or by a script, end within about a second.
+const STOPPED_TOGETHER_NS: i64 = 1_000_000_000;
 
 /// The warnings, in the order in which they are shown.
 pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
@@ -10,6 +13,7 @@ pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     warnings.add_tap("egress", &run.taps.egress, run.egress.packets, run.egress.unstamped);
     warnings.add_packets(run);
     warnings.add_without_samples(run);
+    warnings.add_ends(run);
     warnings.0
 }
 
@@ -100,6 +104,35 @@ impl Warnings {
                 grouped(samples),
             ),
         );
+    }
+
+    /// What is lost if the egress tap recorded to the end, and was never seen if it did not.
+    fn add_ends(&mut self, run: &Findings) {
+        let Taps { ingress, egress } = &run.taps;
+        if egress.last_ns.is_none() {
+            self.add(
+                "egress_empty",
+                run.ingress.lost,
+                format!(
+                    "the egress capture has no packets: all {} ingress packets count as lost, unless it ended before they entered",
+                    grouped(run.ingress.lost),
+                ),
+            );
+        }
+        let Some((entered_ns, left_ns)) = ingress.last_ns.zip(egress.last_ns) else { return };
+        let early_ns = entered_ns.saturating_sub(left_ns);
+        if early_ns > STOPPED_TOGETHER_NS {
+            let seconds = early_ns as f64 / 1e9;
+            self.add(
+                "egress_ended_early",
+                run.ingress.cut,
+                format!(
+                    "the last egress packet left {seconds:.1} s before the last ingress packet entered: {} packets count as cut, \
+                     but were lost if the egress tap recorded to the end",
+                    grouped(run.ingress.cut),
+                ),
+            );
+        }
     }
 
     /// Why nothing matched.

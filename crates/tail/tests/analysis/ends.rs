@@ -122,6 +122,29 @@ fn captures_that_do_not_overlap() {
 }
 
 #[test]
+fn behind_a_dead_device_everything_is_lost() {
+    let (ingress, _) = steady(20);
+    let analysis = run(&pcap(&ingress), &pcap(&[]), &options());
+    let summary = &analysis.summary;
+    assert_eq!((summary.ingress.lost, summary.ingress.cut), (20, 0));
+    let [warning] = &summary.warnings[..] else { panic!("{:?}", summary.warnings) };
+    assert_eq!((warning.code, warning.count), ("egress_empty", 20));
+    assert!(warning.text.contains("all 20 ingress packets count as lost, unless"), "{warning:?}");
+}
+
+#[test]
+fn a_device_that_dies_amid_a_run_is_pointed_at() {
+    let (mut ingress, egress) = steady(20);
+    let last = *ingress.last().unwrap();
+    ingress.push((last.0 + 3 * SECOND_NS, last.1 + 1));
+    let analysis = run(&pcap(&ingress), &pcap(&egress), &options());
+    assert_eq!(analysis.summary.ingress.cut, 1);
+    let [warning] = &analysis.summary.warnings[..] else { panic!() };
+    assert_eq!((warning.code, warning.count), ("egress_ended_early", 1));
+    assert!(warning.text.contains("left 3.0 s before"), "{warning:?}");
+}
+
+#[test]
 fn empty_captures_have_an_empty_result() {
     let (ingress, egress) = steady(20);
     let (ingress, egress, none) = (pcap(&ingress), pcap(&egress), pcap(&[]));
@@ -133,9 +156,8 @@ fn empty_captures_have_an_empty_result() {
         assert_eq!(analysis.summary.taps.ingress.first_ns, None);
         assert_eq!(analysis.seconds, []);
         assert_eq!(analysis.summary.warnings, []);
-        // An egress capture without a packet says nothing about losses.
         let analysis = run(&ingress, &none, &options);
-        assert_eq!((analysis.summary.ingress.cut, analysis.summary.ingress.lost), (20, 0));
+        assert_eq!((analysis.summary.ingress.cut, analysis.summary.ingress.lost), (0, 20));
         let analysis = run(&none, &egress, &options);
         assert_eq!(analysis.summary.egress.packets, 20);
         assert_eq!((analysis.summary.egress.cut, analysis.summary.egress.unmatched), (20, 0));

@@ -1,6 +1,7 @@
 //! What is told of samples, losses and bursts.
 
 use crate::{MS, START_NS, US, options, pcap, run, steady};
+use tailtrim_tail::analysis::OrderError;
 use tailtrim_tail::analysis::{Options, POSITIONS};
 use tailtrim_tail::summary::{self, Warning};
 
@@ -91,6 +92,22 @@ fn late_positions_share_the_last_histogram() {
     assert_eq!(bursts.positions[0].samples, 37);
     assert_eq!(bursts.positions[254].samples, 1);
     assert_eq!(bursts.positions[255].samples, 600 - 255);
+}
+
+#[test]
+fn swapped_captures_and_one_capture_twice_are_no_result() {
+    let (ingress, egress) = steady(100);
+    let (ingress, egress) = (pcap(&ingress), pcap(&egress));
+    assert_eq!(run(&ingress, &egress, &options()).summary.check_order(), Ok(()));
+    let swapped = run(&egress, &ingress, &options()).summary.check_order().unwrap_err();
+    assert!(
+        matches!(swapped, OrderError::Negative { not_positive: 100, samples: 100, median_ns: ..0 }),
+        "{swapped:?}"
+    );
+    let same = run(&ingress, &ingress, &options()).summary.check_order();
+    assert_eq!(same, Err(OrderError::Same { samples: 100 }));
+    // Without a match, nothing is known of the order.
+    assert_eq!(run(&ingress, &pcap(&[]), &options()).summary.check_order(), Ok(()));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -40,6 +41,17 @@ class ReportedRun:
     def summary(self) -> Summary:
         """The numbers of the run."""
         return self.directory.summary
+
+    def tap_drops(self, side: str) -> int | None:
+        """Return the frames that a tap dropped: as the capture says, or the run's own record."""
+        tap = self.summary.ingress_tap if side == "ingress" else self.summary.egress_tap
+        if tap.tap_drops is not None:
+            return tap.tap_drops
+        try:
+            text = (self.directory.path / "capture.json").read_text(encoding="utf-8")
+            return int(json.loads(text)["taps"][side]["dropped"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     @cached_property
     def histogram(self) -> tuple[Integers, Integers]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.report.pages.cause_section import CauseSection
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
 
 
 def render(
-    runs: Sequence[ReportedRun], figures: Sequence[Figure], sections: Sequence[CauseSection]
+    runs: Sequence[ReportedRun],
+    figures: Sequence[Figure],
+    sections: Sequence[CauseSection],
+    experiment: RecordedExperiment | None = None,
 ) -> bytes:
-    """Return the page of runs as UTF-8; ``figures`` show all of them, ``sections`` one each."""
+    """Return the page of runs as UTF-8.
+
+    ``figures`` show all of them, ``sections`` one each. With an ``experiment``, the page has its
+    name, says where and when it was run, and what became of runs that failed or are invalid.
+    """
     environment, scripts, styles = assets()
     names = [run.name for run in runs]
     drawn = [*figures, *(figure for section in sections for figure in section.figures)]
@@ -34,6 +42,9 @@ def render(
         scripts=scripts,
         styles=styles,
         runs=[_Shown.of(run) for run in runs],
+        experiment=experiment,
+        problems=_problems(experiment),
+        setting=_setting(experiment),
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         table=LatencyTable.of([run.summary for run in runs], names),
         figures=figures,
@@ -47,6 +58,22 @@ def render(
     return page.encode("utf-8")
 
 
+def _problems(experiment: RecordedExperiment | None) -> list[tuple[str, str]]:
+    runs = experiment.runs if experiment else ()
+    return [(run.name, run.problem) for run in runs if run.problem]
+
+
+def _setting(experiment: RecordedExperiment | None) -> str:
+    """Say when and where an experiment was run."""
+    if experiment is None:
+        return ""
+    host = experiment.host
+    began = (experiment.began or "").replace("T", " ").replace("+00:00", " UTC")
+    model = host.get("model") or host.get("machine")
+    parts = [began, f"Linux {host.get('kernel')}", f"{host.get('cpus')} CPUs: {model}"]
+    return ", ".join(part for part in parts if part)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """What the page says of a run beside its summary."""
@@ -58,6 +85,8 @@ class _Shown:
     latency: Spread
     provenance: dict[str, Any]
     inputs: list[dict[str, Any]]
+    #: Frames that each tap dropped, where that is known.
+    drops: dict[str, int | None]
 
     @classmethod
     def of(cls, run: ReportedRun) -> _Shown:
@@ -86,4 +115,5 @@ class _Shown:
                 for entry in known
                 if isinstance(entry, dict)
             ],
+            {side: run.tap_drops(side) for side in ("ingress", "egress")},
         )

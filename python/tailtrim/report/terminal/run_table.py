@@ -169,8 +169,8 @@ def _remarks(row: LatencyRow, *, named: bool) -> Table:
         grid.add_row("run", Text(row.name))
     grid.add_row("ingress", Text(wording.sum_of(summary.ingress, wording.INGRESS)))
     grid.add_row("egress", Text(wording.sum_of(summary.egress, wording.EGRESS)))
-    if summary.latency_ns.iqr is not None:
-        grid.add_row("spread", Text(f"interquartile range {units.time(summary.latency_ns.iqr)}"))
+    if (body := wording.body(summary)) is not None:
+        grid.add_row("latency", Text(body))
     if (clusters := wording.clusters(summary)) is not None:
         grid.add_row("tail", Text(clusters))
     for p, why in wording.unsupported(summary):

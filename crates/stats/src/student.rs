@@ -1,13 +1,15 @@
 //! Student's t and Fisher's F, for degrees of freedom that need not be whole.
 
 /// P(|T| > |t|).
-pub(super) fn both_tails(t: f64, freedom: f64) -> f64 {
+#[must_use]
+pub fn both_tails(t: f64, freedom: f64) -> f64 {
     beyond_ratio(t * t, 1.0, freedom)
 }
 
 /// P(F > ratio), of two variances with these degrees of freedom: the incomplete beta function of
 /// ν₂ / (ν₂ + ν₁ F) with parameters ν₂ / 2 and ν₁ / 2.
-pub(super) fn beyond_ratio(ratio: f64, above: f64, below: f64) -> f64 {
+#[must_use]
+pub fn beyond_ratio(ratio: f64, above: f64, below: f64) -> f64 {
     if ratio <= 0.0 {
         return 1.0;
     }
@@ -29,7 +31,8 @@ pub(super) fn beyond_ratio(ratio: f64, above: f64, below: f64) -> f64 {
 }
 
 /// The |t| that is exceeded with probability `alpha`.
-pub(super) fn critical(alpha: f64, freedom: f64) -> f64 {
+#[must_use]
+pub fn critical(alpha: f64, freedom: f64) -> f64 {
     let (mut below, mut above) = (0.0, 1.0);
     while both_tails(above, freedom) > alpha && above < 1e12 {
         (below, above) = (above, 2.0 * above);

@@ -1,0 +1,33 @@
+//! What this program is called: its help, examples and hints name the command that the user typed.
+
+use clap::Command;
+use std::path::Path;
+
+/// The name of the binary.
+const ITSELF: &str = "tailtrim-agent";
+/// What calls it for the verbs that are its own, by this as the first argument.
+const PACKAGE: &str = "tailtrim";
+
+/// `tailtrim` where the package's command line called it, otherwise `tailtrim-agent`.
+pub(crate) fn name() -> &'static str {
+    let first = std::env::args_os().next();
+    let called = first.as_deref().and_then(|first| Path::new(first).file_name());
+    if called.is_some_and(|called| called == PACKAGE) { PACKAGE } else { ITSELF }
+}
+
+/// The command line with help and examples by this name.
+pub(crate) fn named(command: Command) -> Command {
+    if name() == ITSELF {
+        return command;
+    }
+    with_examples(command.name(PACKAGE).bin_name(PACKAGE))
+}
+
+fn with_examples(command: Command) -> Command {
+    let told = command.get_after_help().map(|help| help.to_string().replace(ITSELF, PACKAGE));
+    let command = match told {
+        Some(told) => command.after_help(told),
+        None => command,
+    };
+    command.mut_subcommands(with_examples)
+}

@@ -1,0 +1,53 @@
+//! Whether the captures can be what they were said to be: packets leave after they enter.
+
+use crate::summary::{Summary, grouped};
+use tailtrim_stats::Probability;
+
+/// Captures whose packets mostly left before, or when, they entered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Every packet has the same stamp on both sides.
+    #[error(
+        "all {} packets left at the very time at which they entered: ingress and egress are copies of one capture",
+        grouped(*samples)
+    )]
+    Same {
+        /// Matched packets.
+        samples: u64,
+    },
+    /// Most packets left before they entered.
+    #[error(
+        "{} of {} packets left before they entered (median latency {median_ns} ns): ingress and egress are swapped, \
+         or the clocks of the taps disagree",
+        grouped(*not_positive), grouped(*samples)
+    )]
+    Negative {
+        /// Packets whose latency is not positive.
+        not_positive: u64,
+        /// Matched packets.
+        samples: u64,
+        /// The median of their latencies.
+        median_ns: i64,
+    },
+}
+
+impl Summary {
+    /// Whether most packets left after they entered. A few that did not are the taps' clocks, and a warning.
+    ///
+    /// # Errors
+    /// [`OrderError`] where the median latency is not positive.
+    pub fn check_order(&self) -> Result<(), OrderError> {
+        let Self { samples, latency_ns, .. } = self;
+        let median = latency_ns.quantiles.iter().find(|quantile| quantile.p == Probability::P50);
+        let Some(median_ns) = median.and_then(|quantile| quantile.value).filter(|ns| *ns <= 0)
+        else {
+            return Ok(());
+        };
+        if latency_ns.min == Some(0) && latency_ns.max == Some(0) {
+            return Err(OrderError::Same { samples: *samples });
+        }
+        let warned = self.warnings.iter().find(|warning| warning.code == "not_positive");
+        let not_positive = warned.map_or(0, |warning| warning.count);
+        Err(OrderError::Negative { not_positive, samples: *samples, median_ns })
+    }
+}

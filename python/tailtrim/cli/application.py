@@ -1,0 +1,147 @@
+"""The commands as one application: each is loaded when it is called, not when another one is."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
+from tailtrim.cli.command import Command
+from tailtrim.cli.console import INTERRUPTED, USAGE, complain, say
+from tailtrim.cli.delegated import delegate
+from tailtrim.errors import TailtrimError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 done but the answer is no (nothing matched; B is worse), 2 wrong request"
+    " or input, 3 not possible on this host, 4 broke while running, 5 not decided (--assert),"
+    " 130 interrupted."
+)
+
+
+class Commands(TyperGroup):
+    """The commands of the catalogue, in its groups."""
+
+    def list_commands(self, _context: Any) -> list[str]:
+        """Return their names in the order of the help."""
+        return [*CATALOGUE, "help"]
+
+    def get_command(self, _context: Any, name: str) -> Any:
+        """Load a command; ``None`` where there is none of this name."""
+        if name not in self.commands:
+            made = _command(name)
+            if made is None:
+                return None
+            self.commands[name] = made
+        return self.commands[name]
+
+    def resolve_command(self, context: Any, arguments: list[str]) -> Any:
+        """Find the command, and for a misspelt one what may be meant."""
+        name = arguments[0]
+        if self.get_command(context, name) is None and not name.startswith("-"):
+            close = get_close_matches(name, CATALOGUE)
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            context.fail(f"No such command {name!r}.{meant}")
+        return super().resolve_command(context, arguments)
+
+    def format_commands(self, _context: Any, formatter: Any) -> None:
+        """Write the groups, one line a command; nothing is loaded for it."""
+        for group in dict.fromkeys(entry.group for entry in CATALOGUE.values()):
+            of_group = [name for name, entry in CATALOGUE.items() if entry.group == group]
+            with formatter.section(group):
+                formatter.write_dl([(n.ljust(_WIDEST), CATALOGUE[n].summary) for n in of_group])
+
+
+_WIDEST = max(map(len, CATALOGUE))
+
+
+def _command(name: str) -> Any:
+    if name == "help":
+        return _alone(name, _help, hidden=True, context_settings={"help_option_names": []})
+    if name in BY_AGENT:
+        return _alone(name, _agent, context_settings=_PASSED_ON, help=CATALOGUE[name].summary)
+    if name not in CATALOGUE:
+        return None
+    module = import_module(f"tailtrim.cli.{CATALOGUE[name].module}")
+    return _alone(name, module.command, epilog=module.EXAMPLES)
+
+
+def _alone(name: str, command: Callable[..., None], **options: Any) -> Any:
+    """Return one command as typer makes it."""
+    one = typer.Typer(rich_markup_mode=None, add_completion=False)
+    one.command(name, cls=Command, **options)(command)
+    return typer.main.get_command(one)
+
+
+#: The agent reads the arguments, and has the help.
+_PASSED_ON = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+def _agent(context: typer.Context) -> None:
+    raise typer.Exit(delegate(context.info_name or "", context.args))
+
+
+def _help(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="COMMAND")] = None,
+) -> None:
+    """Show the help of a command."""
+    application = context.parent
+    if application is None or name is None:
+        say((application or context).get_help())
+        return
+    arguments = [name, "--help"]
+    application.command.main(arguments, prog_name=application.info_name)
+
+
+app = typer.Typer(
+    name="tailtrim",
+    cls=Commands,
+    help="Measure, explain and trim the tail latency of packet processing.",
+    epilog=EXIT_CODES,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from tailtrim import __version__  # noqa: PLC0415 - the native module
+
+        say(f"tailtrim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "-V", "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Run a command; the process ends with the exit code."""
+    try:
+        app()
+    except TailtrimError as error:
+        complain(error)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`); nothing must be flushed to it at exit.
+        sys.stdout = None

@@ -1,0 +1,45 @@
+"""The commands: in which group the help shows them, in how many words, and where each one is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A command of the help."""
+
+    group: str
+    #: One line of at most 58 characters, so that 80 columns need not cut it.
+    summary: str
+    #: Its module below :mod:`tailtrim.cli`; ``None``: the agent's verb of the same name.
+    module: str | None
+
+
+CATALOGUE = {
+    "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
+    "selftest": Entry("Measure", "Measure the meter: its floor and its error", "selftest"),
+    "generate": Entry("Measure", "Send probe packets on a schedule", None),
+    "capture": Entry("Measure", "Capture at the taps of a device under test", None),
+    "forward": Entry("Measure", "Forward frames between two ports", None),
+    "analyze": Entry("Analyse", "Match two captures and print the tail of the latency", "analyze"),
+    "compare": Entry("Analyse", "Compare two runs, quantile by quantile", "compare"),
+    "plan-length": Entry("Analyse", "Say how long to measure for a quantile", "plan_length"),
+    "report": Entry("Analyse", "Write a page and figures of runs", "report"),
+    "explain": Entry("Explain", "Name the causes of late packets", "explain"),
+    "trace": Entry("Explain", "Record what takes CPUs: interrupts, softirqs, threads", None),
+    "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
+    "simulate-interrupts": Entry(
+        "Explain", "Simulate what packets see of periodic interrupts", "simulate_interrupts"
+    ),
+    "audit": Entry("Host", "Check this host's settings for low latency", None),
+    "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
+    "ping": Entry("Round trips", "Measure round trips to reflectors", None),
+    "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),
+    "import": Entry("Round trips", "Analyse round trips that other tools measured", "import_"),
+    "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
+    "load": Entry("Data", "Load decoded captures into a database", "load"),
+    "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),
+    "convert": Entry("Data", "Convert a run to other tools' formats", "convert"),
+}
+
+BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module is None)

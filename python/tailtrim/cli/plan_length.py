@@ -1,0 +1,69 @@
+"""``tailtrim plan-length``."""
+
+from __future__ import annotations
+
+import json as encoding
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain, say
+from tailtrim.errors import TailtrimError
+
+EXAMPLES = """\b
+Examples:
+  tailtrim plan-length --quantile 0.9999 --precision 10% --rate 10000
+  tailtrim plan-length --quantile 99.999% --precision 5% --from results/hw
+"""
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    quantile: Annotated[str, typer.Option(metavar="P", help="The quantile: 0.9999 or 99.99%.")],
+    precision: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="How far its interval may reach on either side."),
+    ] = "10%",
+    pilot: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="RUN",
+            help="A run that was measured already: how steep its tail is, how much it clusters, "
+            "and its rate. Without one, the precision is that of the share of late packets.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="PPS", min=0.001, help="Packets per second.")
+    ] = None,
+    cluster: Annotated[
+        float, typer.Option(metavar="N", min=1, help="How many late packets come together.")
+    ] = 1,
+    confidence: Annotated[
+        str, typer.Option(metavar="P", help="Confidence of the interval.")
+    ] = "0.95",
+    json: Annotated[bool, typer.Option("--json", help="Print the length as JSON.")] = False,
+) -> None:
+    """Say how long to measure for a quantile of a given precision."""
+    from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
+    from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
+
+    try:
+        length = planned(
+            quantile,
+            precision=precision,
+            confidence=confidence,
+            cluster=cluster,
+            rate_pps=rate,
+            pilot=pilot,
+        )
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        say(encoding.dumps(length.as_json(), indent=2))
+        return
+    for line in length_lines(length, confidence):
+        say(line)
+    if not length.of_latency:
+        say("  How steep the tail is, only a run tells: --from RUN.")

@@ -1,0 +1,106 @@
+"""An experiment that was run, to be read: :func:`recorded`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import RunDirectoryError
+from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, outcome_of
+from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped."""
+
+    outcome: Outcome
+    directory: RunDirectory | None
+    repetition: int = 0
+
+    @property
+    def name(self) -> str:
+        """What to call it beside the other runs."""
+        told = self.outcome.label
+        told += f" #{self.repetition + 1}" if self.repetition else ""
+        told += " (floor)" if self.outcome.floor else ""
+        return f"{told} (invalid)" if self.outcome.invalid else told
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not to be trusted, or not there; ``None`` where all is well."""
+        outcome = self.outcome
+        if outcome.failed:
+            return f"failed: {outcome.failed}"
+        if outcome.skipped:
+            return f"skipped: {outcome.skipped}"
+        return f"invalid: {'; '.join(outcome.invalid)}" if outcome.invalid else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExperiment:
+    """What the record of an experiment says."""
+
+    path: Path
+    name: str
+    #: When it began, UTC, as text; unknown of experiments before that was kept.
+    began: str | None
+    #: ``kernel``, ``machine``, ``cpus`` and others, of the host that ran it.
+    host: dict[str, Any]
+    versions: dict[str, str]
+    command: list[str]
+    runs: tuple[RecordedRun, ...]
+
+    @property
+    def complete(self) -> list[tuple[RecordedRun, RunDirectory]]:
+        """The runs that have a result, in order."""
+        return [(run, run.directory) for run in self.runs if run.directory is not None]
+
+
+def is_experiment(path: Path) -> bool:
+    """Whether there is the record of an experiment."""
+    return (path / RECORD).is_file()
+
+
+def recorded(path: Path) -> RecordedExperiment:
+    """Read the record of an experiment, complete or not.
+
+    Raises:
+        RunDirectoryError: there is none, or of another version.
+
+    """
+    place = path / RECORD
+    try:
+        record = json.loads(place.read_text(encoding="utf-8"))
+        if record["schema"] != SCHEMA:
+            found = record["schema"]
+            raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
+        return RecordedExperiment(
+            path=path,
+            name=str(record["plan"]["name"]),
+            began=record.get("began"),
+            host=dict(record["host"]),
+            versions=dict(record["versions"]),
+            command=list(record["command"]),
+            runs=tuple(_run(path, outcome_of(raw)) for raw in record["outcomes"]),
+        )
+    except OSError as error:
+        raise RunDirectoryError(f"{place}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{place}: is not the record of an experiment ({error})") from error
+
+
+def _run(path: Path, outcome: Outcome) -> RecordedRun:
+    place = path / outcome.run
+    if outcome.failed or outcome.skipped or not (place / "summary.json").is_file():
+        return RecordedRun(outcome, None)
+    try:
+        loop = json.loads((place / "loop.json").read_text(encoding="utf-8"))
+        repetition = int(loop["repetition"])
+    except (OSError, ValueError, KeyError, TypeError):
+        repetition = 0
+    return RecordedRun(outcome, RunDirectory(place), repetition)

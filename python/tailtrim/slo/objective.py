@@ -1,0 +1,90 @@
+"""An objective as text: ``p99.9 < 50us``, ``adjusted p99 < 1ms``, ``loss < 1e-4``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+_FORM = re.compile(
+    r"(?P<adjusted>(?:delivery-)?adjusted\s+)?(?P<what>[a-z]+|p?[0-9.]+%?)\s*"
+    r"<=?\s*(?P<limit>\S+(?: \S+)?)"
+)
+_EXPECTED = (
+    "expected terms such as 'p99.9 < 50us', 'adjusted p99 < 1ms', 'mean < 20us', 'max < 2ms' or"
+    " 'loss < 0.01%', with commas between them"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What is to be below a limit.
+
+    ``limit`` is in nanoseconds, of the loss a share of the packets. ``p`` is the quantile as the
+    summary writes it, such as ``0.999``.
+    """
+
+    text: str
+    what: Literal["quantile", "mean", "max", "loss"]
+    limit: Fraction
+    p: str | None = None
+    #: A lost packet counts as infinitely late.
+    adjusted: bool = False
+
+    def __str__(self) -> str:
+        """Return it as it was written."""
+        return self.text
+
+
+def objectives(text: str) -> list[Objective]:
+    """Read objectives, with commas between them.
+
+    Raises:
+        ValueError: the text is something else.
+
+    """
+    return [_objective(term.strip()) for term in text.split(",")]
+
+
+def _objective(term: str) -> Objective:
+    found = _FORM.fullmatch(term)
+    if found is None:
+        raise ValueError(f"{term!r} is not an objective, {_EXPECTED}")
+    what, adjusted = found["what"], found["adjusted"] is not None
+    if what == "loss" and not adjusted:
+        return Objective(term, "loss", _share(term, found["limit"]))
+    limit_ns = _time_ns(term, found["limit"])
+    if what == "mean" and not adjusted:
+        return Objective(term, "mean", limit_ns)
+    if what == "max" and not adjusted:
+        return Objective(term, "max", limit_ns)
+    digits = "50" if what == "median" else what.removeprefix("p").removesuffix("%")
+    try:
+        share = Decimal(digits) / (1 if Decimal(digits) < 1 and "%" not in what else 100)
+    except InvalidOperation as error:
+        raise ValueError(f"{term!r} is not an objective, {_EXPECTED}") from error
+    if not 0 < share < 1:
+        raise ValueError(f"{term!r}: the quantile must be above 0 and below 100 %")
+    return Objective(term, "quantile", limit_ns, f"{share.normalize():f}", adjusted)
+
+
+def _time_ns(term: str, text: str) -> Fraction:
+    number = text.rstrip("nuµms").rstrip()
+    unit = text[len(number) :].lstrip()
+    try:
+        return Fraction(number) * _UNITS_NS[unit]
+    except (ValueError, KeyError, ZeroDivisionError) as error:
+        raise ValueError(f"{term!r}: the limit {text!r} is not a time such as 50us") from error
+
+
+def _share(term: str, text: str) -> Fraction:
+    try:
+        share = Fraction(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(f"{term!r}: {text!r} is not a share such as 1e-4 or 0.01%") from error
+    if not 0 < share <= 1:
+        raise ValueError(f"{term!r}: the limit must be above 0 and at most 1")
+    return share

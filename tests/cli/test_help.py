@@ -1,0 +1,78 @@
+"""The help as a user reads it, and how soon."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
+
+BIN = Path(sys.executable).parent
+
+
+def tailtrim(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [BIN / "tailtrim", *arguments],
+        check=False,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "NO_COLOR": "1", "COLUMNS": str(columns)},
+    )
+
+
+def test_every_command_has_one_line_that_is_not_cut() -> None:
+    told = tailtrim("--help").stdout
+    for name, entry in CATALOGUE.items():
+        assert f"  {name.ljust(19)}  {entry.summary}\n" in told
+    groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
+    assert groups == [
+        *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:")
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in BY_AGENT])
+def test_help_names_values_as_people_type_them(name: str) -> None:
+    result = tailtrim(name, "--help", columns=200)
+    assert result.returncode == 0
+    assert "Examples" in result.stdout
+    for type_name in ("<str>", "<path>", "<list", "<int", "{"):
+        assert type_name not in result.stdout
+    assert tailtrim("help", name, columns=200).stdout == result.stdout
+
+
+@pytest.mark.parametrize("name", sorted(BY_AGENT))
+def test_a_command_of_the_agent_says_tailtrim(name: str) -> None:
+    result = tailtrim(name, "--help")
+    assert result.returncode == 0
+    assert f"Usage: tailtrim {name}" in result.stdout
+    assert "tailtrim-agent" not in result.stdout
+
+
+def test_a_misspelt_command_is_guessed() -> None:
+    result = tailtrim("analize")
+    assert result.returncode == 2
+    assert "No such command 'analize'. Did you mean analyze?" in result.stderr
+
+
+def test_the_version_is_short() -> None:
+    assert tailtrim("-V").stdout == tailtrim("--version").stdout == "tailtrim 0.1.0\n"
+
+
+def _seconds(command: list[str | Path]) -> float:
+    begin_s = time.monotonic()
+    subprocess.run(command, check=False, capture_output=True)
+    return time.monotonic() - begin_s
+
+
+def test_the_version_takes_hardly_longer_than_python() -> None:
+    pairs = [
+        (_seconds([BIN / "tailtrim", "--version"]), _seconds([sys.executable, "-c", "pass"]))
+        for _ in range(15)
+    ]
+    assert median(one - other for one, other in pairs) < 0.15
