@@ -74,7 +74,6 @@ const FRAMES: &[Call] = calls![
     SYS_sendto,
     SYS_ppoll,
     SYS_getsockopt,
-    SYS_bpf,
     SYS_adjtimex,
     SYS_clock_adjtime,
 ];
@@ -154,15 +153,12 @@ fn program(
 
 /// What of a call is allowed; nothing here means all of it.
 fn rules(name: &str) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    /// `BPF_MAP_LOOKUP_ELEM` of bpf(2).
-    const MAP_LOOKUP: u64 = 1;
-    let (argument, of, value) = match name {
-        // No memory becomes code.
-        "mmap" | "mprotect" => (2, SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64), 0),
-        "bpf" => (0, SeccompCmpOp::Eq, MAP_LOOKUP),
-        _ => return Ok(Vec::new()),
-    };
-    let only = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, of, value)?;
+    // No memory becomes code.
+    let not_code = SeccompCmpOp::MaskedEq(libc::PROT_EXEC as u64);
+    if !matches!(name, "mmap" | "mprotect") {
+        return Ok(Vec::new());
+    }
+    let only = SeccompCondition::new(2, SeccompCmpArgLen::Dword, not_code, 0)?;
     Ok(vec![SeccompRule::new(vec![only])?])
 }
 
