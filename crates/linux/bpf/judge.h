@@ -76,7 +76,7 @@ struct {
 	TYPE(value, u64);
 } flows SECTION(".maps");
 
-enum { PLACES = 1 << 14, COMPARED = 64 };
+enum { PLACES = 1 << 12, COMPARED = 64 };
 
 struct {
 	NUMBER(type, ARRAY);
@@ -146,11 +146,9 @@ INLINE bool is_within_limit(const struct request *request)
 /* REFLECTED, or why not. */
 INLINE enum outcome judge(const struct request *request)
 {
-	u32 zero = 0;
-	struct services *known = map_lookup(&services, &zero);
+	u16 port = request->udp->source;
 
-	if (!known || known->of_port[request->udp->source] != NOTHING ||
-	    host16(request->udp->source) < FIRST_CLIENT_PORT)
+	if (request->services->of_port[port] != NOTHING || host16(port) < FIRST_CLIENT_PORT)
 		return SOURCE_PORT;
 	if (!is_somebody(request))
 		return NOBODY;
@@ -161,43 +159,49 @@ INLINE enum outcome judge(const struct request *request)
 	return REFLECTED;
 }
 
-INLINE u64 mixed(u64 hash, u64 word)
+/* A word's part of a hash. Parts are added, so that no multiplication waits for the one before. */
+INLINE u64 part(u64 word, u64 factor)
 {
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-	return hash ^ hash >> 29;
+	return (word ^ word >> 32) * factor;
 }
 
 /* Of the flow, the payload's length and its first bytes; never 0. */
 INLINE u64 fingerprint(const struct request *request, const struct flow *flow)
 {
+	static const u64 factors[] = {
+		0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93,
+		0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53, 0xa0761d6478bd642f, 0xe7037ed1a0b428db,
+	};
 	u32 length = request->length - sizeof(struct udp);
+	const u32 *client = flow->client.words;
 	const u8 *at = request->payload;
 	u64 rest = 0, hash = SEED;
 
+	hash += part((u64)client[2] << 32 | client[3], 0x8ebc6af09c88c6e3);
+	hash += part((u64)length << 32 | (u32)flow->client_port << 16 | flow->port, 0x589965cc75374cc3);
 	if (request->v6)
-		hash = mixed(hash, (u64)flow->client.words[0] << 32 | flow->client.words[1]);
-	hash = mixed(hash, (u64)flow->client.words[2] << 32 | flow->client.words[3]);
-	hash = mixed(hash, (u64)length << 32 | (u32)flow->client_port << 16 | flow->port);
+		hash += part((u64)client[0] << 32 | client[1], 0x1d8e4e27c47d124f);
 #pragma unroll
-	for (u32 end = 8; end <= COMPARED; end += 8) {
-		if (end > length || !is_within(at, 8, request->end))
+	for (u32 word = 0; word < COMPARED / 8; word++) {
+		if (8 * (word + 1) > length || !is_within(at, 8, request->end))
 			break;
-		hash = mixed(hash, *(u64 *)at);
+		hash += part(*(u64 *)at, factors[word]);
 		at += 8;
 	}
-	if (length >= COMPARED)
-		return hash | 1;
-	if (length & 4 && is_within(at, 4, request->end)) {
-		rest = *(u32 *)at;
-		at += 4;
+	if (length < COMPARED) {
+		if (length & 4 && is_within(at, 4, request->end)) {
+			rest = *(u32 *)at;
+			at += 4;
+		}
+		if (length & 2 && is_within(at, 2, request->end)) {
+			rest = rest << 16 | *(u16 *)at;
+			at += 2;
+		}
+		if (length & 1 && is_within(at, 1, request->end))
+			rest = rest << 8 | *at;
+		hash += part(rest, 0xeb44accab455d165);
 	}
-	if (length & 2 && is_within(at, 2, request->end)) {
-		rest = rest << 16 | *(u16 *)at;
-		at += 2;
-	}
-	if (length & 1 && is_within(at, 1, request->end))
-		rest = rest << 8 | *at;
-	return mixed(hash, rest) | 1;
+	return part(hash ^ hash >> 29, 0x9e3779b97f4a7c15) | 1;
 }
 
 /* Whether the payload came before; from now on it did. */
@@ -221,8 +225,8 @@ INLINE bool is_repeated(u64 payload)
 	return false;
 }
 
-/* An echo and its request are the same bytes: two reflectors could send each other the same one for ever. Leaves the TTL
- * or hop limit of the reply. */
+/* An echo and its request are the same bytes: two reflectors could send each other the same one for ever
+ * (crates/roundtrip has the reasons). Leaves the TTL or hop limit of the reply. */
 INLINE enum outcome judge_echo(const struct request *request, u8 *hops)
 {
 	struct flow flow = {

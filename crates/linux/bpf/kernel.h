@@ -16,7 +16,7 @@ typedef unsigned long long u64;
 #define NUMBER(name, value) int (*name)[value]
 #define TYPE(name, type) typeof(type) *name
 
-enum map_type { ARRAY = 2, HASH = 1, LRU_HASH = 9, LPM_TRIE = 11, XSKMAP = 17 };
+enum map_type { ARRAY = 2, LRU_HASH = 9, LPM_TRIE = 11, XSKMAP = 17 };
 enum map_flags { NO_PREALLOC = 1 << 0, MMAPABLE = 1 << 10 };
 enum verdict { DROP = 1, PASS = 2, SEND_BACK = 3 };
 

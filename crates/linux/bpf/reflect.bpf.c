@@ -1,7 +1,8 @@
 /* The XDP program that reflects: from the driver back to the driver.
  *
- * It answers what needs neither a key nor memory of a session: UDP echo, and STAMP and TWAMP-Light packets without TLVs.
- * Other requests to the same ports go up to the sockets of the process that loaded it, other traffic to whom it is for. */
+ * It answers what needs neither a key nor memory of a session: UDP echo, and STAMP and TWAMP-Light packets without
+ * TLVs. Other requests to the same ports go up to the sockets of the process that loaded it, other traffic to whom it
+ * is for. */
 #include "reply.h"
 
 /* Whether these are answered here, not by the sockets. */
@@ -14,7 +15,8 @@ INLINE enum outcome echo(struct request *request)
 	u16 checksum;
 	u8 hops;
 
-	if (!take_checksum(request, &checksum))
+	/* Behind the driver it stays as it is. */
+	if (!IS_GENERIC && !take_checksum(request, &checksum))
 		return PASSED;
 	outcome = judge_echo(request, &hops);
 	if (outcome != REFLECTED)
@@ -49,8 +51,10 @@ INLINE enum outcome test(struct request *request, const struct numbers *numbers,
 	return REFLECTED;
 }
 
-INLINE int reflected(struct request *request, enum kind kind, u64 received_ns)
+INLINE int reflected(struct request *request, enum kind kind)
 {
+	/* First of all, since all else takes time. An echo has no use for it. */
+	u64 received_ns = request->service == ECHO ? 0 : tai_ns();
 	u32 zero = 0;
 	struct numbers *shared = map_lookup(&numbers, &zero);
 	enum outcome outcome = WRONG;
@@ -74,11 +78,11 @@ SECTION("xdp") int reflect(struct xdp_md *context)
 		return PASS;
 	if (request.ethernet->type == network16(0x0800)) {
 		kind = request_at(&request, request.ethernet + 1, false);
-		return kind == OTHERS ? PASS : reflected(&request, kind, tai_ns());
+		return kind == OTHERS ? PASS : reflected(&request, kind);
 	}
 	if (request.ethernet->type == network16(0x86dd)) {
 		kind = request_at(&request, request.ethernet + 1, true);
-		return kind == OTHERS ? PASS : reflected(&request, kind, tai_ns());
+		return kind == OTHERS ? PASS : reflected(&request, kind);
 	}
 	return PASS;
 }

@@ -40,8 +40,7 @@ INLINE bool is_reply(const struct test_packet *packet)
 }
 
 /* Leaves the checksum that the request came with, or 0 where none is to be kept up to date: the sender left it out, or
- * will have it filled in by a NIC that, as within a veth pair, does not exist. Such a checksum is that of the pseudo
- * header alone. Returns false where only the sockets can answer. */
+ * leaves it to a NIC that, as within a veth pair, does not exist. Such a checksum is that of the pseudo header alone. Returns false where only the sockets can answer. */
 INLINE bool take_checksum(const struct request *request, u16 *checksum)
 {
 	u64 pseudo_header;

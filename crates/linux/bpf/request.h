@@ -1,7 +1,7 @@
 /* Which frames are requests to this host: the kernel's own rules for what a UDP socket gets.
  *
- * What only the kernel can judge or reassemble is passed to it: options, extension headers, fragments, broadcasts, wrong
- * header checksums, martian addresses. */
+ * What only the kernel can judge or reassemble is passed to it: options, extension headers, fragments, broadcasts,
+ * wrong header checksums, martian addresses. */
 #pragma once
 #include "kernel.h"
 
@@ -51,6 +51,11 @@ enum { UDP = 17, FIRST_CLIENT_PORT = 1024 };
 enum service { NOTHING, ECHO, STAMP, TWAMP };
 enum kind { OTHERS, MALFORMED, REQUEST };
 
+/* What is spoken on each port, which is in the network's order. */
+struct services {
+	u8 of_port[1 << 16];
+};
+
 struct request {
 	bool v6;
 	u8 service;
@@ -67,11 +72,7 @@ struct request {
 	void *end;
 	/* Of UDP with its header. */
 	u32 length;
-};
-
-/* What is spoken on each port, which is in the network's order. */
-struct services {
-	u8 of_port[1 << 16];
+	const struct services *services;
 };
 
 struct {
@@ -81,13 +82,11 @@ struct {
 	TYPE(value, struct services);
 } services SECTION(".maps");
 
-struct {
-	NUMBER(type, HASH);
-	NUMBER(max_entries, 1);
-	TYPE(key, struct address);
-	TYPE(value, u8);
-} addresses SECTION(".maps");
+enum { MOST_ADDRESSES = 64 };
 
+/* Ours; a table would take longer for the few that an interface has. */
+SETTING struct address ADDRESSES[MOST_ADDRESSES];
+SETTING u32 ADDRESS_COUNT;
 /* The interface's own. */
 SETTING u16 MAC[3];
 
@@ -101,6 +100,15 @@ INLINE struct address canonical(bool v6, const u32 *from)
 	if (v6)
 		return (struct address){ { from[0], from[1], from[2], from[3] } };
 	return (struct address){ { 0, 0, network32(0xffff), from[0] } };
+}
+
+INLINE bool is_ours(struct address address)
+{
+	for (u32 at = 0; at < MOST_ADDRESSES && at < ADDRESS_COUNT; at++)
+		if (address.words[3] == ADDRESSES[at].words[3] && address.words[2] == ADDRESSES[at].words[2] &&
+		    address.words[1] == ADDRESSES[at].words[1] && address.words[0] == ADDRESSES[at].words[0])
+			return true;
+	return false;
 }
 
 INLINE u16 folded(u64 sum)
@@ -163,7 +171,7 @@ INLINE bool is_well_formed(struct request *request)
 		return false;
 	request->length = host16(request->udp->length);
 	if (request->v6) {
-		/* It may not be without a checksum; without a length, as in a jumbogram, the kernel takes that of IP. */
+		/* A checksum is required. Without a length, as in a jumbogram, the kernel takes that of IP. */
 		if (!request->udp->checksum)
 			return false;
 		if (!request->length)
@@ -176,8 +184,6 @@ INLINE bool is_well_formed(struct request *request)
 INLINE enum kind request_at(struct request *request, void *ip, bool v6)
 {
 	u32 zero = 0, header = v6 ? sizeof(struct ipv6) : sizeof(struct ipv4);
-	struct services *known;
-	struct address to;
 
 	request->v6 = v6;
 	request->ipv4 = ip;
@@ -190,14 +196,13 @@ INLINE enum kind request_at(struct request *request, void *ip, bool v6)
 		return OTHERS;
 	if (v6 ? !is_plain_ipv6(request) : !is_plain_ipv4(request))
 		return OTHERS;
-	known = map_lookup(&services, &zero);
-	if (!known)
+	request->services = map_lookup(&services, &zero);
+	if (!request->services)
 		return OTHERS;
-	request->service = known->of_port[request->udp->destination];
+	request->service = request->services->of_port[request->udp->destination];
 	if (request->service == NOTHING)
 		return OTHERS;
-	to = canonical(v6, request->destination);
-	if (!map_lookup(&addresses, &to) || is_dropped_by_kernel(request))
+	if (!is_ours(canonical(v6, request->destination)) || is_dropped_by_kernel(request))
 		return OTHERS;
 	return is_well_formed(request) ? REQUEST : MALFORMED;
 }

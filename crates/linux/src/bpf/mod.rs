@@ -78,3 +78,15 @@ pub(crate) fn said(error: impl Error + 'static) -> io::Error {
     }
     io::Error::other(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_clang_says_so() {
+        let error = load(&mut EbpfLoader::new(), &Object(&[])).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains("clang was not installed"), "{error}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Which frames are requests to this host, as `crates/linux/bpf/request.h` wants to know it.
 
 use super::{map, said};
-use aya::maps::{Array, HashMap};
+use aya::maps::Array;
 use aya::{Ebpf, EbpfLoader};
 use std::io;
 use std::net::IpAddr;
@@ -10,25 +10,49 @@ use tailtrim_roundtrip::reflect::Service;
 /// Services by port, in the network's order.
 type Ports = [u8; 1 << 16];
 
+const MOST_ADDRESSES: usize = 64;
+
 /// Where requests are expected.
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
     pub(crate) services: Vec<(Service, u16)>,
     pub(crate) addresses: Vec<IpAddr>,
-    /// The interface's address, in the network's order.
+    /// The same as words, and the interface's Ethernet address, in the network's order.
+    words: [[u32; 4]; MOST_ADDRESSES],
+    count: u32,
     mac: [u16; 3],
 }
 
 impl Requests {
-    pub(crate) fn new(services: Vec<(Service, u16)>, addresses: Vec<IpAddr>, mac: [u8; 6]) -> Self {
+    /// Fails where there are too many addresses.
+    pub(crate) fn new(
+        services: Vec<(Service, u16)>,
+        addresses: Vec<IpAddr>,
+        mac: [u8; 6],
+    ) -> io::Result<Self> {
+        let mut words = [[0; 4]; MOST_ADDRESSES];
+        if addresses.len() > MOST_ADDRESSES {
+            let told = format!("{} addresses, at most {MOST_ADDRESSES}", addresses.len());
+            return Err(io::Error::other(told));
+        }
+        for (place, address) in words.iter_mut().zip(&addresses) {
+            let octets = match address {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            };
+            for (word, bytes) in place.iter_mut().zip(octets.as_chunks::<4>().0) {
+                *word = u32::from_ne_bytes(*bytes);
+            }
+        }
         let mac = [0, 2, 4].map(|at| u16::from_ne_bytes([mac[at], mac[at + 1]]));
-        Self { services, addresses, mac }
+        Ok(Self { services, count: addresses.len() as u32, addresses, words, mac })
     }
 
     /// Before the file is loaded.
     pub(crate) fn set<'a>(&'a self, loader: &mut EbpfLoader<'a>) {
         loader.override_global("MAC", &self.mac, true);
-        loader.map_max_entries("addresses", self.addresses.len().max(1) as u32);
+        loader.override_global("ADDRESSES", &self.words, true);
+        loader.override_global("ADDRESS_COUNT", &self.count, true);
     }
 
     /// Before the program is attached.
@@ -42,16 +66,6 @@ impl Requests {
             };
         }
         let mut services = Array::<_, Ports>::try_from(map(loaded, "services")?).map_err(said)?;
-        services.set(0, ports, 0).map_err(said)?;
-        let mut addresses =
-            HashMap::<_, [u8; 16], u8>::try_from(map(loaded, "addresses")?).map_err(said)?;
-        for address in &self.addresses {
-            let octets = match address {
-                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
-                IpAddr::V6(address) => address.octets(),
-            };
-            addresses.insert(octets, 1, 0).map_err(said)?;
-        }
-        Ok(())
+        services.set(0, ports, 0).map_err(said)
     }
 }

@@ -109,12 +109,13 @@ fn ours(name: &str, listening: &Listening) -> Result<Vec<IpAddr>, ReflectError> 
 /// What is a request at this interface.
 pub(super) fn requests(name: &str, listening: &Listening) -> Result<Requests, ReflectError> {
     let ours = ours(name, listening)?;
-    let mac = interface::mac(name).map_err(|source| ReflectError::Xdp {
-        interface: name.to_owned(),
-        what: "asking for its MAC address",
-        source,
-    })?;
-    Ok(Requests::new(listening.services.clone(), ours, mac))
+    interface::mac(name)
+        .and_then(|mac| Requests::new(listening.services.clone(), ours, mac))
+        .map_err(|source| ReflectError::Xdp {
+            interface: name.to_owned(),
+            what: "asking for its addresses",
+            source,
+        })
 }
 
 pub(super) fn hint(what: &str, error: &io::Error) -> &'static str {

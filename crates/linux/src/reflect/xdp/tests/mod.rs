@@ -41,7 +41,7 @@ impl Judge {
             skipped("needs root");
             return None;
         }
-        let requests = Requests::new(SERVICES.to_vec(), OURS.to_vec(), MAC);
+        let requests = Requests::new(SERVICES.to_vec(), OURS.to_vec(), MAC).unwrap();
         let mut loaded = load::load(&requests, policy, false).unwrap();
         let shared = Shared::of(&mut loaded).unwrap();
         shared.set_clock();
