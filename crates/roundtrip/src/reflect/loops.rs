@@ -5,7 +5,7 @@
 //!
 //! * The TTL or hop limit of a reply is lower than that of its request. Between two reflectors that both do this, a
 //!   datagram ends after 64 replies.
-//! * A reflector of others sends with a fresh TTL. Payloads that came before are therefore answered only so often for
+//! * A foreign reflector sends with a fresh TTL. Payloads that came before are therefore answered only so often for
 //!   each flow ([`Policy::repeats`](super::Policy::repeats)).
 
 use super::Arrival;
