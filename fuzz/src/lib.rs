@@ -106,7 +106,7 @@ fn read(input: Box<dyn Input>, how: How, signer: &Signer, peek: bool) -> Content
                     }
                     Ok(false) => break,
                     Err(failure) => {
-                        assert!(failure.hint().is_some() == !records.is_empty());
+                        assert!(failure.remedy().is_some() == !records.is_empty());
                         error = Some(failure.to_string());
                         break;
                     }

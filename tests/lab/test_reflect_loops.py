@@ -231,7 +231,7 @@ def test_many_datagrams_at_once_come_to_rest(mode: str) -> None:
 
 
 @contextmanager
-def somebodys_echo(host: Host) -> Iterator[None]:
+def foreign_echo(host: Host) -> Iterator[None]:
     """Have another echo server answer at the first host, with a fresh TTL and whatever comes."""
     program = (
         "import socket\n"
@@ -252,11 +252,11 @@ def somebodys_echo(host: Host) -> Iterator[None]:
 
 @pytest.mark.parametrize("length", [44, 12, 4])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_loop_with_somebodys_echo_server_ends(mode: str, length: int) -> None:
-    # The first reflector has another port; in its place is somebody else's.
+def test_a_loop_with_a_foreign_echo_server_ends(mode: str, length: int) -> None:
+    # The first reflector has another port; in its place is the foreign one.
     with (
         Opposed(words("socket", "echo", 7008), words(mode, "echo", PORTS[1])) as opposed,
-        somebodys_echo(opposed.hosts[0]),
+        foreign_echo(opposed.hosts[0]),
     ):
         packets = opposed.rests_after((forged(bytes(range(length)), 4), 4))
         result = opposed.stop()[1]

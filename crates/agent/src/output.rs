@@ -38,7 +38,7 @@ fn written(result: io::Result<()>, exit: Exit) -> Exit {
     }
 }
 
-/// Tells what is worth knowing, and is no error.
+/// Tells what is worth knowing, such as a note or a warning.
 pub(crate) fn note(kind: &str, message: &str) {
     eprintln!("{kind}: {message}");
 }

@@ -142,7 +142,7 @@ struct ReflectReport<'a> {
     /// What the kernel says that its threads have left.
     privileges: &'a Left,
     host: &'a Placement,
-    /// What the counters mean for whoever measures.
+    /// What the counters mean for the measurement.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -172,7 +172,7 @@ struct Listener {
 /// Of [`Policy::repeats`].
 const REPEATS_AT_ONCE: u32 = 64;
 const LOOPBACK_ONLY: &str = "only requests of this host are answered; --interface IFACE, --allow PREFIX or \
-    --address IP opens it to others (--address 0.0.0.0 --address :: to everybody)";
+    --address IP opens it to other hosts (--address 0.0.0.0 --address :: to all)";
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Reflect) -> Exit {

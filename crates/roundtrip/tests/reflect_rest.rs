@@ -33,7 +33,7 @@ struct Datagram {
 /// Who answers at the address.
 enum Answering {
     Ours(Box<Reflector>, Service),
-    /// Somebody's echo server, which sends with a TTL of 64.
+    /// A foreign echo server, which sends with a TTL of 64.
     Foreign,
 }
 
@@ -192,7 +192,7 @@ proptest! {
 
     /// A loop of which each round takes at most 3.5 ms: 285 a second.
     #[test]
-    fn a_fast_loop_with_somebodys_echo_server_comes_to_rest(
+    fn a_fast_loop_with_a_foreign_echo_server_comes_to_rest(
         service in 0..3_usize, policy in policies(),
         forged in forged(false, 40), delay_ns in delays(7 * MS / 4), routers in 0..3_u8,
     ) {
@@ -205,7 +205,7 @@ proptest! {
 
     /// A slower one may go on, but not faster than repeats are answered: two packets for each of 100 a second.
     #[test]
-    fn a_slow_loop_with_somebodys_echo_server_keeps_to_the_limit(
+    fn a_slow_loop_with_a_foreign_echo_server_keeps_to_the_limit(
         forged in forged(false, 40), delay_ns in delays(10_000 * MS),
     ) {
         let mut sides = [Answering::Foreign, ours(Service::Echo, 1, &Policy::default())];

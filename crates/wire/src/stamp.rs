@@ -220,7 +220,7 @@ const RESIDENCE_S: u32 = 10;
 ///   once in 2^32 / 21, which is 2^27.6,
 /// * the multiplier of the sender's error estimate is not zero, as RFC 4656 section 4.1.2 demands,
 /// * the two bytes behind that are zero: random ones once in 2^16,
-/// * the sender's TTL is not zero; who does not know it writes 255 (RFC 5357 section 4.2.1).
+/// * the sender's TTL is not zero; who does not know it writes 255 (RFC 5357 section 4.2).
 ///
 /// So one of 2^43 random requests is taken for a reply. A reply is not recognised if the request in it had no error
 /// estimate; the reply to that one is, because a reflector always has an estimate.

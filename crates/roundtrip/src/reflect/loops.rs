@@ -5,7 +5,7 @@
 //!
 //! * The TTL or hop limit of a reply is lower than that of its request. Between two reflectors that both do this, a
 //!   datagram ends after 64 replies.
-//! * A reflector of others sends with a fresh TTL. Payloads that came before are therefore answered only so often for
+//! * A foreign reflector sends with a fresh TTL. Payloads that came before are therefore answered only so often for
 //!   each flow ([`Policy::repeats`](super::Policy::repeats)).
 
 use super::Arrival;
@@ -37,9 +37,13 @@ pub(super) struct Loops {
 }
 
 impl Loops {
-    /// For as many payloads, and as many flows.
+    /// For as many flows, and a quarter as many payloads: these are to stay in the caches of a CPU.
     pub(super) fn new(remembered: usize, seed: u64) -> Self {
-        Self { payloads: Payloads::new(remembered), flows: Clients::new(remembered, seed), seed }
+        Self {
+            payloads: Payloads::new(remembered / 4),
+            flows: Clients::new(remembered, seed),
+            seed,
+        }
     }
 
     /// The TTL or hop limit of the reply.

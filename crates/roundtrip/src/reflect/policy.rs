@@ -28,8 +28,8 @@ pub struct Policy {
     pub stateful: bool,
     /// The class of replies.
     pub class: Class,
-    /// Clients, sessions, flows and payloads of echoes that are remembered at once, each. More make room by the one that was quiet longest of
-    /// four that chance put together.
+    /// Clients, sessions and flows of echoes that are remembered at once, each, and a quarter as many payloads of
+    /// echoes. More make room by the one that was quiet longest of four that chance put together.
     pub remembered: usize,
 }
 
