@@ -56,7 +56,7 @@ impl Keeper {
             let _ = process::leave_session();
             host::name_threads("tt-keeper");
             let set_up = keep_network_rights()
-                .map_err(Failure::of("giving up what setting up needs not"))
+                .map_err(Failure::of("giving up all capabilities but CAP_NET_ADMIN"))
                 .and_then(|()| set_up());
             match set_up {
                 Ok((told, kept)) => {
@@ -101,7 +101,7 @@ impl Drop for Keeper {
 const LOOK: u8 = b'?';
 const ENDED: &str = "asking the process that keeps what needs privileges (was it killed?)";
 
-/// Answers until nobody can ask any more, or be told.
+/// Answers until the process that is served has ended.
 fn serve(kept: &impl Kept, mut requests: PipeReader, mut answers: PipeWriter) {
     let mut request = [0];
     while requests.read_exact(&mut request).is_ok() {

@@ -55,7 +55,7 @@ pub enum PrivilegeError {
         source: io::Error,
     },
     /// Every step succeeded, and yet the kernel tells that something is left.
-    #[error("{what} should have been given up, but a thread still has it: {left:?}")]
+    #[error("a thread still has {what} after everything was given up, expected none: {left:?}")]
     Left {
         /// What it is.
         what: &'static str,
@@ -126,23 +126,27 @@ impl GivenUp {
             Err(source) => return Err(failed("filtering system calls")(source)),
         };
         let mut left = threads.read().map_err(failed(reading))?;
-        let sets = &left.capabilities;
-        let usable = sets.effective.0 | sets.permitted.0 | sets.inheritable.0 | sets.ambient.0;
-        for (is_left, what) in [
-            (usable != 0, "a capability"),
-            (sets.bounding.0 != 0 && self.bounding.is_none(), "the bounding set"),
-            (left.users.contains(&0) && !self.stays_root, "root"),
-            (!left.no_new_privileges, "gaining privileges by programs"),
-            (!left.system_calls_filtered && unfiltered.is_none(), "making any system call"),
-        ] {
-            if is_left {
-                return Err(PrivilegeError::Left { what, left: Box::new(left) });
-            }
+        if let Some(what) = self.wrongly(&left, unfiltered.is_none()) {
+            return Err(PrivilegeError::Left { what, left: Box::new(left) });
         }
         // An empty set needs no permission to empty it.
         let bounding = self.bounding.filter(|_| left.capabilities.bounding.0 != 0);
         left.kept = bounding.into_iter().chain(unfiltered).collect();
         Ok(left)
+    }
+
+    /// What is left that should not be.
+    fn wrongly(&self, left: &Left, is_filtered: bool) -> Option<&'static str> {
+        let sets = &left.capabilities;
+        let usable = sets.effective.0 | sets.permitted.0 | sets.inheritable.0 | sets.ambient.0;
+        let each = [
+            (usable != 0, "capabilities"),
+            (sets.bounding.0 != 0 && self.bounding.is_none(), "a bounding set of capabilities"),
+            (left.users.contains(&0) && !self.stays_root, "user 0"),
+            (!left.no_new_privileges, "the right to gain privileges"),
+            (!left.system_calls_filtered && is_filtered, "all system calls"),
+        ];
+        each.into_iter().find_map(|(is_left, what)| is_left.then_some(what))
     }
 }
 
@@ -151,4 +155,47 @@ impl GivenUp {
 fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
         || matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_has_left_by_mistake_is_named() {
+        let given_up = GivenUp { root: true, stays_root: false, bounding: None };
+        let clean = Left {
+            users: [65_534].into(),
+            no_new_privileges: true,
+            system_calls_filtered: true,
+            ..Left::default()
+        };
+        assert_eq!(given_up.wrongly(&clean, true), None);
+        let wrong = |change: &dyn Fn(&mut Left)| {
+            let mut left = clean.clone();
+            change(&mut left);
+            given_up.wrongly(&left, true)
+        };
+        let capabilities = Some("capabilities");
+        assert_eq!(wrong(&|left| left.capabilities.effective.0 = 1), capabilities);
+        assert_eq!(wrong(&|left| left.capabilities.permitted.0 = 1), capabilities);
+        assert_eq!(wrong(&|left| left.capabilities.inheritable.0 = 1 << 40), capabilities);
+        assert_eq!(wrong(&|left| left.capabilities.ambient.0 = 1), capabilities);
+        let bounding = wrong(&|left| left.capabilities.bounding.0 = 1);
+        assert_eq!(bounding, Some("a bounding set of capabilities"));
+        assert_eq!(wrong(&|left| left.users.extend([0])), Some("user 0"));
+        let gains = wrong(&|left| left.no_new_privileges = false);
+        assert_eq!(gains, Some("the right to gain privileges"));
+        let unfiltered = wrong(&|left| left.system_calls_filtered = false);
+        assert_eq!(unfiltered, Some("all system calls"));
+    }
+
+    #[test]
+    fn what_cannot_be_given_up_is_no_mistake() {
+        let bounding = Some("no permission".to_owned());
+        let given_up = GivenUp { root: false, stays_root: true, bounding };
+        let mut left = Left { users: [0].into(), no_new_privileges: true, ..Left::default() };
+        left.capabilities.bounding.0 = 1;
+        assert_eq!(given_up.wrongly(&left, false), None);
+    }
 }
