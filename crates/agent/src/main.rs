@@ -25,10 +25,14 @@ mod tune;
 
 use args::{Args, Verb};
 use clap::Parser;
+use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return refused(&error),
+    };
     // The verb is the first argument, since there are no options before it.
     if let Some(verb) = std::env::args().nth(1) {
         tailtrim_linux::host::name_threads(&format!("tt-{verb}"));
@@ -45,5 +49,18 @@ fn main() -> ExitCode {
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),
+    }
+}
+
+/// Tells what is wrong with a command line, or helps.
+fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        // Names of files may be in it, which others chose.
+        output::tell(&error.render().to_string());
+        return Exit::Usage.into();
+    }
+    match error.print() {
+        Ok(()) => Exit::Success.into(),
+        Err(error) => output::failed(error.to_string(), Exit::Disturbed).into(),
     }
 }
