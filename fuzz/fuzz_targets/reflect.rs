@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tailtrim_roundtrip::reflect::{Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service};
+use tailtrim_roundtrip::reflect::{
+    Arrival, Class, Clock, Limit, Policy, Reflector, Refusal, Service,
+};
 use tailtrim_wire::stamp::{AUTHENTICATED_LEN, OPEN_LEN, ReflectorPacket, SenderPacket};
 use tailtrim_wire::tlv::{self, StampedBy};
 use tailtrim_wire::{EchoProbe, ErrorEstimate, Key, TimeFormat, icmp, twamp};
@@ -48,7 +50,8 @@ fn parse(packet: &[u8]) {
         assert_eq!(ReflectorPacket::read(None, &again), Ok(reply));
         let _ = reply.error.bound_ns();
     }
-    let _ = (twamp::SenderPacket::read(packet), twamp::read_reply(packet), EchoProbe::decode(packet));
+    let _ =
+        (twamp::SenderPacket::read(packet), twamp::read_reply(packet), EchoProbe::decode(packet));
     for version in [icmp::Version::V4, icmp::Version::V6] {
         let _ = icmp::Echo::read(version, packet);
     }
@@ -73,7 +76,8 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
     } else {
         Ipv6Addr::from([a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, c, d]).into()
     };
-    let service = [Service::Stamp, Service::Echo, Service::Twamp, Service::Stamp][usize::from(how >> 1 & 3)];
+    let service =
+        [Service::Stamp, Service::Echo, Service::Twamp, Service::Stamp][usize::from(how >> 1 & 3)];
     let mut packet = body.to_vec();
     // What nobody guesses: a packet that was signed.
     if how & 8 != 0 && packet.len() >= AUTHENTICATED_LEN {
@@ -86,7 +90,8 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
         }
     }
     let arrival = Arrival {
-        from: (address, if how & 32 == 0 { u16::from(port) | 0x8000 } else { u16::from(port) * 4 }).into(),
+        from: (address, if how & 32 == 0 { u16::from(port) | 0x8000 } else { u16::from(port) * 4 })
+            .into(),
         to: (how & 64 != 0).then_some(IpAddr::V4(Ipv4Addr::new(d, c, b, a))),
         port: 862,
         received_ns: i64::from(time) << (how & 31),
@@ -105,8 +110,10 @@ fn one(reflector: &mut Reflector, key: Option<&Key>, head: [u8; 8], body: &[u8])
             if service == Service::Stamp {
                 let answer = ReflectorPacket::read(key, &packet).expect("a reply that can be read");
                 let request = SenderPacket::read(key, &before).expect("only of what can be read");
-                assert_eq!((answer.sender_sequence, answer.sender_stamp, answer.ssid),
-                           (request.sequence, request.stamp, request.ssid));
+                assert_eq!(
+                    (answer.sender_sequence, answer.sender_stamp, answer.ssid),
+                    (request.sequence, request.stamp, request.ssid)
+                );
             }
             if service == Service::Echo {
                 assert_eq!(packet, before);
