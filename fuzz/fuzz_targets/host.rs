@@ -46,6 +46,7 @@ fn audit(tree: &dyn Tree, how: u8) {
     assert_eq!(report.asked.len(), checks.len());
     let line = tree.text("/proc/cmdline").unwrap_or_default();
     let release = tree.text("/proc/sys/kernel/osrelease").ok().and_then(|text| text.parse().ok());
-    let cpus = tree.text("/sys/devices/system/cpu/possible").ok().and_then(|text| text.parse().ok());
+    let cpus =
+        tree.text("/sys/devices/system/cpu/possible").ok().and_then(|text| text.parse().ok());
     let _ = lint(&line, &Context { kernel: release, cpus }).worst();
 }

@@ -3,10 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tailtrim_roundtrip::{
+    NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip, Session, StampLevel,
+};
 use tailtrim_wire::stamp::{self, ReflectorPacket};
 use tailtrim_wire::tlv::{self, FollowUp, kind};
 use tailtrim_wire::{ErrorEstimate, Key, TimeFormat, icmp, twamp};
-use tailtrim_roundtrip::{StampLevel, NoAnswer, Obstacle, Passed, Patience, Prober, Protocol, Reply, RoundTrip, Session};
 
 const START_NS: i64 = 1_800_000_000_000_000_000;
 const MS: i64 = 1_000_000;
@@ -183,7 +185,12 @@ impl Run {
         let (probes, replies, ways) = (counts.probes, counts.replies, counts.lost_ways);
         assert_eq!(
             probes.due,
-            probes.answered + probes.late + probes.lost + probes.undelivered + probes.refused + probes.cut
+            probes.answered
+                + probes.late
+                + probes.lost
+                + probes.undelivered
+                + probes.refused
+                + probes.cut
         );
         assert_eq!(
             replies.datagrams,

@@ -59,7 +59,8 @@ fn parse(packet: &[u8]) {
         assert_eq!(ReflectorPacket::read(None, &again), Ok(reply));
         let _ = reply.error.bound_ns();
     }
-    let _ = (twamp::SenderPacket::read(packet), twamp::read_reply(packet), EchoProbe::decode(packet));
+    let _ =
+        (twamp::SenderPacket::read(packet), twamp::read_reply(packet), EchoProbe::decode(packet));
     for version in [icmp::Version::V4, icmp::Version::V6] {
         let _ = icmp::Echo::read(version, packet);
     }
@@ -99,7 +100,8 @@ fn one(
     } else {
         Ipv6Addr::from([a, b, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, c, d]).into()
     };
-    let service = [Service::Stamp, Service::Echo, Service::Twamp, Service::Stamp][usize::from(how >> 1 & 3)];
+    let service =
+        [Service::Stamp, Service::Echo, Service::Twamp, Service::Stamp][usize::from(how >> 1 & 3)];
     let mut packet = body.to_vec();
     if how & 24 == 24 && service == Service::Echo {
         packet.splice(..0, COOKIE);
@@ -115,7 +117,8 @@ fn one(
         }
     }
     let arrival = Arrival {
-        from: (address, if how & 32 == 0 { u16::from(port) | 0x8000 } else { u16::from(port) * 4 }).into(),
+        from: (address, if how & 32 == 0 { u16::from(port) | 0x8000 } else { u16::from(port) * 4 })
+            .into(),
         to: (how & 64 != 0).then_some(IpAddr::V4(Ipv4Addr::new(d, c, b, a))),
         port: 862,
         received_ns: i64::from(time) << (how & 31),
@@ -135,8 +138,10 @@ fn one(
             if service == Service::Stamp {
                 let answer = ReflectorPacket::read(key, &packet).expect("a reply that can be read");
                 let request = SenderPacket::read(key, &before).expect("only of what can be read");
-                assert_eq!((answer.sender_sequence, answer.sender_stamp, answer.ssid),
-                           (request.sequence, request.stamp, request.ssid));
+                assert_eq!(
+                    (answer.sender_sequence, answer.sender_stamp, answer.ssid),
+                    (request.sequence, request.stamp, request.ssid)
+                );
             }
             if service == Service::Echo {
                 assert_eq!(packet, before);

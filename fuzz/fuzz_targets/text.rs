@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailtrim_tail::signature::Selection;
 use tailtrim_stats::Probability;
+use tailtrim_tail::signature::Selection;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -199,19 +199,30 @@ pub fn with_pcapng_blocks(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Makes a journal of lines of JSON: gives each the checksum that it has in a journal, unless it begins with a space.
+/// Makes a journal of lines of JSON: gives each the checksum that it has in a journal, unless it begins with a space, and
+/// the header the number of steps that follow and the checksum over them.
 pub fn with_journal_sums(data: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for line in data.split_inclusive(|byte| *byte == b'\n') {
-        if line[0] == b' ' {
-            bytes.extend(line);
-            continue;
-        }
-        let json = line.strip_suffix(b"\n").unwrap_or(line);
-        bytes.extend(format!("{:016x} ", xxh3_64(json)).into_bytes());
-        bytes.extend(line);
+    let mut lines = data.split_inclusive(|byte| *byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    let rest: Vec<Vec<u8>> = lines.map(with_sum).collect();
+    let is_step = |line: &&Vec<u8>| {
+        line.get(17..).is_some_and(|json| json.starts_with(br#"{"record":"step""#))
+            && line.ends_with(b"\n")
+    };
+    let steps: Vec<u8> = rest.iter().take_while(is_step).flatten().copied().collect();
+    let count = rest.iter().take_while(is_step).count();
+    let header = String::from_utf8_lossy(first)
+        .replace("STEPS", &count.to_string())
+        .replace("CHECKSUM", &format!("{:016x}", xxh3_64(&steps)));
+    [with_sum(header.as_bytes()), rest.concat()].concat()
+}
+
+fn with_sum(line: &[u8]) -> Vec<u8> {
+    if line.starts_with(b" ") {
+        return line.to_vec();
     }
-    bytes
+    let json = line.strip_suffix(b"\n").unwrap_or(line);
+    [format!("{:016x} ", xxh3_64(json)).as_bytes(), line].concat()
 }
 
 /// Makes an archive of blocks of 512 bytes: gives each header the checksum that fits, and a size within what follows.
@@ -231,7 +242,8 @@ pub fn with_tar_sums(data: &[u8]) -> Vec<u8> {
         let size = octal(&header[SIZE]).unwrap_or(0);
         // What is too long stays so once in a while.
         let size = if size > room && size % 8 != 7 { room } else { size };
-        header[SIZE].copy_from_slice(format!("{size:011o}\0").as_bytes().first_chunk::<12>().unwrap());
+        header[SIZE]
+            .copy_from_slice(format!("{size:011o}\0").as_bytes().first_chunk::<12>().unwrap());
         header[SUM].fill(b' ');
         let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
         header[SUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());

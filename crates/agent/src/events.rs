@@ -43,7 +43,7 @@ pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
 /// Tells what is under way. Who does not read has closed the pipe, and will end this process by other means.
 fn tell(event: &Event<'_, ()>) {
     if let Ok(line) = line(event) {
-        let _ = output::try_write(line.as_bytes());
+        let _ = output::try_write(&line);
     }
 }
 

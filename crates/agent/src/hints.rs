@@ -1,6 +1,7 @@
 //! What to type. The libraries say what is wrong; here is which option or verb of this program mends it.
 
 use crate::called::name;
+use crate::output::Message;
 use std::fmt::Display;
 use tailtrim_host::audit::{IntentError, SelectionError};
 use tailtrim_host::tune::export::LibvirtError;
@@ -16,15 +17,15 @@ pub(crate) trait Hint: Display {
     /// What to type; `None` where nothing helps, or the error says enough.
     fn hint(&self) -> Option<String>;
 
-    /// The error, and below it the hint.
-    fn told(&self) -> String {
+    /// The error, and the hint.
+    fn told(&self) -> Message {
         told(self, self.hint().as_deref())
     }
 }
 
-/// An error, and below it what to type.
-pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> String {
-    hint.map_or_else(|| error.to_string(), |hint| format!("{error}\nhint: {hint}"))
+/// An error, and what to type.
+pub(crate) fn told(error: &(impl Display + ?Sized), hint: Option<&str>) -> Message {
+    Message { error: error.to_string(), hint: hint.map(str::to_owned) }
 }
 
 impl Hint for IntentError {

@@ -2,9 +2,9 @@
 
 use crate::exit::Exit;
 use crate::lint_text;
-use crate::output::{self, failed};
+use crate::output::{self, Message, failed};
 use tailtrim_host::lint::{Context, LintReport, Running, Severity, lint};
-use tailtrim_host::{Cpus, KernelVersion, Tree};
+use tailtrim_host::{Cpus, KernelVersion, Tree, limits};
 
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]
@@ -40,19 +40,27 @@ fn some_cpus(text: &str) -> Result<Cpus, String> {
 pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Exit {
     match report(request, tree) {
         Ok(report) => print(&report, json),
-        Err(problem) => failed(&problem, Exit::Impossible),
+        Err((problem, exit)) => failed(problem, exit),
     }
 }
 
-fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, String> {
+fn report(request: &Request, tree: &dyn Tree) -> Result<LintReport, (Message, Exit)> {
     let context = Context { kernel: request.kernel, cpus: request.cpus.clone() };
     if let Some(Some(line)) = &request.boot_line {
+        if line.len() > limits::BOOT_LINE {
+            let (found, most) = (line.len(), limits::BOOT_LINE - 1);
+            let why = format!(
+                "a boot line of {found} bytes, expected at most {most}: no kernel takes more"
+            );
+            return Err((why.into(), Exit::Usage));
+        }
         return Ok(lint(line, &context));
     }
     let running = Running::read(tree);
     let Some(line) = running.line.clone() else {
-        let hint = "hint: give the line with --boot-line";
-        return Err(format!("the boot line cannot be read: {}\n{hint}", running.unread.join(", ")));
+        let error = format!("the boot line cannot be read: {}", running.unread.join(", "));
+        let hint = Some("give the line with --boot-line".to_owned());
+        return Err((Message { error, hint }, Exit::Impossible));
     };
     let release = running.release.as_deref().and_then(|release| release.parse().ok());
     let context = Context {

@@ -27,11 +27,15 @@ mod tune;
 
 use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
+use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = called::named(Args::command()).get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = called::named(Args::command()).try_get_matches();
+    let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
+        Ok(args) => args,
+        Err(error) => return refused(&error),
+    };
     // The verb is the first argument, since there are no options before it.
     if let Some(verb) = std::env::args().nth(1) {
         tailtrim_linux::host::name_threads(&format!("tt-{verb}"));
@@ -48,5 +52,18 @@ fn main() -> ExitCode {
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Tune(request) => tune::run(&request).into(),
+    }
+}
+
+/// Tells what is wrong with a command line, or helps.
+fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        // Names of files may be in it, which others chose.
+        output::tell(&error.render().to_string());
+        return Exit::Usage.into();
+    }
+    match error.print() {
+        Ok(()) => Exit::Success.into(),
+        Err(error) => output::failed(error.to_string(), Exit::Disturbed).into(),
     }
 }

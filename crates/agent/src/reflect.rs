@@ -4,7 +4,7 @@ use crate::cookie;
 use crate::events::{self, Progress};
 use crate::exit::Exit;
 use crate::hints::Hint;
-use crate::output::{failed, note};
+use crate::output::{Message, failed, note};
 use crate::stop::{Ending, watch_signals};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -178,21 +178,21 @@ const LOOPBACK_ONLY: &str = "only requests of this host are answered; --interfac
 pub(crate) fn run(request: &Reflect) -> Exit {
     match reflect(request) {
         Ok(exit) => exit,
-        Err((message, exit)) => failed(&message, exit),
+        Err((message, exit)) => failed(message, exit),
     }
 }
 
-type Failed = (String, Exit);
+type Failed = (Message, Exit);
 
 fn reflect(request: &Reflect) -> Result<Exit, Failed> {
     let policy = policy(request)?;
-    let stopped = watch_signals().map_err(|error| (error.to_string(), Exit::Impossible))?;
+    let stopped = watch_signals().map_err(|error| (error.to_string().into(), Exit::Impossible))?;
     // Before root is given up: afterwards neither memory nor priority may be had.
     let host = Placement::take(request.cpu, request.fifo)
-        .map_err(|error| (error.to_string(), Exit::Usage))?;
+        .map_err(|error| (error.to_string().into(), Exit::Usage))?;
     let _nic = match &request.interface {
         Some(interface) if request.hardware_stamps => {
-            Some(KeptNicStamps::enable(interface).map_err(|error| (error, Exit::Impossible))?)
+            Some(KeptNicStamps::enable(interface).map_err(|error| (error.into(), Exit::Impossible))?)
         }
         _ => None,
     };
@@ -214,7 +214,7 @@ fn by_frames(
     };
     let name: PortName = format!("xdp:{interface}")
         .parse()
-        .map_err(|error| (format!("--interface {interface}: {error}"), Exit::Usage))?;
+        .map_err(|error| (format!("--interface {interface}: {error}").into(), Exit::Usage))?;
     let reflector = FrameReflector::open(&name, &listening(request), policy).map_err(refused)?;
     let of =
         |(service, ip, port): &(Service, IpAddr, u16)| listener(&(*service, (*ip, *port).into()));
@@ -381,7 +381,7 @@ fn policy(request: &Reflect) -> Result<Policy, Failed> {
 
 fn key(path: &Path) -> Result<Key, Failed> {
     let told = |error: &dyn std::fmt::Display| {
-        (format!("--key-file {}: {error}", path.display()), Exit::Usage)
+        (format!("--key-file {}: {error}", path.display()).into(), Exit::Usage)
     };
     let text = std::fs::read(path).map_err(|error| told(&error))?;
     Key::of_text(&text).map_err(|error| told(&error))

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod boot;
 pub mod cpus;
 pub mod kernel;
+pub mod limits;
 pub mod lint;
 pub mod process;
 pub mod topology;

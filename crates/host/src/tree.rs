@@ -1,5 +1,6 @@
 //! Where facts about a host come from: a tree of small text files.
 
+use crate::limits;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -144,6 +145,10 @@ impl Tree for Memory {
             .map(|rest| rest.split('/').next().unwrap_or(rest).to_owned())
             .collect();
         names.dedup();
+        if names.len() > limits::NAMES {
+            let problem = format!("more than {} names, which no host has there", limits::NAMES);
+            return Err(Unread::Broken { path: path.to_owned(), problem });
+        }
         if names.is_empty() { Err(self.missing(path)) } else { Ok(names) }
     }
 

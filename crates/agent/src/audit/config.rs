@@ -39,7 +39,10 @@ struct Entry {
 fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    toml::from_str(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        Failure::usage(format!("{}: line {line}: {}", path.display(), error.message()))
+    })
 }
 
 /// The wish of the command line, completed from a file. Return also which file that was.

@@ -9,7 +9,7 @@ mod table;
 use crate::exit::Exit;
 use crate::hints::Hint;
 use crate::lint;
-use crate::output::{self, failed};
+use crate::output::{self, Message, Page, failed};
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -132,13 +132,13 @@ impl Audit {
 
 /// Why nothing can be answered.
 pub(super) struct Failure {
-    message: String,
+    message: Message,
     exit: Exit,
 }
 
 impl Failure {
     pub(super) fn usage(error: impl ToString) -> Self {
-        Self { message: error.to_string(), exit: Exit::Usage }
+        Self { message: error.to_string().into(), exit: Exit::Usage }
     }
 
     fn hinted(error: &impl Hint, exit: Exit) -> Self {
@@ -146,7 +146,7 @@ impl Failure {
     }
 
     fn impossible(error: impl ToString) -> Self {
-        Self { message: error.to_string(), exit: Exit::Impossible }
+        Self { message: error.to_string().into(), exit: Exit::Impossible }
     }
 }
 
@@ -160,14 +160,16 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// Runs the verb.
 pub(crate) fn run(request: &Audit) -> Exit {
-    let mut text = Vec::new();
-    match answer(request, &mut text) {
-        Ok(exit) => output::write(text, exit),
-        Err(failure) => failed(&failure.message, failure.exit),
+    let colour = io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let mut page = Page::new(colour && request.format() == Format::Table);
+    match answer(request, &mut page) {
+        Ok(exit) => output::page(&page, exit),
+        Err(failure) => failed(failure.message, failure.exit),
     }
 }
 
-fn answer(request: &Audit, out: &mut Vec<u8>) -> Result<Exit, Failure> {
+fn answer(request: &Audit, out: &mut Page) -> Result<Exit, Failure> {
     if request.line.is_asked() {
         let tree = match &request.root {
             Some(root) => opened(root)?,
@@ -227,12 +229,11 @@ fn judge(
     from: Option<String>,
     checks: &[&'static Check],
     waivers: Vec<audit::Waiver>,
-    out: &mut Vec<u8>,
+    out: &mut Page,
 ) -> Result<Exit, Failure> {
     if let Some(path) = &request.capture {
         let count = inspect::capture(tree, path).map_err(Failure::usage)?;
-        let text = format!("{}: {count} files\n", path.display());
-        out.extend_from_slice(text.as_bytes());
+        writeln!(out, "{}: {count} files", path.display()).map_err(Failure::impossible)?;
         return Ok(Exit::Success);
     }
     let intent =
@@ -258,16 +259,11 @@ fn print(
     request: &Audit,
     report: &AuditReport,
     from: Option<&str>,
-    out: &mut dyn Write,
+    out: &mut Page,
 ) -> io::Result<()> {
     match request.format() {
         Format::Table => {
-            let style = table::Style {
-                colour: io::stdout().is_terminal()
-                    && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-                width: width(),
-                all: request.all,
-            };
+            let style = table::Style { width: width(), all: request.all };
             table::write(report, from, style, out)
         }
         Format::Json => json::write(report, out),

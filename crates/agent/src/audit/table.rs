@@ -1,5 +1,6 @@
 //! The answers for people: what matters most first, each with what was found and what to do.
 
+use crate::output::Page;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
@@ -7,7 +8,6 @@ use tailtrim_host::audit::{Asked, AuditReport, CheckStatus};
 /// How the table looks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    pub(super) colour: bool,
     pub(super) width: usize,
     pub(super) all: bool,
 }
@@ -37,31 +37,35 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 impl Style {
-    fn paint(self, text: &str, code: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    fn verdict(self, verdict: CheckStatus, text: &str) -> String {
-        let code = match verdict {
-            CheckStatus::Fail => "1;31",
-            CheckStatus::Warn => "1;33",
-            CheckStatus::Unknown => "1;36",
-            CheckStatus::Ok => "1;32",
-            CheckStatus::NotApplicable => "2",
-        };
-        self.paint(text, code)
-    }
-
     /// A text behind a label, wrapped, later lines below the first.
-    fn row(self, label: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn row(self, label: &str, text: &str, out: &mut Page) -> io::Result<()> {
         let start = INDENT + label.chars().count();
         for (number, line) in wrap(text, self.width.saturating_sub(start)).iter().enumerate() {
             let lead =
                 if number == 0 { label.to_owned() } else { " ".repeat(label.chars().count()) };
-            writeln!(out, "{:INDENT$}{}{line}", "", self.paint(&lead, "2"))?;
+            write!(out, "{:INDENT$}", "")?;
+            out.paint(&lead, "2");
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }
+}
+
+fn colour(verdict: CheckStatus) -> &'static str {
+    match verdict {
+        CheckStatus::Fail => "1;31",
+        CheckStatus::Warn => "1;33",
+        CheckStatus::Unknown => "1;36",
+        CheckStatus::Ok => "1;32",
+        CheckStatus::NotApplicable => "2",
+    }
+}
+
+/// A line above the answers of a kind.
+fn title(text: &str, code: &str, out: &mut Page) -> io::Result<()> {
+    writeln!(out)?;
+    out.paint(text, code);
+    writeln!(out)
 }
 
 /// Prints the answers.
@@ -69,7 +73,7 @@ pub(super) fn write(
     report: &AuditReport,
     from: Option<&str>,
     style: Style,
-    out: &mut dyn Write,
+    out: &mut Page,
 ) -> io::Result<()> {
     head(report, from, style, out)?;
     for verdict in [CheckStatus::Fail, CheckStatus::Warn] {
@@ -77,14 +81,14 @@ pub(super) fn write(
         if all.is_empty() {
             continue;
         }
-        let title = format!("{}  {}", verdict.word().to_uppercase(), all.len());
-        writeln!(out, "\n{}", style.verdict(verdict, &title))?;
+        let text = format!("{}  {}", verdict.word().to_uppercase(), all.len());
+        title(&text, colour(verdict), out)?;
         for one in all {
             answer(report, one, style, out)?;
         }
     }
     unknown(report, style, out)?;
-    waived(report, style, out)?;
+    waived(report, out)?;
     if style.all {
         for verdict in [CheckStatus::Ok, CheckStatus::NotApplicable] {
             brief(report, verdict, style, out)?;
@@ -93,12 +97,7 @@ pub(super) fn write(
     foot(report, style, out)
 }
 
-fn head(
-    report: &AuditReport,
-    from: Option<&str>,
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn head(report: &AuditReport, from: Option<&str>, style: Style, out: &mut Page) -> io::Result<()> {
     let or = |text: &str, otherwise: &str| {
         if text.is_empty() { otherwise.to_owned() } else { text.to_owned() }
     };
@@ -113,7 +112,8 @@ fn head(
         or(&report.cpu, "CPU not named"),
         or(&report.online, "?")
     );
-    writeln!(out, "{}", style.paint(&host, "1"))?;
+    out.paint(&host, "1");
+    writeln!(out)?;
     let intent = &report.intent;
     let nics = if intent.nics.is_empty() { "none".to_owned() } else { intent.nics.join(", ") };
     let isolate = or(&intent.isolate.to_string(), "none");
@@ -137,22 +137,26 @@ fn head(
 }
 
 /// A line of the head, wrapped.
-fn labelled(label: &str, text: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn labelled(label: &str, text: &str, style: Style, out: &mut Page) -> io::Result<()> {
     for (number, line) in wrap(text, style.width - INDENT).iter().enumerate() {
         writeln!(out, "{:<INDENT$}{line}", if number == 0 { label } else { "" })?;
     }
     Ok(())
 }
 
-fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io::Result<()> {
     let check = one.check;
     let finding = &one.finding;
     let level = finding.level.map_or("", |level| level.word());
     let right = format!("{}, {level}", check.importance.word());
     let room = style.width.saturating_sub(INDENT + right.chars().count() + 1);
-    let id = style.verdict(finding.verdict, &format!("{:<9}", check.id));
-    let title = style.paint(&format!("{:<room$}", check.title), "1");
-    writeln!(out, "\n  {id} {title} {}", style.paint(&right, "2"))?;
+    write!(out, "\n  ")?;
+    out.paint(&format!("{:<9}", check.id), colour(finding.verdict));
+    write!(out, " ")?;
+    out.paint(&format!("{:<room$}", check.title), "1");
+    write!(out, " ")?;
+    out.paint(&right, "2");
+    writeln!(out)?;
     style.row("", &finding.said, out)?;
     // Tables, what stands for many files, and the whole boot line are no evidence to look at.
     let summary = [" lines", " threads", " entries"];
@@ -189,7 +193,7 @@ fn clip(text: &str, most: usize) -> String {
 }
 
 /// What could not be found out, by reason: mostly few reasons stand behind many checks.
-fn unknown(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn unknown(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in report.of(CheckStatus::Unknown) {
         reasons.entry(&one.finding.said).or_default().push(one.check.id);
@@ -198,7 +202,7 @@ fn unknown(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Resul
         return Ok(());
     }
     let count = report.of(CheckStatus::Unknown).count();
-    writeln!(out, "\n{}", style.verdict(CheckStatus::Unknown, &format!("UNKNOWN  {count}")))?;
+    title(&format!("UNKNOWN  {count}"), colour(CheckStatus::Unknown), out)?;
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, ids)| std::cmp::Reverse(ids.len()));
     for (reason, ids) in reasons {
@@ -218,11 +222,11 @@ fn unknown(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-fn waived(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn waived(report: &AuditReport, out: &mut Page) -> io::Result<()> {
     let waived: Vec<_> =
         report.asked.iter().filter_map(|one| Some((one, one.waived.as_ref()?))).collect();
     if !waived.is_empty() {
-        writeln!(out, "\n{}", style.paint(&format!("WAIVED  {}", waived.len()), "1"))?;
+        title(&format!("WAIVED  {}", waived.len()), "1", out)?;
     }
     for (one, waiver) in waived {
         writeln!(
@@ -244,11 +248,10 @@ fn brief(
     report: &AuditReport,
     verdict: CheckStatus,
     style: Style,
-    out: &mut dyn Write,
+    out: &mut Page,
 ) -> io::Result<()> {
     let all: Vec<&Asked> = report.of(verdict).collect();
-    let title = format!("{}  {}", verdict.word().to_uppercase(), all.len());
-    writeln!(out, "\n{}", style.verdict(verdict, &title))?;
+    title(&format!("{}  {}", verdict.word().to_uppercase(), all.len()), colour(verdict), out)?;
     for one in all {
         let level = one.finding.level.map_or("", |level| level.word());
         let text = format!("{}: {}", one.check.title, one.finding.said);
@@ -264,20 +267,23 @@ fn brief(
     Ok(())
 }
 
-fn foot(report: &AuditReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn foot(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()> {
     let counts = report.counts();
-    let mut parts = vec![
-        format!("{} checks", counts.total()),
-        style.verdict(CheckStatus::Fail, &format!("{} fail", counts.fail)),
-        style.verdict(CheckStatus::Warn, &format!("{} warn", counts.warn)),
-        style.verdict(CheckStatus::Unknown, &format!("{} unknown", counts.unknown)),
-        style.verdict(CheckStatus::Ok, &format!("{} ok", counts.ok)),
-        style.verdict(CheckStatus::NotApplicable, &format!("{} n/a", counts.not_applicable)),
-    ];
-    if counts.waived > 0 {
-        parts.push(format!("{} waived", counts.waived));
+    write!(out, "\n{} checks", counts.total())?;
+    for (verdict, count, name) in [
+        (CheckStatus::Fail, counts.fail, "fail"),
+        (CheckStatus::Warn, counts.warn, "warn"),
+        (CheckStatus::Unknown, counts.unknown, "unknown"),
+        (CheckStatus::Ok, counts.ok, "ok"),
+        (CheckStatus::NotApplicable, counts.not_applicable, "n/a"),
+    ] {
+        write!(out, " · ")?;
+        out.paint(&format!("{count} {name}"), colour(verdict));
     }
-    writeln!(out, "\n{}", parts.join(" · "))?;
+    if counts.waived > 0 {
+        write!(out, " · {} waived", counts.waived)?;
+    }
+    writeln!(out)?;
     let mut hints = Vec::new();
     if let Some(one) = report.of(CheckStatus::Fail).next() {
         hints.push(format!("--explain {} tells why and how to undo it", one.check.id));

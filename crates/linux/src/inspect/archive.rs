@@ -1,21 +1,21 @@
 //! A host in a tar file: what an audit needs of it, and nothing else.
 
 use super::live::Host;
+use crate::source::decompressed;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tailtrim_host::audit::paths::{
     self, AFTER, BEFORE, COUNTERS, FILES, KTHREADS, LINKS, NAMES, OBSERVED_MS,
 };
-use tailtrim_host::{Memory, Tree, Unread};
+use tailtrim_host::{Memory, Tree, Unread, limits};
 use thiserror::Error;
 
 /// In a capture: what could not be read, a line each.
 const UNREAD: &str = "/tailtrim/unread";
 /// In a capture: the patterns it was made of. What fits one and is not there was missing on the host.
 const PATTERNS: &str = "/tailtrim/patterns";
-/// A capture is smaller by far.
-const LARGEST: u64 = 256 << 20;
 
 /// A capture that cannot be written or read.
 #[derive(Debug, Error)]
@@ -171,13 +171,11 @@ pub fn open(path: &Path) -> Result<Box<dyn Tree>, ArchiveError> {
             Err(_) => Ok(Box::new(folder)),
         };
     }
-    let file = BufReader::new(File::open(path).map_err(wrong)?);
-    let zstd = path.extension().is_some_and(|end| end == "zst");
-    let tree = if zstd {
-        read_capture(zstd::Decoder::with_buffer(file).map_err(wrong)?)
-    } else {
-        read_capture(file)
-    };
+    let file = File::open(path).map_err(wrong)?;
+    if file.metadata().map_err(wrong)?.len() > limits::CAPTURE {
+        return Err(wrong(too_much()));
+    }
+    let tree = decompressed(BufReader::new(file)).and_then(read_capture);
     tree.map_err(wrong)?.ok_or_else(|| ArchiveError::NoHost { path: path.to_owned() })
 }
 
@@ -194,15 +192,35 @@ pub fn read_capture(from: impl Read) -> io::Result<Option<Box<dyn Tree>>> {
     })
 }
 
+/// Time and memory grow with the bytes of the archive, and no more of them are read than a host can have.
 fn unpack(from: impl Read) -> io::Result<Memory> {
+    let refused = |why: String| Err(io::Error::other(why));
     let mut memory = Memory::new(false);
-    let mut archive = tar::Archive::new(from.take(LARGEST));
-    for entry in archive.entries()? {
+    let mut archive = tar::Archive::new(Limited { from, left: limits::CAPTURE });
+    for (count, entry) in archive.entries()?.enumerate() {
         let mut entry = entry?;
+        if count == limits::FILES {
+            return refused(format!("more than {count} files, which no capture of a host has"));
+        }
         let path = format!("/{}", entry.path()?.to_string_lossy().trim_start_matches("./"));
+        if path.len() > limits::PATH || path.split('/').count() > limits::DEPTH {
+            let start: String = path.chars().take(100).collect();
+            return refused(format!(
+                "{start}…: a path of {} bytes and {} names, expected at most {} and {}",
+                path.len(),
+                path.split('/').count(),
+                limits::PATH,
+                limits::DEPTH
+            ));
+        }
         if let Some(target) = entry.link_name()? {
             memory.insert_link(&path, &target.to_string_lossy());
         } else if entry.header().entry_type().is_file() {
+            if entry.size() > limits::longest(&path) {
+                let problem = limits::too_long(&path);
+                memory.insert_unread(&path, Unread::Broken { path: path.clone(), problem });
+                continue;
+            }
             let mut content = Vec::new();
             entry.read_to_end(&mut content)?;
             memory.insert(&path, content);
@@ -211,11 +229,30 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
     Ok(memory)
 }
 
+/// Fails where `take` would end: what is cut off is no smaller host.
+struct Limited<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(out)?;
+        self.left = self.left.checked_sub(count as u64).ok_or_else(too_much)?;
+        Ok(count)
+    }
+}
+
+fn too_much() -> io::Error {
+    let most = limits::CAPTURE >> 20;
+    io::Error::other(format!("more than {most} MiB, which no capture of a host has"))
+}
+
 /// A capture: what is not in it was missing, if it had been looked for.
 struct Captured {
     files: Box<dyn Tree>,
     patterns: Vec<String>,
-    unread: Vec<(String, Unread)>,
+    unread: BTreeMap<String, Unread>,
 }
 
 impl Captured {
@@ -239,7 +276,7 @@ impl Captured {
 
     /// Why something is not in the capture.
     fn why(&self, path: &str, found: Unread) -> Unread {
-        if let Some((_, why)) = self.unread.iter().find(|(known, _)| known == path) {
+        if let Some(why) = self.unread.get(path) {
             return why.clone();
         }
         let path = path.to_owned();
@@ -262,7 +299,7 @@ impl Tree for Captured {
 
     fn list(&self, path: &str) -> Result<Vec<String>, Unread> {
         // A directory that was closed may have entries that were read by name.
-        if let Some((_, why)) = self.unread.iter().find(|(known, _)| known == path) {
+        if let Some(why) = self.unread.get(path) {
             return Err(why.clone());
         }
         self.files.list(path).map_err(|why| self.why(path, why))

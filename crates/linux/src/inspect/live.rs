@@ -7,10 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use tailtrim_host::audit::paths;
-use tailtrim_host::{Tree, Unread};
-
-/// No file that an audit reads is longer; one that is is not what it seems.
-const LONGEST: u64 = 16 << 20;
+use tailtrim_host::{Tree, Unread, limits};
 
 type Answer = Result<Vec<u8>, Unread>;
 
@@ -126,11 +123,12 @@ impl Tree for Host {
             return self.ask(path);
         }
         let mut content = Vec::new();
+        let longest = limits::longest(path);
         File::open(self.place(path)?)
-            .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut content))
+            .and_then(|file| file.take(longest + 1).read_to_end(&mut content))
             .map_err(|error| self.unread(path, &error))?;
-        if content.len() as u64 > LONGEST {
-            let problem = format!("longer than {} MB", LONGEST >> 20);
+        if content.len() as u64 > longest {
+            let problem = limits::too_long(path);
             return Err(Unread::Broken { path: path.to_owned(), problem });
         }
         Ok(content)
@@ -150,6 +148,11 @@ impl Tree for Host {
         for entry in entries {
             let entry = entry.map_err(|error| self.unread(path, &error))?;
             names.push(entry.file_name().to_string_lossy().into_owned());
+            // A running host may have more processes.
+            if self.root.is_some() && names.len() > limits::NAMES {
+                let problem = format!("more than {} names, which no host has there", limits::NAMES);
+                return Err(Unread::Broken { path: path.to_owned(), problem });
+            }
         }
         names.sort_unstable();
         Ok(names)

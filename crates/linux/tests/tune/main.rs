@@ -3,8 +3,10 @@
 
 mod folder;
 mod machine;
+mod places;
 
-use machine::{Cell, Disk, FOLDER, Fate, Machine, configs, file};
+use machine::{Cell, Disk, FOLDER, Fate, Machine};
+use places::{configs, file};
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;

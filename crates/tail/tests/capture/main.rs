@@ -7,6 +7,7 @@ mod errors;
 mod formats;
 #[path = "../support/mod.rs"]
 mod support;
+mod unstamped;
 
 use support::{How, Order, Pcap, read};
 use tailtrim_tail::capture::Record;
