@@ -46,6 +46,16 @@ fn event(
                 .effect(format!("{effect} {}", handed_on(word, context)))
                 .source(HOUSEKEEPING)
         }
+        What::SameAgain(earlier) => {
+            let earlier = line.words().get(*earlier)?;
+            let title =
+                format!("{} is dropped: {} has its list already", word.name, earlier.text());
+            let effect = "The list counts once, as the first word gave it. The log says \"nohz_full= must match \
+                          isolcpus=\" although it does.";
+            Finding::new(Severity::Note, Kind::Duplicate, word, title)
+                .effect(format!("{effect} {}", handed_on(word, context)))
+                .source(HOUSEKEEPING)
+        }
         What::AllTaken => {
             let title = format!("{} takes every CPU", word.name);
             Finding::new(Severity::Warning, Kind::BootCpu, word, title)

@@ -58,6 +58,8 @@ pub(super) enum What {
     IllegalFlag(usize, usize),
     /// The list is another than that of an earlier word, and dropped.
     MustMatch(usize),
+    /// The list is that of an earlier word, and dropped all the same.
+    SameAgain(usize),
     /// No CPU was left, so the boot CPU is put back.
     AllTaken,
     /// There is no CPU in the list.
@@ -88,6 +90,8 @@ pub(super) struct Simulation {
     /// Before 5.18 there was one mask for all, so that a second list had to be the same.
     one_mask: bool,
     rcu_prefix: bool,
+    /// Booted on 7.2: a second list of a kind is compared with all CPUs instead of with the first one.
+    second_never_fits: bool,
     words: Words,
 }
 
@@ -104,6 +108,7 @@ pub(super) fn simulate(line: &BootLine, context: &Context) -> Simulation {
         possible,
         one_mask: context.before(5, 18),
         rcu_prefix: !context.before(5, 17),
+        second_never_fits: context.from(7, 2),
         words: Words { last: !context.before(5, 13), all: !context.before(5, 14) },
         ..Simulation::default()
     };
@@ -197,6 +202,11 @@ impl Simulation {
         });
         if let Some(kind) = clash {
             self.say(place, What::MustMatch(self.owner[kind]));
+            return self.rejected.push(place);
+        }
+        let same = flags.iter().find(|kind| self.masks[**kind].is_some());
+        if let (Some(kind), true) = (same, self.second_never_fits) {
+            self.say(place, What::SameAgain(self.owner[*kind]));
             return self.rejected.push(place);
         }
         for kind in flags {
@@ -314,6 +324,15 @@ mod tests {
         let masks = run("isolcpus=2-3 nohz_full=1-3", "5.10", "0-3");
         assert_eq!(masks.prediction.nohz_full, Cpus::none());
         assert_eq!(masks.rejected, [1]);
+    }
+
+    #[test]
+    fn a_second_list_is_dropped_by_newer_kernels_even_if_it_is_the_same() {
+        let line = "isolcpus=nohz,domain,2-3 nohz_full=2-3";
+        let (older, newer) = (run(line, "6.12", "0-3"), run(line, "7.2", "0-3"));
+        assert_eq!(older.rejected, Vec::<usize>::new());
+        assert_eq!(newer.rejected, [1]);
+        assert_eq!(newer.prediction.nohz_full.to_string(), "2-3");
     }
 
     #[test]
