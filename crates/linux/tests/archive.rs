@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use tailtrim_host::lint::Running;
-use tailtrim_host::{Tree, Unread, limits};
+use tailtrim_host::{Unread, limits};
 use tailtrim_linux::inspect::open;
 use tempfile::TempDir;
 
