@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.options import known_masks, nanoseconds
@@ -40,16 +40,14 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         egress: capture of what leaves.
         signature: bytes that identify a packet as ``OFFSET:LENGTH,…`` from the start of the frame,
             instead of the default ones.
-        masks: fields that the device rewrites beside MAC addresses, VLAN tags, TTL and checksums:
-            ``nat``, ``tos``, ``tunnel``.
+        masks: fields that the device rewrites, beside those of a router: ``nat``, ``tos``, ``tunnel``.
         trim_s: seconds after the first match whose samples do not count.
         window_s: seconds after which a packet is not matched any more.
         quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
         confidence: confidence of the intervals.
         x552_trailer: take stamps from the last eight bytes of each frame.
         salvage: use what precedes damage instead of raising.
-        allow_negative: analyse captures although most packets left before they entered, instead of
-            raising: swapped captures, one capture twice, or taps whose clocks disagree.
+        allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         progress: called about every million frames with the share done, ``None`` if unknown.
@@ -67,28 +65,25 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         ...                    "examples/testpmd/egress.pcap.zst")
         >>> analysis.summary.ingress.lost
         0
-        >>> analysis.histogram.column_names
-        ['latency_ns', 'count']
 
     """
-    given, paths = known_masks(masks), (Path(ingress), Path(egress))
+    paths = (Path(ingress), Path(egress))
+    options: dict[str, Any] = {
+        "signature": signature,
+        "masks": known_masks(masks),
+        "trim_ns": nanoseconds("trim", trim_s),
+        "window_ns": nanoseconds("window", window_s),
+        "quantiles": list(quantiles),
+        "confidence": confidence,
+        "x552_trailer": x552_trailer,
+        "salvage": salvage,
+        "watched_to_the_end": False,
+        "keep_samples": keep_samples,
+        "progress": progress,
+    }
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        native = _native.analyze(
-            *paths,
-            signature=signature,
-            masks=given,
-            trim_ns=nanoseconds("trim", trim_s),
-            window_ns=nanoseconds("window", window_s),
-            quantiles=list(quantiles),
-            confidence=confidence,
-            x552_trailer=x552_trailer,
-            salvage=salvage,
-            watched_to_the_end=False,
-            directory=directory,
-            keep_samples=keep_samples,
-            progress=progress,
-        )
+        native = _native.analyze(*paths, **options, directory=directory)
         if not allow_negative:
             native.check_order()
         return native

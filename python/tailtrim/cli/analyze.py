@@ -76,6 +76,13 @@ StampSource = Annotated[
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
 ]
+AllowNegative = Annotated[
+    bool,
+    typer.Option(
+        "--allow-negative",
+        help="Analyse captures although most packets left before they entered.",
+    ),
+]
 Where = Annotated[
     EngineName | None,
     typer.Option(
@@ -116,13 +123,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = "0.95",
     stamps: StampSource = Stamps.HEADER,
     salvage: Salvage = False,
-    allow_negative: Annotated[
-        bool,
-        typer.Option(
-            "--allow-negative",
-            help="Analyse captures although most packets left before they entered.",
-        ),
-    ] = False,
+    allow_negative: AllowNegative = False,
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
     engine: Where = None,

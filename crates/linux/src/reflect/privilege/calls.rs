@@ -69,14 +69,8 @@ const SOCKETS: &[Call] = calls![
 ];
 
 /// Frames, and how far the clock is off.
-const FRAMES: &[Call] = calls![
-    SYS_recvfrom,
-    SYS_sendto,
-    SYS_ppoll,
-    SYS_getsockopt,
-    SYS_adjtimex,
-    SYS_clock_adjtime,
-];
+const FRAMES: &[Call] =
+    calls![SYS_recvfrom, SYS_sendto, SYS_ppoll, SYS_getsockopt, SYS_adjtimex, SYS_clock_adjtime,];
 
 /// With these the C library and Rust's look around, and do without: a number of CPUs, the source lines of a panic.
 const LOOKS: &[Call] = calls![
