@@ -40,7 +40,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         egress: capture of what leaves.
         signature: bytes that identify a packet as ``OFFSET:LENGTH,…`` from the start of the frame,
             instead of the default ones.
-        masks: fields that the device rewrites, beside those of a router: ``nat``, ``tos``, ``tunnel``.
+        masks: what the device rewrites beyond a router: ``nat``, ``tos``, ``tunnel``.
         trim_s: seconds after the first match whose samples do not count.
         window_s: seconds after which a packet is not matched any more.
         quantiles: quantiles beside 0.5, 0.9, 0.99 …, as decimal text or percent.
