@@ -26,7 +26,7 @@ part() { # NAME COMMAND…
     part exit echo "$?"
     # A word of the boot line that no kernel knows is init's.
     if [ "${programs:-}" = bpf ]; then
-        /bin/busybox ip link set lo up
+        /bin/busybox ip link set lo mtu 1500 up
         for mode in xdp af-xdp; do
             part "$mode" /bin/busybox timeout -s INT 5 /tailtrim-agent reflect --mode "$mode" --echo 7007 --interface lo
         done
