@@ -26,11 +26,11 @@ part() { # NAME COMMAND…
     part exit echo "$?"
     # A word of the boot line that no kernel knows is init's.
     if [ "${programs:-}" = bpf ]; then
-        /bin/busybox ip link set lo up
+        /bin/busybox ip link set lo mtu 1500 up
         for mode in xdp af-xdp; do
-            part "$mode" /bin/busybox timeout -s INT 5 /tailtrim-agent reflect --mode "$mode" --echo 7007 --interface lo
+            part "$mode" /bin/busybox timeout -s INT 3 /tailtrim-agent reflect --mode "$mode" --echo 7007 --interface lo
         done
-        part capture /bin/busybox timeout -s INT 5 /tailtrim-agent capture --tap t=xdp:lo --out /taken
+        part capture /bin/busybox timeout -s INT 3 /tailtrim-agent capture --tap t=xdp:lo --out /taken
     fi
     echo "--8<-- end"
 } >/dev/ttyS1
