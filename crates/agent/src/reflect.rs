@@ -153,7 +153,7 @@ struct Listener {
 pub(crate) fn run(request: &Reflect) -> Exit {
     match reflect(request) {
         Ok(exit) => exit,
-        Err((message, exit)) => failed(message, exit),
+        Err((message, exit)) => failed(&message, exit),
     }
 }
 
