@@ -24,7 +24,7 @@ pub(crate) fn run(request: &Analyze) -> Exit {
             let none = summary.samples == 0;
             output::json(&summary, if none { Exit::Negative } else { Exit::Success })
         }
-        Err(AnalysisError::Capture(error)) => failed(error.told(), Exit::Usage),
+        Err(AnalysisError::Capture(error)) => failed(&error.told(), Exit::Usage),
         Err(error) => failed(&error.to_string(), Exit::Usage),
     }
 }

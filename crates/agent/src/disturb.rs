@@ -75,7 +75,7 @@ pub(crate) fn run(request: &Disturb) -> Exit {
         },
         Err(error) => {
             let exit = if began { Exit::Disturbed } else { Exit::Impossible };
-            failed(told(&format!("{}: {error}", request.what), hint(request).as_deref()), exit)
+            failed(&told(&format!("{}: {error}", request.what), hint(request).as_deref()), exit)
         }
     }
 }

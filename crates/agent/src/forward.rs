@@ -145,7 +145,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
             let outside = request.disturb.filter(|what| !what.from_within());
             let hint = outside.map(|what| format!("tailtrim-agent disturb {what}"));
             let message = told(&format!("--disturb: {error}"), hint.as_deref());
-            return failed(message, Exit::Impossible);
+            return failed(&message, Exit::Impossible);
         }
     };
     let host = match Placement::take(request.cpu, request.fifo) {

@@ -40,7 +40,7 @@ fn some_cpus(text: &str) -> Result<Cpus, String> {
 pub(crate) fn run(request: &Request, tree: &dyn Tree, json: bool) -> Exit {
     match report(request, tree) {
         Ok(report) => print(&report, json),
-        Err((problem, exit)) => failed(problem, exit),
+        Err((problem, exit)) => failed(&problem, exit),
     }
 }
 

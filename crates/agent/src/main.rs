@@ -64,6 +64,6 @@ fn refused(error: &clap::Error) -> ExitCode {
     }
     match error.print() {
         Ok(()) => Exit::Success.into(),
-        Err(error) => output::failed(error.to_string(), Exit::Disturbed).into(),
+        Err(error) => output::failed(&error.to_string(), Exit::Disturbed).into(),
     }
 }

@@ -46,7 +46,7 @@ fn print(text: &str) -> io::Result<()> {
 fn written(result: io::Result<()>, exit: Exit) -> Exit {
     match result {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            failed(format!("the result cannot be written: {error}"), Exit::Disturbed)
+            failed(&format!("the result cannot be written: {error}"), Exit::Disturbed)
         }
         _ => exit,
     }
@@ -58,11 +58,10 @@ pub(crate) fn note(kind: &str, message: &str) {
 }
 
 /// Tells what went wrong.
-pub(crate) fn failed(message: impl Into<Message>, exit: Exit) -> Exit {
-    let Message { error, hint } = message.into();
-    eprintln!("error: {}", in_one_line(&error));
-    if let Some(hint) = hint {
-        eprintln!("hint: {}", in_one_line(&hint));
+pub(crate) fn failed(wrong: &(impl Wrong + ?Sized), exit: Exit) -> Exit {
+    eprintln!("error: {}", in_one_line(wrong.error()));
+    if let Some(hint) = wrong.hint() {
+        eprintln!("hint: {}", in_one_line(hint));
     }
     exit
 }
@@ -77,6 +76,33 @@ pub(crate) fn tell(text: &str) {
 pub(crate) struct Message {
     pub(crate) error: String,
     pub(crate) hint: Option<String>,
+}
+
+/// What can be told to have gone wrong.
+pub(crate) trait Wrong {
+    /// What is wrong.
+    fn error(&self) -> &str;
+
+    /// What to type.
+    fn hint(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl<T: AsRef<str> + ?Sized> Wrong for T {
+    fn error(&self) -> &str {
+        self.as_ref()
+    }
+}
+
+impl Wrong for Message {
+    fn error(&self) -> &str {
+        &self.error
+    }
+
+    fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
 }
 
 impl<T: AsRef<str>> From<T> for Message {
@@ -183,7 +209,8 @@ mod tests {
     fn a_page_has_no_colour_but_its_own() {
         let mut page = Page::new(true);
         page.paint("\x1b[32mok", "1;31");
-        write!(page, " {}", "\x1b[2J").unwrap();
+        let name = "\x1b[2J";
+        write!(page, " {name}").unwrap();
         assert_eq!(page.text, "\x1b[1;31m\\x1b[32mok\x1b[0m \\x1b[2J");
     }
 }

@@ -159,7 +159,7 @@ fn planned(wanted: &Wanted, root: &Path) -> Result<(Live, Plan), Exit> {
     let host = Live::new(root, Path::new(STATE));
     match plan(&host, &wanted.request()) {
         Ok(plan) => Ok((host, plan)),
-        Err(error) => Err(failed(error.told(), Exit::Usage)),
+        Err(error) => Err(failed(&error.told(), Exit::Usage)),
     }
 }
 
@@ -172,7 +172,7 @@ fn run_apply(args: &ApplyArgs) -> Exit {
     let mut host = Live::new(root, &args.state);
     let plan = match plan(&host, &args.plan.wanted.request()) {
         Ok(plan) => plan,
-        Err(error) => return failed(error.told(), Exit::Usage),
+        Err(error) => return failed(&error.told(), Exit::Usage),
     };
     if !args.yes {
         let exit = show_plan(&plan, args.plan.json);
@@ -185,14 +185,14 @@ fn run_apply(args: &ApplyArgs) -> Exit {
         let (service, pid) = (&owner.service, owner.pid);
         let message =
             format!("{service} runs (process {pid}) and would undo {}", changes.join(", "));
-        return failed(hints::told(&message, Some(&hints::owner(owner))), Exit::Impossible);
+        return failed(&hints::told(&message, Some(&hints::owner(owner))), Exit::Impossible);
     }
     if let Some(cut) = plan.cuts(&session(&host)) {
-        return failed(cut.told(), Exit::Impossible);
+        return failed(&cut.told(), Exit::Impossible);
     }
     let mut store = match Folder::locked(&args.state) {
         Ok(store) => store,
-        Err(error) => return failed(error.told(), exit_of_lock(&error)),
+        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
     };
     let profile = plan.request.profile.name();
     let begin = begin(boot_id(&host), profile, std::env::args().skip(1).collect());
@@ -200,11 +200,11 @@ fn run_apply(args: &ApplyArgs) -> Exit {
         Ok(applied) if args.plan.json => show::json("tailtrim.tune-applied/1", &applied),
         Ok(applied) => show::applied(&applied, &plan),
         Err(error @ (ApplyError::Pending { .. } | ApplyError::Journal(_))) => {
-            failed(error.told(), Exit::Usage)
+            failed(&error.told(), Exit::Usage)
         }
-        Err(error @ ApplyError::Failed { .. }) => failed(error.told(), Exit::Disturbed),
-        Err(ApplyError::Store(error)) => failed(error.told(), exit_of_state(&error)),
-        Err(error) => failed(error.told(), Exit::Impossible),
+        Err(error @ ApplyError::Failed { .. }) => failed(&error.told(), Exit::Disturbed),
+        Err(ApplyError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
+        Err(error) => failed(&error.told(), Exit::Impossible),
     }
 }
 
@@ -253,12 +253,12 @@ fn run_inspect(args: &StateArgs, verify: bool) -> Exit {
     let host = Live::new(&args.root, &args.state);
     let loaded = match Folder::reading(&args.state).and_then(|folder| folder.load()) {
         Ok(loaded) => loaded,
-        Err(error) => return failed(error.told(), exit_of_state(&error)),
+        Err(error) => return failed(&error.told(), exit_of_state(&error)),
     };
     let journal = match loaded.as_deref().map(Journal::parse).transpose() {
         Ok(journal) => journal.filter(|journal| !journal.reverted),
         Err(error) => {
-            return failed(in_journal(&args.state, &error), Exit::Usage);
+            return failed(&in_journal(&args.state, &error), Exit::Usage);
         }
     };
     let Some(journal) = journal else {
@@ -273,17 +273,17 @@ fn run_revert(args: &StateArgs) -> Exit {
     // Where no journal can be, none is taken for one that is missing.
     let mut store = match Folder::locked(&args.state) {
         Ok(store) => store,
-        Err(error) => return failed(error.told(), exit_of_lock(&error)),
+        Err(error) => return failed(&error.told(), exit_of_lock(&error)),
     };
     let boot = boot_id(&host);
     match revert(&mut host, &mut store, &boot) {
         Ok(None) => show::nothing(args.json),
         Ok(Some(told)) => show::reverted(&told, args.json),
-        Err(RevertError::Store(error)) => failed(error.told(), exit_of_state(&error)),
+        Err(RevertError::Store(error)) => failed(&error.told(), exit_of_state(&error)),
         Err(error @ RevertError::Journal(_)) => {
-            failed(in_journal(&args.state, &error), Exit::Usage)
+            failed(&in_journal(&args.state, &error), Exit::Usage)
         }
-        Err(error) => failed(in_journal(&args.state, &error), Exit::Disturbed),
+        Err(error) => failed(&in_journal(&args.state, &error), Exit::Disturbed),
     }
 }
 
@@ -304,7 +304,7 @@ fn run_export(args: &ExportArgs) -> Exit {
         Format::Ansible => export::ansible(&plan),
         Format::Libvirt => match export::libvirt(&plan, &host) {
             Ok(files) => files,
-            Err(error) => return failed(error.told(), Exit::Usage),
+            Err(error) => return failed(&error.told(), Exit::Usage),
         },
         Format::Openshift => export::openshift(&plan),
         Format::Systemd => export::systemd(&plan),

@@ -165,7 +165,7 @@ pub(crate) fn run(request: &Audit) -> Exit {
     let mut page = Page::new(colour && request.format() == Format::Table);
     match answer(request, &mut page) {
         Ok(exit) => output::page(&page, exit),
-        Err(failure) => failed(failure.message, failure.exit),
+        Err(failure) => failed(&failure.message, failure.exit),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn show(request: &Noise) -> Exit {
     if request.hgrm.is_some() && request.read.len() > 1 {
         let message =
             "--hgrm: one distribution of several tools' values says nothing; expected one --read";
-        return failed(message, Exit::Usage);
+        return failed(&message, Exit::Usage);
     }
     let mut all = Vec::new();
     for path in &request.read {

@@ -72,7 +72,7 @@ const LOOPBACK_ONLY: &str = "only requests of this host are answered; --interfac
 pub(crate) fn run(request: &Reflect) -> Exit {
     match reflect(request) {
         Ok(exit) => exit,
-        Err((message, exit)) => failed(message, exit),
+        Err((message, exit)) => failed(&message, exit),
     }
 }
 
