@@ -86,7 +86,9 @@ fn arrivals(schedule: &str, random: &mut Random) -> Vec<f64> {
                 }
                 "bursts" => {
                     let burst = (number / size).floor();
-                    burst * size * 99_921.0 + (number - burst * size) * 1_000.0 + 50.0 * random.uniform()
+                    burst * size * 99_921.0
+                        + (number - burst * size) * 1_000.0
+                        + 50.0 * random.uniform()
                 }
                 _ => number * interval_ns + 50.0 * random.uniform(),
             }
@@ -105,9 +107,25 @@ fn world(seed: u64) -> World {
         let hz = match sources.last() {
             // Commensurable, with the same clock.
             Some(last) if random.uniform() < 0.4 => {
-                last.hz * random.of(&[0.2, 0.25, 1.0 / 3.0, 0.4, 0.5, 2.0 / 3.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0])
+                last.hz
+                    * random.of(&[
+                        0.2,
+                        0.25,
+                        1.0 / 3.0,
+                        0.4,
+                        0.5,
+                        2.0 / 3.0,
+                        1.5,
+                        2.0,
+                        2.5,
+                        3.0,
+                        4.0,
+                        5.0,
+                    ])
             }
-            _ if random.uniform() < 0.3 => random.of(&[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0]),
+            _ if random.uniform() < 0.3 => {
+                random.of(&[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0])
+            }
             _ => random.between(1.0, 2_000.0),
         };
         let length_ns = random.between(2_000.0, 500_000.0);
@@ -119,7 +137,8 @@ fn world(seed: u64) -> World {
     let mut stalls: Vec<(f64, f64)> = Vec::new();
     for source in &sources {
         for number in 0..(RUN_NS * source.hz / 1e9) as usize {
-            let from_ns = source.phase_ns + number as f64 * 1e9 / source.hz + 300.0 * random.normal();
+            let from_ns =
+                source.phase_ns + number as f64 * 1e9 / source.hz + 300.0 * random.normal();
             stalls.push((from_ns, from_ns + source.length_ns * (0.05 * random.normal()).exp()));
         }
     }
@@ -136,7 +155,12 @@ fn world(seed: u64) -> World {
 }
 
 /// Ingress and egress stamps of packets that one server serves in turn, except while it is stalled.
-fn served(arrivals: &[f64], stalls: &[(f64, f64)], jitter: f64, random: &mut Random) -> Vec<(i64, i64)> {
+fn served(
+    arrivals: &[f64],
+    stalls: &[(f64, f64)],
+    jitter: f64,
+    random: &mut Random,
+) -> Vec<(i64, i64)> {
     let (mut next, mut stalled_until_ns, mut free_ns) = (0, 0.0_f64, 0.0_f64);
     arrivals
         .iter()
@@ -233,14 +257,21 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
         counts.invisible_found += usize::from(!visible && *matched > 0);
         counts.duplicates += matched.saturating_sub(1);
         missed |= visible && *matched == 0;
-        lines += &format!("   true {:.4} Hz {:.0} ns visible {visible} found {matched}\n", source.hz, source.length_ns);
+        lines += &format!(
+            "   true {:.4} Hz {:.0} ns visible {visible} found {matched}\n",
+            source.hz, source.length_ns
+        );
     }
     if names && (missed || invented > 0 || matched.iter().any(|count| *count > 1)) {
         let mut out = std::io::stderr().lock();
         writeln!(out, "{} jitter {} noise {}", world.schedule, world.jitter, world.noise)?;
         write!(out, "{lines}")?;
         for cause in &told.causes {
-            writeln!(out, "   told {:.4} Hz delay {} events {} met {:.3} every {}", cause.frequency_hz, cause.delay_ns, cause.events, cause.purity, cause.every)?;
+            writeln!(
+                out,
+                "   told {:.4} Hz delay {} events {} met {:.3} every {}",
+                cause.frequency_hz, cause.delay_ns, cause.events, cause.purity, cause.every
+            )?;
         }
     }
     Ok(())
@@ -260,13 +291,24 @@ fn main() -> std::io::Result<()> {
         judge(&world, arguments.len() > 2, &mut all[row])?;
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "| schedule | worlds | sources | visible | found | by an alias | found though not visible | invented | worlds with invented | told twice |")?;
+    writeln!(
+        out,
+        "| schedule | worlds | sources | visible | found | by an alias | found though not visible | invented | worlds with invented | told twice |"
+    )?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")?;
     for (name, c) in SCHEDULES.iter().zip(&all) {
         writeln!(
             out,
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            c.worlds, c.sources, c.visible, c.found, c.aliased, c.invisible_found, c.invented, c.worlds_with_invented, c.duplicates
+            c.worlds,
+            c.sources,
+            c.visible,
+            c.found,
+            c.aliased,
+            c.invisible_found,
+            c.invented,
+            c.worlds_with_invented,
+            c.duplicates
         )?;
     }
     Ok(())

@@ -88,7 +88,8 @@ impl Capture {
             let from = turn * step % count * block;
             let to = (from + block).min(self.arrivals.len());
             for packet in from..to {
-                let excess_ns = if self.explained[packet] { 0 } else { i64::from(self.excess[packet]) };
+                let excess_ns =
+                    if self.explained[packet] { 0 } else { i64::from(self.excess[packet]) };
                 let in_ns = at_ns + self.arrivals[packet] - self.arrivals[from];
                 samples.push((in_ns, in_ns + excess_ns));
             }
@@ -101,7 +102,11 @@ impl Capture {
 
     /// The stamps without the body's latency.
     fn samples(&self) -> Vec<(i64, i64)> {
-        self.arrivals.iter().zip(&self.excess).map(|(at, excess)| (*at, at + i64::from(*excess))).collect()
+        self.arrivals
+            .iter()
+            .zip(&self.excess)
+            .map(|(at, excess)| (*at, at + i64::from(*excess)))
+            .collect()
     }
 
     /// Sets aside every so many-th packet.
@@ -166,7 +171,12 @@ pub(super) struct Level {
 }
 
 impl Level {
-    pub(super) fn new(capture: &Capture, samples: &[(i64, i64)], median_ns: i64, threshold_ns: i64) -> Self {
+    pub(super) fn new(
+        capture: &Capture,
+        samples: &[(i64, i64)],
+        median_ns: i64,
+        threshold_ns: i64,
+    ) -> Self {
         let stalls = stalls_above(samples, median_ns, median_ns + threshold_ns);
         let mut late = Vec::new();
         let mut next = 0;
@@ -200,7 +210,11 @@ impl Level {
 
     /// The stalls that are not explained.
     pub(super) fn open(&self) -> impl Iterator<Item = &Stall> {
-        self.stalls.iter().zip(&self.explained).filter(|(_, explained)| !**explained).map(|(stall, _)| stall)
+        self.stalls
+            .iter()
+            .zip(&self.explained)
+            .filter(|(_, explained)| !**explained)
+            .map(|(stall, _)| stall)
     }
 
     /// Late packets.
@@ -263,12 +277,16 @@ impl Level {
             return;
         }
         let weight = waits.len() as f64 / packets as f64;
-        for (stall, _) in self.stalls.iter().zip(&self.explained).filter(|(_, explained)| !**explained) {
+        for (stall, _) in
+            self.stalls.iter().zip(&self.explained).filter(|(_, explained)| !**explained)
+        {
             add(stall.end_ns as f64, 1.0);
         }
         // The golden ratio spreads the waits evenly.
         let mut turn = 0.5_f64;
-        for (arrival, _) in capture.arrivals.iter().zip(&capture.explained).filter(|(_, explained)| !**explained) {
+        for (arrival, _) in
+            capture.arrivals.iter().zip(&capture.explained).filter(|(_, explained)| !**explained)
+        {
             turn += 0.618_033_988_749_895;
             turn -= libm::floor(turn);
             let wait_ns = waits[(turn * waits.len() as f64) as usize % waits.len()];

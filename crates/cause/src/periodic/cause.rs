@@ -137,8 +137,7 @@ impl Measured {
         if stalls.is_empty() {
             return None;
         }
-        let members =
-            Members { period_ns: comb.period_ns, phase_ns: comb.phase_ns, stalls };
+        let members = Members { period_ns: comb.period_ns, phase_ns: comb.phase_ns, stalls };
         let count = members.stalls.len() as f64;
         let mut waits: Vec<f64> =
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
@@ -146,14 +145,19 @@ impl Measured {
         let longest_ns = waits[((count - 1.0) * 0.99) as usize];
         // Of n waits that are uniform below a width, the largest is below the width's 0.05^(1/n) in one case of 20.
         let high_ns = longest_ns * libm::pow(0.05, -1.0 / count);
-        let width = Interval { value_ns: longest_ns, low_ns: waits[((count - 1.0) * 0.9) as usize], high_ns };
+        let width = Interval {
+            value_ns: longest_ns,
+            low_ns: waits[((count - 1.0) * 0.9) as usize],
+            high_ns,
+        };
         let touched = touched(capture, comb, longest_ns);
         let sum = touched.iter().map(|packet| f64::from(capture.excess[*packet]));
         let number = touched.len().max(1) as f64;
         let mean_ns = sum.clone().sum::<f64>() / number;
         let square = sum.map(|ns| (ns - mean_ns) * (ns - mean_ns)).sum::<f64>() / number;
         let error_ns = BOUND * libm::sqrt(square / number);
-        let excess = Interval { value_ns: mean_ns, low_ns: mean_ns - error_ns, high_ns: mean_ns + error_ns };
+        let excess =
+            Interval { value_ns: mean_ns, low_ns: mean_ns - error_ns, high_ns: mean_ns + error_ns };
         let threshold_ns = levels[0].threshold_ns;
         let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;

@@ -40,7 +40,9 @@ impl Comb {
     /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
     pub(super) fn price(&self, run_ns: i64) -> f64 {
         let narrow_ns = self.width_ns.max(500.0);
-        libm::log(run_ns as f64 / narrow_ns) + libm::log((self.period_ns / narrow_ns).max(2.0)) + libm::log(100.0)
+        libm::log(run_ns as f64 / narrow_ns)
+            + libm::log((self.period_ns / narrow_ns).max(2.0))
+            + libm::log(100.0)
     }
 
     /// The likelihood beyond its price.
@@ -335,7 +337,8 @@ fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
     let least_ns = level.threshold_ns as f64 + comb.width_ns;
     let (mut met, mut hit, mut nats, mut expected) = (0_usize, 0_usize, 0.0, 0.0);
     for one in all.iter().filter(|one| one.until_ns >= least_ns.min(comb.reach_ns * 0.5)) {
-        let chance = level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
+        let chance =
+            level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
         met += 1;
         expected += chance;
         if one.off_ns.abs() <= comb.width_ns {

@@ -24,8 +24,7 @@ pub(super) const CLOCKS_HZ: [f64; 7] = [1_000.0, 300.0, 250.0, 100.0, 10.0, 4.0,
 pub(super) const SAME: f64 = 0.001;
 
 /// Lengths that are tried.
-const LENGTHS_NS: [i64; 9] =
-    [1_000, 2_000, 3_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000];
+const LENGTHS_NS: [i64; 9] = [1_000, 2_000, 3_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000];
 
 /// A clock is covered if a cause would have been found at this share of its phases.
 const COVERED: f64 = 0.9;

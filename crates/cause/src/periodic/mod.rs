@@ -129,7 +129,9 @@ impl Found {
             .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
             .collect();
         let mut batches = Vec::new();
-        if let Some((batch, residue)) = batches::batch(&late.stalls, schedule.interval_ns, samples.len()) {
+        if let Some((batch, residue)) =
+            batches::batch(&late.stalls, schedule.interval_ns, samples.len())
+        {
             capture.set_aside(batch.packets as usize, residue);
             search::mark(&mut capture, &mut levels, &[]);
             batches.push(batch);

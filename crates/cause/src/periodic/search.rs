@@ -101,7 +101,9 @@ fn fraction(one: &Comb, other: &Comb) -> bool {
     (1..=12).any(|denominator| {
         let times = ratio * f64::from(denominator);
         let numerator = libm::round(times);
-        numerator >= 1.0 && (denominator == 1 || numerator == 1.0) && (times / numerator - 1.0).abs() < WANDERS
+        numerator >= 1.0
+            && (denominator == 1 || numerator == 1.0)
+            && (times / numerator - 1.0).abs() < WANDERS
     })
 }
 
@@ -161,7 +163,9 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
 fn preferred(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
     let aliases = aliases(capture, levels, comb);
     let hz = |one: &Comb| 1e9 / one.period_ns;
-    let usual = |one: &&Comb| limits::CLOCKS_HZ.iter().any(|usual| (hz(one) / usual - 1.0).abs() < limits::SAME);
+    let usual = |one: &&Comb| {
+        limits::CLOCKS_HZ.iter().any(|usual| (hz(one) / usual - 1.0).abs() < limits::SAME)
+    };
     let all = || std::iter::once(comb).chain(&aliases);
     let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
     *all().find(usual).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
@@ -260,7 +264,8 @@ fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
         for number in &numbers {
             counts[number.rem_euclid(multiple) as usize] += 1;
         }
-        let Some((residue, most)) = counts.iter().enumerate().max_by_key(|(_, count)| **count) else {
+        let Some((residue, most)) = counts.iter().enumerate().max_by_key(|(_, count)| **count)
+        else {
             continue;
         };
         let chance = numbers.len() as f64 / multiple as f64;
@@ -284,9 +289,8 @@ fn faster(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
         comb::unscored(comb.level, comb.period_ns / divisor as f64, comb.phase_ns, comb.width_ns)
     };
     let ends: Vec<f64> = level.open().map(|stall| stall.end_ns as f64).collect();
-    let within = |comb: &Comb| {
-        ends.iter().filter(|end| comb.off(**end).1.abs() <= comb.width_ns).count()
-    };
+    let within =
+        |comb: &Comb| ends.iter().filter(|end| comb.off(**end).1.abs() <= comb.width_ns).count();
     let own = within(comb);
     (2..=HIGHEST_MULTIPLE)
         .take_while(|divisor| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
@@ -328,7 +332,7 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
     for comb in combs {
         let (before_ns, after_ns) = reach(comb);
         let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
-            for number in 0..=count {
+        for number in 0..=count {
             let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
             let from = capture.at_or_after(end_ns - before_ns);
             let mut packet = from;
@@ -341,7 +345,8 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
     capture.explained_count = capture.explained.iter().filter(|explained| **explained).count();
     for level in levels {
         for (stall, explained) in level.stalls.iter().zip(&mut level.explained) {
-            *explained = capture.aside[stall.packet] || combs.iter().any(|comb| belongs(comb, stall));
+            *explained =
+                capture.aside[stall.packet] || combs.iter().any(|comb| belongs(comb, stall));
         }
         level.update(capture);
     }

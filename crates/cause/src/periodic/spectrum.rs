@@ -152,7 +152,8 @@ impl Power {
         let mut output = transform.make_output_vec();
         transform.process(&mut series, &mut output).ok()?;
         drop(series);
-        let mut values: Vec<f32> = output.iter().map(realfft::num_complex::Complex::norm_sqr).collect();
+        let mut values: Vec<f32> =
+            output.iter().map(realfft::num_complex::Complex::norm_sqr).collect();
         drop(output);
         let mut sorted = Vec::with_capacity(WHITENED);
         for block in values.chunks_mut(WHITENED) {
@@ -186,7 +187,8 @@ impl Power {
             let count = BLOCK.min(steps - start);
             block[..count].fill(0.0);
             for harmonic in 1..=harmonics {
-                let first = (low_hz + start as f64 * grid_hz) * harmonic as f64 / self.step_hz + 0.5;
+                let first =
+                    (low_hz + start as f64 * grid_hz) * harmonic as f64 / self.step_hz + 0.5;
                 let step = grid_hz * harmonic as f64 / self.step_hz;
                 // Bins as fixed-point numbers: 24 bits behind the point, and an error of a hundredth of a bin at most.
                 let mut place = (first * POINT) as u64;
