@@ -26,7 +26,7 @@ const SIZES: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const SIGNIFICANT: f64 = 8.0;
 
 /// A delay of the batch is at most so many times their median: the same work takes about as long each time.
-const ALIKE: i64 = 2;
+pub(super) const ALIKE: i64 = 2;
 
 /// Parts of the run in each of which the residue has its share: a batch keeps it, while something periodic that nearly
 /// stands still against the schedule moves on.

@@ -15,6 +15,8 @@ pub(super) struct Capture {
     pub(super) explained: Vec<bool>,
     /// How many these are.
     pub(super) explained_count: usize,
+    /// Whether packets come in bursts.
+    pub(super) bursts: bool,
     /// How often packets or bursts come, unless at random.
     pub(super) pattern_hz: Option<f64>,
     /// The first packet of each bucket of time, to find packets by time.
@@ -42,6 +44,7 @@ impl Capture {
             run_ns,
             explained: vec![false; samples.len()],
             explained_count: 0,
+            bursts: false,
             pattern_hz: None,
             aside: vec![false; samples.len()],
         }
@@ -97,6 +100,7 @@ impl Capture {
         }
         let mut shuffled = Self::new(&samples, 0);
         shuffled.pattern_hz = self.pattern_hz;
+        shuffled.bursts = self.bursts;
         shuffled
     }
 
@@ -109,10 +113,10 @@ impl Capture {
             .collect()
     }
 
-    /// Sets aside every so many-th packet.
-    pub(super) fn set_aside(&mut self, every: usize, residue: usize) {
-        for aside in self.aside.iter_mut().skip(residue).step_by(every) {
-            *aside = true;
+    /// Sets aside every so many-th packet, unless it waits for longer.
+    pub(super) fn set_aside(&mut self, every: usize, residue: usize, longest_ns: i64) {
+        for packet in (residue..self.aside.len()).step_by(every) {
+            self.aside[packet] = i64::from(self.excess[packet]) <= longest_ns;
         }
     }
 

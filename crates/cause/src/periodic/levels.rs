@@ -69,7 +69,8 @@ pub(super) fn levels(comb: &Members) -> Vec<DelayLevel> {
         // A multiple of the pattern gains as much, and a little more by chance.
         if gain > 1.1 * best.0 {
             let levels = group(&parts);
-            if levels.len() > 1 {
+            // More than two are a length that varies.
+            if levels.len() == 2 {
                 best = (gain, levels);
             }
         }

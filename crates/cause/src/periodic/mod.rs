@@ -123,6 +123,7 @@ impl Found {
         }
         let mut capture = Capture::new(samples, late.median_ns);
         let packets_hz = schedule.constant.then(|| 1e9 / schedule.interval_ns);
+        capture.bursts = bursts_hz.is_some();
         capture.pattern_hz = bursts_hz.or(packets_hz);
         let mut levels: Vec<Level> = thresholds(&capture, late)
             .into_iter()
@@ -132,7 +133,7 @@ impl Found {
         if let Some((batch, residue)) =
             batches::batch(&late.stalls, schedule.interval_ns, samples.len())
         {
-            capture.set_aside(batch.packets as usize, residue);
+            capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
             search::mark(&mut capture, &mut levels, &[]);
             batches.push(batch);
         }

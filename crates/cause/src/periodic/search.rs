@@ -23,7 +23,12 @@ const COMPARED: usize = 6;
 /// clocks delay less.
 pub(super) const PURE: f64 = 0.3;
 
-/// What delays less, since it varies in length or comes at some times only, has to be likelier.
+/// Combs that delay nearly all that they could have delayed need no comparison with surrogates. With
+/// bursts, none else are told: their rate folds every clock to others.
+const SURE: f64 = 0.7;
+
+/// What delays less, since it varies in length or comes at some times only, has to be likelier, and of a
+/// usual clock.
 const LEAST_PURE: f64 = 0.05;
 const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 
@@ -31,28 +36,41 @@ const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
     let mut plan = RealFftPlanner::new();
     let mut found: Vec<Comb> = Vec::new();
+    let mut rejected: Vec<Comb> = Vec::new();
     let mut impure = Vec::new();
     for level in 0..levels.len() {
-        while found.len() < MOST {
-            let next = next(&mut plan, capture, levels, level, &found);
+        let mut chance = None;
+        while found.len() < MOST && rejected.len() < MOST {
+            let known = [&found[..], &rejected[..]].concat();
+            let next = next(&mut plan, capture, levels, level, &known);
             let Some(pure) = next.pure else {
                 impure.extend(next.impure);
                 break;
             };
+            if pure.purity() < SURE {
+                if capture.bursts {
+                    rejected.push(pure);
+                    continue;
+                }
+                let chance = *chance
+                    .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
+                if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
+                    rejected.push(pure);
+                    continue;
+                }
+            }
             if !add(capture, levels, &mut found, pure) {
                 break;
             }
         }
     }
-    let mut chance = vec![None; levels.len()];
     for one in impure {
         if found.len() == MOST || told(&found, &one, capture.run_ns) {
             continue;
         }
-        let Some(again) = comb::scored(capture, &levels[one.level], &one) else { continue };
-        let chance = *chance[one.level]
-            .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[one.level], one.level));
-        if again.net(capture.run_ns) >= chance + IMPURE_NATS {
+        let again = comb::scored(capture, &levels[one.level], &one)
+            .filter(|again| again.net(capture.run_ns) >= IMPURE_NATS);
+        if let Some(again) = again {
             add(capture, levels, &mut found, again);
         }
     }
@@ -162,13 +180,14 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
 /// Of a comb and its aliases the one of a usual clock; else the likeliest.
 fn preferred(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
     let aliases = aliases(capture, levels, comb);
-    let hz = |one: &Comb| 1e9 / one.period_ns;
-    let usual = |one: &&Comb| {
-        limits::CLOCKS_HZ.iter().any(|usual| (hz(one) / usual - 1.0).abs() < limits::SAME)
-    };
     let all = || std::iter::once(comb).chain(&aliases);
     let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
-    *all().find(usual).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
+    *all().find(|one| usual(one)).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
+}
+
+/// Whether a comb has the frequency of a usual clock.
+fn usual(comb: &Comb) -> bool {
+    limits::CLOCKS_HZ.iter().any(|hz| (1e9 / comb.period_ns / hz - 1.0).abs() < limits::SAME)
 }
 
 /// With fewer hits, fractions of a frequency are tried, too.
@@ -210,7 +229,10 @@ fn next(
             }
             if comb.purity() >= PURE {
                 next.pure = Some(comb);
-            } else if comb.purity() >= LEAST_PURE && !told(&next.impure, &comb, capture.run_ns) {
+            } else if usual(&comb)
+                && comb.purity() >= LEAST_PURE
+                && !told(&next.impure, &comb, capture.run_ns)
+            {
                 next.impure.push(comb);
             }
         }

@@ -62,9 +62,9 @@ def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
     excess = shortest.excess
     yield (
         f"  {100 * shortest.touched:.2g} % of the packets meet it,"
-        f" {units.time(round(excess.value_ns))} longer on average ({units.time(round(excess.low_ns))} to"
-        f" {units.time(round(excess.high_ns))}); they are {100 * shortest.late_share:.0f} % of the"
-        f" late ones{_unsure(shortest)}."
+        f" {units.time(round(excess.value_ns))} longer on average"
+        f" ({units.time(round(excess.low_ns))} to {units.time(round(excess.high_ns))});"
+        f" they are {100 * shortest.late_share:.0f} % of the late ones{_unsure(shortest)}."
     )
 
 
