@@ -147,9 +147,11 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
     let fractions = (1..=lowest).flat_map(|denominator| {
         (1..=HIGHEST_MULTIPLE).map(move |numerator| hz * numerator as f64 / f64::from(denominator))
     });
+    let parts = (2..=HIGHEST_MULTIPLE).map(|denominator| hz / denominator as f64);
     let pattern_hz = capture.pattern_hz.unwrap_or(0.0);
     let sums = (-8..=8).map(|times| (hz + f64::from(times) * pattern_hz).abs());
     let mut tried: Vec<f64> = fractions
+        .chain(parts)
         .chain(sums)
         .filter(|other_hz| (other_hz / hz - 1.0).abs() > 1e-6)
         .filter(|hz| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(hz))
@@ -384,7 +386,7 @@ pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
 
 /// How far from its end stalls of a comb end, at most: some take longer.
 fn tolerance(comb: &Comb) -> f64 {
-    let wide_ns = (4.0 * comb.width_ns).max(0.4 * comb.longest_ns);
+    let wide_ns = (4.0 * comb.width_ns).max(0.6 * comb.longest_ns);
     wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
 }
 
