@@ -94,6 +94,31 @@ def test_a_virtual_machine_has_the_ticks_of_two_systems(
 
 
 @pytest.mark.published
+def test_a_tick_is_found_among_many_late_packets_and_told_once(
+    published: Path, tmp_path: Path
+) -> None:
+    folder = published / "low-latency" / "snort-fwd" / "hw"
+    tailtrim.analyze(
+        folder / "latencies-pre-rate10000-snort-fwd.pcap.zst",
+        folder / "latencies-post-rate10000-snort-fwd.pcap.zst",
+        out=tmp_path / "run",
+    )
+    found = explain(tmp_path / "run")
+    rates = [cause.frequency_hz for cause in found.periodic if cause.every == 1]
+    (tick,) = [cause for cause in found.periodic if abs(cause.frequency_hz - 249.988) < 0.01]
+    # Folded at this frequency, packets in the window before the end wait 5.1 µs longer on average.
+    assert tick.excess.value_ns == pytest.approx(5_100, rel=0.35)
+    assert all(
+        abs(one / other - 1) > 1e-4
+        for number, one in enumerate(rates)
+        for other in rates[number + 1 :]
+    )
+    # The other one is a clock that wanders around 945.25 Hz.
+    assert all(abs(rate - 945.25) < 0.1 for rate in rates if rate != tick.frequency_hz)
+    assert len(found.warnings) == 1
+
+
+@pytest.mark.published
 def test_the_explanation_is_told_in_words(analysed: Analysed, published: Path) -> None:
     directory = analysed("hw")
     result = run("explain", directory, "--interrupts", counters(published, "hw"))

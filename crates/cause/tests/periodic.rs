@@ -84,6 +84,31 @@ fn two_clocks_are_two_causes() {
     assert!((slow - 97.3).abs() < 0.1 && (fast - 250.0).abs() < 0.25, "{frequencies:?}");
 }
 
+/// Their common multiple has the same lines: 3,500 and 4,500 Hz were told.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn commensurable_clocks_are_told_apart() {
+    let tick = Interrupts { start_ns: 100_000, period_ns: 4e6, durations_ns: vec![10_000] };
+    let other = Interrupts { start_ns: 1_333_333, period_ns: 1e7, durations_ns: vec![20_000] };
+    let found = explain(&run("poisson", 100_000, 30, &[tick, other]));
+    let mut frequencies: Vec<f64> = found.causes.iter().map(|cause| cause.frequency_hz).collect();
+    frequencies.sort_by(f64::total_cmp);
+    let [slow, fast] = frequencies[..] else { panic!("{:?}", found.causes) };
+    assert!((slow - 100.0).abs() < 0.01 && (fast - 250.0).abs() < 0.01, "{frequencies:?}");
+}
+
+/// A schedule that stands still against a clock and meets none of its occurrences knows nothing of it.
+#[test]
+fn a_clock_whose_phases_are_not_met_is_not_covered() {
+    let found = explain(&run("cbr", 100_000, 20, &[]));
+    let of = |hz: f64| found.limits.iter().find(|limit| limit.frequency_hz == hz).unwrap();
+    let tick = of(250.0);
+    assert!(tick.longer_than_ns.is_none_or(|ns| ns >= 100_000), "{tick:?}");
+    let random = explain(&run("poisson", 100_000, 20, &[]));
+    let tick = random.limits.iter().find(|limit| limit.frequency_hz == 250.0).unwrap();
+    assert!(tick.longer_than_ns.is_some_and(|ns| ns <= 10_000), "{tick:?}");
+}
+
 #[test]
 #[ignore = "simulation: make test runs it"]
 fn a_residual_tick_of_one_hertz_is_found() {

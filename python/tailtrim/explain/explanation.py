@@ -34,17 +34,32 @@ _QUANTILES = (
 
 
 @dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with its interval of 95 %."""
+
+    value_ns: float
+    low_ns: float
+    high_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class PeriodicCause:
     """A cause that recurs.
 
-    ``height_ns`` is the highest latency of a packet that it delayed, ``delay_ns`` that less the
-    median; ``every`` 3 is what takes longer every third time; causes with the same ``source`` come
-    from one clock. ``met`` and ``expected`` are the shares of its occurrences that delayed a
-    packet, and that packets at random times would have met. ``vectors`` are interrupts of this
-    rate.
+    ``error_hz`` is the error of the frequency (95 %). ``height_ns`` is the highest latency of a
+    packet that it delayed, ``delay_ns`` that less the median; ``every`` 3 is what takes longer
+    every third time; causes with the same ``source`` come from one clock. ``excess`` is the mean
+    excess of the packets in its window, ``width`` how long it delays packets, ``touched`` the share
+    of all packets in its window and ``late_share`` that of the late ones. ``purity`` is the share
+    of the occurrences that met a packet and delayed it until their end. ``aliases_hz`` are other
+    frequencies of which the packets tell as much. ``wanders`` says that the clock is not stable, or
+    that few occurrences delay packets. ``met`` and ``expected`` are the shares of its occurrences
+    that delayed a packet, and that packets at random times would have met. ``vectors`` are
+    interrupts of this rate.
     """
 
     frequency_hz: float
+    error_hz: float
     height_ns: int
     events: int
     delay_ns: int
@@ -52,6 +67,13 @@ class PeriodicCause:
     every: int
     source: int
     share: float
+    excess: Interval
+    width: Interval
+    touched: float
+    late_share: float
+    purity: float
+    aliases_hz: tuple[float, ...]
+    wanders: bool
     occurrences: int
     met: float
     expected: float
@@ -59,6 +81,19 @@ class PeriodicCause:
     beat_hz: float | None
     aliased: bool
     vectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is known of a usual clock that was not found.
+
+    A cause of this frequency that delays packets for longer than ``longer_than_ns`` would have been
+    found at the share ``covered`` of its phases. None: packets meet too few phases.
+    """
+
+    frequency_hz: float
+    longer_than_ns: int | None
+    covered: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +143,28 @@ class Explanation:
     schedule: Schedule
     periodic: tuple[PeriodicCause, ...]
     batches: tuple[Batch, ...]
+    limits: tuple[Limit, ...]
     interrupts: tuple[InterruptRate, ...]
     host: Host | None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the reader must know about the schedule and the basis of this."""
-        warnings = [
-            f"{cause.frequency_hz:.2f} Hz: the packets, {self.schedule.interval_ns / 1000:,.1f} µs"
-            f" apart, undersample this cause of {cause.delay_ns / 1000:.1f} µs: {_beat(cause)};"
-            " a Poisson schedule, or another rate, samples it evenly"
+        warnings = []
+        undersampled = [
+            cause
             for cause in self.periodic
             if cause.undersampled and self.schedule.constant and cause.every == 1
         ]
+        if undersampled:
+            beats = "; ".join(
+                f"{cause.frequency_hz:.2f} Hz: {_beat(cause)}" for cause in undersampled
+            )
+            warnings.append(
+                f"the packets, {self.schedule.interval_ns / 1000:,.1f} µs apart, undersample what"
+                f" is shorter than that ({beats}); a Poisson schedule, or another rate, samples it"
+                " evenly"
+            )
         if self.truncated:
             searched_s = self.searched_ns / 1e9
             warnings.append(f"only the first {searched_s:.0f} s were searched for periodic causes")
@@ -190,6 +234,7 @@ def explain(
         schedule=Schedule(found["packet_interval_ns"], found["constant_rate"]),
         periodic=tuple(_cause(data, rates) for data in found["causes"]),
         batches=tuple(Batch(**data) for data in found["batches"]),
+        limits=tuple(Limit(**data) for data in found["limits"]),
         interrupts=rates,
         host=_host(directory, samples, cpu, late_from),
     )
@@ -202,6 +247,9 @@ def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCaus
     )
     sampling = data.pop("sampling")
     del data["phase_ns"]
+    data["excess"] = Interval(**data["excess"])
+    data["width"] = Interval(**data["width"])
+    data["aliases_hz"] = tuple(data["aliases_hz"])
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
 
 

@@ -26,11 +26,15 @@ const SIZES: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 const SIGNIFICANT: f64 = 8.0;
 
 /// A delay of the batch is at most so many times their median: the same work takes about as long each time.
-const ALIKE: i64 = 2;
+pub(super) const ALIKE: i64 = 2;
 
-/// The batch size whose residue most stalls share, if chance does not explain it, and the stalls without
-/// these.
-pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<Stall>)> {
+/// Parts of the run in each of which the residue has its share: a batch keeps it, while something periodic that nearly
+/// stands still against the schedule moves on.
+const PARTS: usize = 8;
+
+/// The batch size whose residue most stalls of a run of so many packets share, if chance does not explain it, and the
+/// residue.
+pub(super) fn batch(stalls: &[Stall], interval_ns: f64, packets: usize) -> Option<(Batch, usize)> {
     let found = SIZES.map(|size| {
         let mut counts = vec![0_usize; size];
         for stall in stalls {
@@ -50,19 +54,29 @@ pub(super) fn batch(stalls: &[Stall], interval_ns: f64) -> Option<(Batch, Vec<St
         stalls.iter().filter(|stall| stall.packet % size == residue).map(Stall::delay_ns).collect();
     delays.sort_unstable();
     let delay_ns = delays[delays.len() / 2];
-    if recurs_slower(stalls, size, residue) {
+    if recurs_slower(stalls, size, residue) || !keeps(stalls, size, residue, packets) {
         return None;
     }
     let member =
         |stall: &Stall| stall.packet % size == residue && stall.delay_ns() <= ALIKE * delay_ns;
-    let (members, rest): (Vec<Stall>, Vec<Stall>) = stalls.iter().partition(|stall| member(stall));
+    let events = stalls.iter().filter(|stall| member(stall)).count() as u64;
     let batch = Batch {
         packets: size as u64,
-        events: members.len() as u64,
+        events,
         delay_ns,
         frequency_hz: 1e9 / (interval_ns * size as f64),
     };
-    Some((batch, rest))
+    Some((batch, residue))
+}
+
+/// Whether stalls have the residue in each part of the run, at least half as often as on average.
+fn keeps(stalls: &[Stall], size: usize, residue: usize, packets: usize) -> bool {
+    let mut counts = [0_usize; PARTS];
+    for stall in stalls.iter().filter(|stall| stall.packet % size == residue) {
+        counts[(stall.packet * PARTS / packets.max(1)).min(PARTS - 1)] += 1;
+    }
+    let all: usize = counts.iter().sum();
+    counts.iter().all(|count| count * 2 * PARTS >= all)
 }
 
 /// Whether most stalls of a residue come every so many batches: forty packets are five times eight, and
@@ -92,10 +106,11 @@ mod tests {
         };
         let mut stalls: Vec<Stall> = (0..200).map(|n| stall(n * 64 + 5, 300)).collect();
         stalls.extend((0..100).map(|n| stall(n * 97, 900)));
-        let (batch, rest) = batch(&stalls, 1_000.0).unwrap();
-        assert_eq!((batch.packets, batch.delay_ns), (64, 300));
-        assert!(batch.events >= 200 && rest.len() >= 98, "{batch:?}");
-        assert_eq!(super::batch(&rest, 1_000.0), None);
+        let (batch, residue) = batch(&stalls, 1_000.0, 12_800).unwrap();
+        assert_eq!((batch.packets, batch.delay_ns, residue), (64, 300, 5));
+        assert!((200..=202).contains(&batch.events), "{batch:?}");
+        let rest: Vec<Stall> = stalls.into_iter().filter(|stall| stall.packet % 64 != 5).collect();
+        assert_eq!(super::batch(&rest, 1_000.0, 12_800), None);
     }
 
     #[test]

@@ -47,21 +47,31 @@ const NARROWEST_NS: i64 = 25;
 /// The late packets among samples (ingress stamp, egress stamp) in order of the ingress stamp.
 #[must_use]
 pub fn late(samples: &[(i64, i64)]) -> Late {
-    let Some(&(first_ns, _)) = samples.first() else {
+    if samples.is_empty() {
         return Late { median_ns: 0, threshold_ns: 0, packets: 0, stalls: Vec::new() };
-    };
+    }
     let mut latencies: Vec<i64> = samples.iter().map(|(in_ns, out_ns)| out_ns - in_ns).collect();
     latencies.sort_unstable();
     let median_ns = latencies[latencies.len() / 2];
     let threshold_ns = end_of_body(&latencies, median_ns);
-    let mut packets = 0;
+    let stalls = stalls_above(samples, median_ns, threshold_ns);
+    let packets = (latencies.len() - latencies.partition_point(|ns| *ns <= threshold_ns)) as u64;
+    Late { median_ns, threshold_ns, packets, stalls }
+}
+
+/// The stalls of packets with a higher latency than this.
+pub(super) fn stalls_above(
+    samples: &[(i64, i64)],
+    median_ns: i64,
+    threshold_ns: i64,
+) -> Vec<Stall> {
+    let first_ns = samples.first().map_or(0, |sample| sample.0);
     let mut stalls: Vec<Stall> = Vec::new();
     let mut busy_until_ns = i64::MIN;
     for (packet, &(in_ns, out_ns)) in samples.iter().enumerate() {
         if out_ns - in_ns <= threshold_ns {
             continue;
         }
-        packets += 1;
         // Arrived before the one that waits had left: it waits for the same end.
         if in_ns >= busy_until_ns {
             let end_ns = out_ns - median_ns - first_ns;
@@ -69,7 +79,7 @@ pub fn late(samples: &[(i64, i64)]) -> Late {
         }
         busy_until_ns = busy_until_ns.max(out_ns);
     }
-    Late { median_ns, threshold_ns, packets, stalls }
+    stalls
 }
 
 /// Where the body of the distribution ends, going up from the median.

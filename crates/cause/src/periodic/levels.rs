@@ -1,7 +1,28 @@
 //! Whether every second, third, … occurrence of a cause takes longer than the others.
 
-use super::folding::Comb;
 use super::late::Stall;
+
+/// The stalls of a comb, with the number of the period in which each ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Members {
+    pub(super) period_ns: f64,
+    /// When the first occurrence ends.
+    pub(super) phase_ns: f64,
+    pub(super) stalls: Vec<(i64, Stall)>,
+}
+
+impl Members {
+    /// Relative error of the period (95 %) if ends vary by at most so much: that of a line through them.
+    pub(super) fn relative_error(&self, width_ns: f64) -> f64 {
+        let count = self.stalls.len() as f64;
+        let mean = self.stalls.iter().map(|(number, _)| *number as f64).sum::<f64>() / count;
+        let square = |(number, _): &(i64, Stall)| (*number as f64 - mean) * (*number as f64 - mean);
+        let spread = libm::sqrt(self.stalls.iter().map(square).sum::<f64>());
+        // Uniform within the width.
+        let deviation_ns = width_ns / libm::sqrt(3.0);
+        1.96 * deviation_ns / spread.max(1.0) / self.period_ns
+    }
+}
 
 /// Occurrences of a comb that take equally long.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +57,7 @@ type Occurrence = (Stall, f64);
 ///
 /// What takes longer ends later. Ends tell it better than waits: which wait a packet meets depends on
 /// when packets arrive, and under a constant rate that repeats with a pattern of its own.
-pub(super) fn levels(comb: &Comb) -> Vec<DelayLevel> {
+pub(super) fn levels(comb: &Members) -> Vec<DelayLevel> {
     let whole = by_residue(comb, 1);
     let mut best = (0.0, group(&whole));
     for every in 2..=LONGEST {
@@ -48,7 +69,8 @@ pub(super) fn levels(comb: &Comb) -> Vec<DelayLevel> {
         // A multiple of the pattern gains as much, and a little more by chance.
         if gain > 1.1 * best.0 {
             let levels = group(&parts);
-            if levels.len() > 1 {
+            // More than two are a length that varies.
+            if levels.len() == 2 {
                 best = (gain, levels);
             }
         }
@@ -57,7 +79,7 @@ pub(super) fn levels(comb: &Comb) -> Vec<DelayLevel> {
 }
 
 /// Occurrences by their number modulo `every`.
-fn by_residue(comb: &Comb, every: usize) -> Vec<Vec<Occurrence>> {
+fn by_residue(comb: &Members, every: usize) -> Vec<Vec<Occurrence>> {
     let mut parts = vec![Vec::new(); every];
     for (number, stall) in &comb.stalls {
         let end_ns = stall.end_ns as f64 - *number as f64 * comb.period_ns - comb.phase_ns;

@@ -1,69 +1,48 @@
 //! Periodic causes found in a capture alone.
 //!
-//! An interrupt keeps the CPU for some microseconds; a packet that arrives meanwhile leaves when it ends.
-//! However long that packet waited, its departure says when the interrupt ended, so that the departures
-//! of late packets are equidistant (modulo occurrences that met no packet) where the cause is periodic:
+//! An interrupt keeps the CPU for some microseconds; a packet that arrives meanwhile leaves when it ends. So the ends of
+//! stalls tell the frequency, and every packet, late or not, tells whether a cause of this frequency is there:
 //!
-//! 1. [`late`] takes the late packets, joins those that one stall delayed and dates the stall's end,
-//! 2. [`batches`] takes out what comes with every n-th packet instead of with time,
-//! 3. [`spectrum`] finds the frequency at which the ends are in step,
-//! 4. [`folding`] folds them at its period and takes the phases at which more lie than chance puts there,
-//! 5. [`levels`] asks of each phase whether every second, third, … occurrence takes longer,
-//! 6. [`super::sampling`] says how well the packets' schedule samples it.
+//! 1. [`schedule`] takes out what packets wait because of their place in a burst,
+//! 2. [`late`] takes the late packets, at several thresholds, joins those that one stall delayed and dates its end,
+//! 3. [`batches`] takes out what comes with every n-th packet instead of with time,
+//! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics,
+//! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
+//! 6. [`search`] takes one source after the other, and fits each once more to what the others leave,
+//! 7. [`levels`] asks of each whether every second, third, … occurrence takes longer,
+//! 8. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!
-//! Found causes are taken out and the rest is searched again. The search is an estimate and computes in
-//! floating point; heights are latencies of packets, as integers.
+//! The search is an estimate and computes in floating point; heights are latencies of packets, as integers.
 
 mod batches;
-mod folding;
+mod capture;
+mod cause;
+mod comb;
 mod late;
 mod levels;
+mod limits;
+mod schedule;
+mod search;
 mod spectrum;
 
-use super::sampling::{self, Sampling};
+use super::sampling;
 pub use batches::Batch;
-use folding::{Comb, fold};
+use capture::{Capture, Level};
+pub use cause::{Interval, PeriodicCause};
 pub use late::{Late, Stall, late};
+pub use limits::Limit;
 use serde::Serialize;
 
 /// So much of a capture is searched: further away, the clocks of capture and host have drifted apart by
 /// more than an interrupt lasts (1 µs in 60 s is 0.02 ppm, which a free-running clock barely holds).
 pub const SEARCHED_NS: i64 = 60_000_000_000;
 
-/// Fewer stalls show no period: of N stalls, N·R² is N at most and has to be 16 (see `spectrum`), so that N = 20 may be
-/// out of step as far as R = 0.9.
-const FEWEST: usize = 20;
+/// Packets that are late at a threshold beyond the end of the distribution's body: one in so many. A cause that is short
+/// beside the body's width is seen at a low one, one that is rare among other late packets at a high one.
+const THRESHOLDS: [f64; 4] = [2_500.0, 500.0, 100.0, 20.0];
 
-/// After so many frequencies the rest counts as not periodic. A limit of time: each takes a search of its own. The
-/// published captures have one or two.
-const MOST_FREQUENCIES: usize = 4;
-
-/// A cause that recurs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PeriodicCause {
-    /// How often it occurs.
-    pub frequency_hz: f64,
-    /// The largest latency of a packet that it delayed.
-    pub height_ns: i64,
-    /// Stalls of it that delayed a packet.
-    pub events: u64,
-    /// By how much it delayed that packet beyond the median.
-    pub delay_ns: i64,
-    /// Time between two occurrences.
-    pub period_ns: f64,
-    /// When the first occurrence ends, after the first ingress stamp.
-    pub phase_ns: f64,
-    /// Every how many-th occurrence of its clock this is: 3 is every third; 1 is each. What takes longer
-    /// every third time counts as something every third time, beside the shorter one each time whose
-    /// `events` are those of the other times.
-    pub every: u64,
-    /// Causes with the same number come from one clock and one phase of it.
-    pub source: usize,
-    /// Share of late packets' stalls that this accounts for.
-    pub share: f64,
-    /// How the packets' schedule samples it.
-    pub sampling: Sampling,
-}
+/// Fewer packets show no period.
+const FEWEST_PACKETS: usize = 100;
 
 /// What [`explain`] finds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,6 +69,8 @@ pub struct Periodic {
     pub causes: Vec<PeriodicCause>,
     /// What recurs with packets instead of with time.
     pub batches: Vec<Batch>,
+    /// What is known of usual clocks that were not found.
+    pub limits: Vec<Limit>,
 }
 
 /// Finds the periodic causes of the late packets among samples (ingress stamp, egress stamp).
@@ -103,104 +84,84 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     samples.truncate(end);
     let searched_ns = samples.last().map_or(0, |sample| sample.0) - first_ns;
     let schedule = sampling::Schedule::of(&samples);
+    let bursts_hz = schedule::level_bursts(&mut samples);
     let late = late(&samples);
-    let mut left = late.stalls.clone();
-    let mut causes = Vec::new();
-    let mut batches = Vec::new();
-    if let Some((batch, rest)) = batches::batch(&left, schedule.interval_ns) {
-        batches.push(batch);
-        left = rest;
-    }
-    let arrivals: Vec<i64> = samples.iter().map(|sample| sample.0 - first_ns).collect();
-    let mut source = 0;
-    for _ in 0..MOST_FREQUENCIES {
-        let Some((combs, mut rest)) = in_step(&left, &samples, searched_ns) else { break };
-        for comb in combs {
-            let (comb, others) = comb.fundamental(&arrivals);
-            rest.extend(others);
-            causes.extend(of_comb(&comb, source, &late, searched_ns, &schedule));
-            source += 1;
-        }
-        rest.sort_by_key(|stall| stall.end_ns);
-        left = rest;
-    }
+    let found = Found::of(&samples, &late, &schedule, bursts_hz);
     Periodic {
         median_ns: late.median_ns,
         late_above_ns: late.threshold_ns,
         late_packets: late.packets,
         stalls: late.stalls.len() as u64,
-        unexplained: left.len() as u64,
+        unexplained: found.unexplained,
         searched_ns,
         truncated: end < all,
         packet_interval_ns: schedule.interval_ns,
         constant_rate: schedule.constant,
-        causes,
-        batches,
+        causes: found.causes,
+        batches: found.batches,
+        limits: found.limits,
     }
 }
 
-/// The combs of the stalls at the frequency at which they are in step and the stalls in none; where most
-/// of them are noise, as under a load that queues, at that of the longest ones.
-fn in_step(
-    stalls: &[Stall],
-    samples: &[(i64, i64)],
-    searched_ns: i64,
-) -> Option<(Vec<Comb>, Vec<Stall>)> {
-    let mut longest = stalls.to_vec();
-    longest.sort_by_key(|stall| std::cmp::Reverse(stall.delay_ns()));
-    while longest.len() >= FEWEST {
-        let mut some = longest.clone();
-        some.sort_by_key(|stall| stall.end_ns);
-        if let Some(hz) = spectrum::frequency(&some, samples, searched_ns) {
-            // Noise bends the frequency a little; the stalls that it found tell it better.
-            let (found, _) = fold(&some, 1e9 / hz);
-            if let Some(first) = found.first() {
-                let period_ns = first.fitted_period_ns();
-                let all = fold(stalls, period_ns);
-                if !all.0.is_empty() {
-                    return Some(all);
-                }
-            }
+#[derive(Default)]
+struct Found {
+    unexplained: u64,
+    causes: Vec<PeriodicCause>,
+    batches: Vec<Batch>,
+    limits: Vec<Limit>,
+}
+
+impl Found {
+    fn of(
+        samples: &[(i64, i64)],
+        late: &Late,
+        schedule: &sampling::Schedule,
+        bursts_hz: Option<f64>,
+    ) -> Self {
+        if samples.len() < FEWEST_PACKETS {
+            return Self { unexplained: late.stalls.len() as u64, ..Self::default() };
         }
-        longest.truncate(longest.len() / 3);
+        let mut capture = Capture::new(samples, late.median_ns);
+        let packets_hz = schedule.constant.then(|| 1e9 / schedule.interval_ns);
+        capture.bursts = bursts_hz.is_some();
+        capture.pattern_hz = bursts_hz.or(packets_hz);
+        let mut levels: Vec<Level> = thresholds(&capture, late)
+            .into_iter()
+            .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
+            .collect();
+        let mut batches = Vec::new();
+        if let Some((batch, residue)) =
+            batches::batch(&late.stalls, schedule.interval_ns, samples.len())
+        {
+            capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
+            search::mark(&mut capture, &mut levels, &[]);
+            batches.push(batch);
+        }
+        let combs = search::search(&mut capture, &mut levels);
+        let limits = limits::limits(&capture, &levels[0], &combs);
+        let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
+        search::mark(&mut capture, &mut levels, &combs);
+        Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
     }
-    None
 }
 
-fn of_comb(
-    comb: &Comb,
-    source: usize,
-    late: &Late,
-    searched_ns: i64,
-    schedule: &sampling::Schedule,
-) -> Vec<PeriodicCause> {
-    let found = levels::levels(comb);
-    let clock_ns = comb.period_ns;
-    found
-        .iter()
-        .enumerate()
-        .map(|(index, level)| {
-            // The shortest level is what happens each time; longer ones are something in addition.
-            let each = index == 0;
-            let share = level.residues / level.every as f64;
-            let period_ns = if each { clock_ns } else { clock_ns / share };
-            PeriodicCause {
-                frequency_hz: 1e9 / period_ns,
-                height_ns: late.median_ns + level.delay_ns,
-                events: level.events,
-                delay_ns: level.delay_ns,
-                period_ns,
-                phase_ns: comb.phase_ns + if each { 0.0 } else { level.first as f64 * clock_ns },
-                every: if each { 1 } else { libm::round(1.0 / share) as u64 },
-                source,
-                share: level.events as f64 / late.stalls.len() as f64,
-                sampling: schedule.sample(
-                    (clock_ns, share),
-                    level.delay_ns,
-                    level.events,
-                    searched_ns,
-                ),
-            }
-        })
-        .collect()
+/// Thresholds of excess: the end of the body, and quantiles that differ from it.
+fn thresholds(capture: &Capture, late: &Late) -> Vec<i64> {
+    let mut excess = capture.excess.clone();
+    excess.sort_unstable();
+    let count = excess.len() as f64;
+    let mut chosen = vec![(late.threshold_ns - late.median_ns).max(1)];
+    let mut sizes = vec![late.packets as f64];
+    for part in THRESHOLDS {
+        let index = (count - 1.0 - count / part) as usize;
+        let ns = i64::from(excess[index]).max(1);
+        let size = (excess.len() - excess.partition_point(|one| i64::from(*one) <= ns)) as f64;
+        // Nearly as many late packets say nearly the same.
+        let differs = |other: &f64| size > 1.7 * other || other > &(1.7 * size);
+        if size >= 8.0 && sizes.iter().all(differs) {
+            chosen.push(ns);
+            sizes.push(size);
+        }
+    }
+    chosen
 }

@@ -10,9 +10,11 @@ from tailtrim.report.inputs.host_explanation import of_host
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tailtrim.explain import Explanation, PeriodicCause
+    from tailtrim.explain import Explanation, Limit, PeriodicCause
     from tailtrim.report.inputs.host_explanation import Advice, HostExplanation
 
+# Aliases that are listed in text; the JSON form has all.
+_LISTED = 3
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 
@@ -38,6 +40,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
             f"Some of every {_ordinal(batch.packets)} packet are {units.time(batch.delay_ns)} late"
             f" ({units.count(batch.events)} packets): a batch of the device or its card."
         )
+    yield from _of_limits(explanation.limits)
     yield ""
     unexplained = units.count(explanation.unexplained)
     yield f"{unexplained} of {units.count(explanation.stalls)} stalls are not periodic."
@@ -56,6 +59,36 @@ def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
             f"every {_ordinal(cause.every)} time longer,"
             f" {cause.frequency_hz:.1f} Hz{_named(cause)}: {_level(cause)}"
         )
+    excess = shortest.excess
+    yield (
+        f"  {100 * shortest.touched:.2g} % of the packets meet it,"
+        f" {units.time(round(excess.value_ns))} longer on average"
+        f" ({units.time(round(excess.low_ns))} to {units.time(round(excess.high_ns))});"
+        f" they are {100 * shortest.late_share:.0f} % of the late ones{_unsure(shortest)}."
+    )
+
+
+def _unsure(cause: PeriodicCause) -> str:
+    told = "; its clock wanders, or it delays packets at some times only" if cause.wanders else ""
+    if cause.aliases_hz:
+        listed = ", ".join(f"{hz:.1f}" for hz in cause.aliases_hz[:_LISTED])
+        more = len(cause.aliases_hz) - _LISTED
+        told += f"; it may as well be {listed} Hz" + (f" or one of {more} more" if more > 0 else "")
+    return told
+
+
+def _of_limits(limits: tuple[Limit, ...]) -> Iterator[str]:
+    covered = [one for one in limits if one.longer_than_ns is not None]
+    if covered:
+        told = ", ".join(
+            f"{units.time(one.longer_than_ns or 0)} at {one.frequency_hz:g} Hz" for one in covered
+        )
+        least = min(one.covered for one in covered)
+        yield ""
+        yield f"No other cause longer than {told} (at {100 * least:.0f} % of its phases or more)."
+    missed = ", ".join(f"{one.frequency_hz:g}" for one in limits if one.longer_than_ns is None)
+    if missed:
+        yield f"Not covered by the packets, so not known: {missed} Hz."
 
 
 def _level(cause: PeriodicCause) -> str:

@@ -1,0 +1,195 @@
+//! What a comb costs: its measures, with intervals.
+
+use super::capture::{Capture, Level};
+use super::comb::Comb;
+use super::late::Late;
+use super::levels::{self, Members};
+use super::search;
+use crate::sampling::{Sampling, Schedule};
+use serde::Serialize;
+
+/// A value and its interval of 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    /// The estimate.
+    pub value_ns: f64,
+    /// Lower bound.
+    pub low_ns: f64,
+    /// Upper bound.
+    pub high_ns: f64,
+}
+
+/// A cause that recurs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PeriodicCause {
+    /// How often it occurs.
+    pub frequency_hz: f64,
+    /// Error of the frequency (95 %), on the clock of the capture.
+    pub error_hz: f64,
+    /// The largest latency of a packet that it delayed.
+    pub height_ns: i64,
+    /// Stalls of it that delayed a packet.
+    pub events: u64,
+    /// By how much it delayed that packet beyond the median.
+    pub delay_ns: i64,
+    /// Time between two occurrences.
+    pub period_ns: f64,
+    /// When the first occurrence ends, after the first ingress stamp.
+    pub phase_ns: f64,
+    /// Every how many-th occurrence of its clock this is: 3 is every third; 1 is each. What takes longer
+    /// every third time counts as something every third time, beside the shorter one each time whose
+    /// `events` are those of the other times.
+    pub every: u64,
+    /// Causes with the same number come from one clock and one phase of it.
+    pub source: usize,
+    /// Share of late packets' stalls that this accounts for.
+    pub share: f64,
+    /// Mean excess over the median of the packets that arrive in its window. Of the source, as the fields below.
+    pub excess: Interval,
+    /// How long an occurrence delays packets.
+    pub width: Interval,
+    /// Share of all packets that arrive in its window.
+    pub touched: f64,
+    /// Share of the late packets that arrive in its window.
+    pub late_share: f64,
+    /// Share of the occurrences that met a packet and delayed it until their end.
+    pub purity: f64,
+    /// Other frequencies that the packets tell as much of, because of their schedule.
+    pub aliases_hz: Vec<f64>,
+    /// Whether its clock wanders, or only some of its occurrences delay packets: the frequency is a mean.
+    pub wanders: bool,
+    /// How the packets' schedule samples it.
+    pub sampling: Sampling,
+}
+
+/// Normal law: 95 % lie within so many standard deviations.
+const BOUND: f64 = 1.96;
+
+/// The causes of the combs, each with its levels.
+pub(super) fn causes(
+    capture: &mut Capture,
+    levels: &mut [Level],
+    combs: &[Comb],
+    late: &Late,
+    schedule: &Schedule,
+) -> Vec<PeriodicCause> {
+    let mut found = Vec::new();
+    for (source, comb) in combs.iter().enumerate() {
+        let mut others = combs.to_vec();
+        others.remove(source);
+        search::mark(capture, levels, &others);
+        let Some(measured) = Measured::of(capture, levels, comb) else { continue };
+        let clock_ns = comb.period_ns;
+        for (index, level) in levels::levels(&measured.members).iter().enumerate() {
+            // The shortest level is what happens each time; longer ones are something in addition.
+            let each = index == 0;
+            let share = level.residues / level.every as f64;
+            let period_ns = if each { clock_ns } else { clock_ns / share };
+            found.push(PeriodicCause {
+                frequency_hz: 1e9 / period_ns,
+                error_hz: measured.error * 1e9 / period_ns,
+                height_ns: late.median_ns + level.delay_ns,
+                events: level.events,
+                delay_ns: level.delay_ns,
+                period_ns,
+                phase_ns: comb.phase_ns + if each { 0.0 } else { level.first as f64 * clock_ns },
+                every: if each { 1 } else { libm::round(1.0 / share) as u64 },
+                source,
+                share: level.events as f64 / late.stalls.len().max(1) as f64,
+                excess: measured.excess,
+                width: measured.width,
+                touched: measured.touched,
+                late_share: measured.late_share,
+                purity: comb.purity(),
+                aliases_hz: measured.aliases_hz.clone(),
+                wanders: comb.purity() < search::PURE,
+                sampling: schedule.sample(
+                    (clock_ns, share),
+                    level.delay_ns,
+                    level.events,
+                    capture.run_ns,
+                ),
+            });
+        }
+    }
+    found
+}
+
+struct Measured {
+    members: Members,
+    /// Relative error of the period.
+    error: f64,
+    excess: Interval,
+    width: Interval,
+    touched: f64,
+    late_share: f64,
+    aliases_hz: Vec<f64>,
+}
+
+impl Measured {
+    fn of(capture: &Capture, levels: &[Level], comb: &Comb) -> Option<Self> {
+        let level = &levels[comb.level];
+        let stalls: Vec<_> = level
+            .open()
+            .filter(|stall| search::belongs(comb, stall))
+            .map(|stall| (comb.off(stall.end_ns as f64).0, *stall))
+            .collect();
+        if stalls.is_empty() {
+            return None;
+        }
+        let members = Members { period_ns: comb.period_ns, phase_ns: comb.phase_ns, stalls };
+        let count = members.stalls.len() as f64;
+        let mut waits: Vec<f64> =
+            members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
+        waits.sort_unstable_by(f64::total_cmp);
+        let longest_ns = waits[((count - 1.0) * 0.99) as usize];
+        // Of n waits that are uniform below a width, the largest is below the width's 0.05^(1/n) in one case of 20.
+        let high_ns = longest_ns * libm::pow(0.05, -1.0 / count);
+        let width = Interval {
+            value_ns: longest_ns,
+            low_ns: waits[((count - 1.0) * 0.9) as usize],
+            high_ns,
+        };
+        let touched = touched(capture, comb, longest_ns);
+        let sum = touched.iter().map(|packet| f64::from(capture.excess[*packet]));
+        let number = touched.len().max(1) as f64;
+        let mean_ns = sum.clone().sum::<f64>() / number;
+        let square = sum.map(|ns| (ns - mean_ns) * (ns - mean_ns)).sum::<f64>() / number;
+        let error_ns = BOUND * libm::sqrt(square / number);
+        let excess =
+            Interval { value_ns: mean_ns, low_ns: mean_ns - error_ns, high_ns: mean_ns + error_ns };
+        let threshold_ns = levels[0].threshold_ns;
+        let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
+        let late = touched.iter().filter(is_late).count() as f64;
+        Some(Self {
+            error: members.relative_error(comb.width_ns),
+            members,
+            excess,
+            width,
+            touched: touched.len() as f64 / capture.arrivals.len() as f64,
+            late_share: late / (levels[0].count() as f64).max(1.0),
+            aliases_hz: search::aliases(capture, levels, comb)
+                .into_iter()
+                .map(|one| 1e9 / one.period_ns)
+                .filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6)
+                .collect(),
+        })
+    }
+}
+
+/// The packets that arrive in the window of a comb's occurrences.
+fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<usize> {
+    let mut found = Vec::new();
+    let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
+    for number in 0..=count {
+        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let mut from = capture.at_or_after(end_ns - reach_ns);
+        while capture.arrivals.get(from).is_some_and(|at| (*at as f64) < end_ns) {
+            if !capture.explained[from] {
+                found.push(from);
+            }
+            from += 1;
+        }
+    }
+    found
+}

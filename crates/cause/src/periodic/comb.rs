@@ -1,0 +1,357 @@
+//! How likely a comb is: stalls that end at one phase of one period.
+//!
+//! Each occurrence that a packet meets speaks for the comb or against it: the packet that arrives in the window before
+//! the end is late until this end, or it is not. What is told is the logarithm of the likelihood, less that of
+//! packets that are late as often at any phase.
+
+use super::capture::{Capture, Level};
+
+/// A comb and what the packets say of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Comb {
+    /// Number of the threshold at which it is seen best.
+    pub(super) level: usize,
+    /// The period.
+    pub(super) period_ns: f64,
+    /// When the first occurrence ends, less than a period after the first arrival.
+    pub(super) phase_ns: f64,
+    /// Ends vary by so much in both directions.
+    pub(super) width_ns: f64,
+    /// Packets that arrive at most so long before the end are delayed.
+    pub(super) reach_ns: f64,
+    /// The longest waits of its stalls, without the last ones in a hundred.
+    pub(super) longest_ns: f64,
+    /// Occurrences in whose window a packet arrived.
+    pub(super) met: usize,
+    /// Those that delayed it until their end.
+    pub(super) hit: usize,
+    /// Those that would by chance.
+    pub(super) expected: f64,
+    /// Natural logarithm of the likelihood ratio to chance.
+    pub(super) nats: f64,
+}
+
+impl Comb {
+    /// Share of the met occurrences that delayed the packet.
+    pub(super) fn purity(&self) -> f64 {
+        self.hit as f64 / self.met.max(1) as f64
+    }
+
+    /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
+    pub(super) fn price(&self, run_ns: i64) -> f64 {
+        let narrow_ns = self.width_ns.max(500.0);
+        libm::log(run_ns as f64 / narrow_ns)
+            + libm::log((self.period_ns / narrow_ns).max(2.0))
+            + libm::log(100.0)
+    }
+
+    /// The likelihood beyond its price.
+    pub(super) fn net(&self, run_ns: i64) -> f64 {
+        self.nats - self.price(run_ns)
+    }
+
+    /// What of two combs for the same stalls is better: one that delays most packets it could have delayed.
+    pub(super) fn merit(&self, run_ns: i64) -> f64 {
+        self.net(run_ns) * self.purity()
+    }
+
+    /// Period number nearest to a time, and the time beyond its end.
+    pub(super) fn off(&self, at_ns: f64) -> (i64, f64) {
+        let number = libm::round((at_ns - self.phase_ns) / self.period_ns);
+        (number as i64, at_ns - self.phase_ns - number * self.period_ns)
+    }
+}
+
+/// Fewer hits are no evidence.
+const FEWEST: usize = 6;
+
+/// Half widths of the ends that are tried.
+const WIDTHS_NS: [f64; 10] =
+    [300.0, 600.0, 1_200.0, 2_400.0, 4_800.0, 9_600.0, 19_200.0, 38_400.0, 76_800.0, 153_600.0];
+
+/// Windows take less than this part of the period.
+const WIDEST: f64 = 0.0625;
+
+/// Ends vary by less than this part of what packets wait: else packets would be late before and behind it alike, and it is
+/// they that have a pattern.
+const SHARP: f64 = 0.75;
+
+/// Ends that lie in one window of phases, as a first guess of a comb.
+struct Cluster {
+    ends: Vec<f64>,
+    period_ns: f64,
+    /// Middle of the window.
+    at_ns: f64,
+}
+
+/// The best comb near a frequency. `smear` is the part of a period by which the frequency may be wrong over the run.
+pub(super) fn near(
+    capture: &Capture,
+    levels: &[Level],
+    level: usize,
+    hz: f64,
+    smear: f64,
+) -> Option<Comb> {
+    let ends: Vec<f64> = levels[level].open().map(|stall| stall.end_ns as f64).collect();
+    let period_ns = 1e9 / hz;
+    let mut width_ns = period_ns * smear;
+    let all = ends.len() as f64;
+    let mut cluster = densest(&ends, period_ns, width_ns)?;
+    let mut best: Option<Comb> = None;
+    loop {
+        let chance = all * width_ns / period_ns;
+        let count = cluster.ends.len() as f64;
+        if cluster.ends.len() < FEWEST {
+            break;
+        }
+        let told = count * libm::log(count / chance.max(0.1)) - (count - chance);
+        if told > 12.0 {
+            let found = of_cluster(capture, &levels[level], level, &cluster, width_ns);
+            if let Some(found) = found
+                && best.is_none_or(|best| found.nats > best.nats)
+            {
+                best = Some(found);
+            }
+        }
+        if width_ns < 600.0 {
+            break;
+        }
+        cluster = narrowed(&cluster, width_ns, capture.run_ns as f64)?;
+        width_ns /= 3.0;
+    }
+    let best = best?;
+    Some(polished(capture, levels, &best).unwrap_or(best))
+}
+
+/// The window of phases that holds most ends.
+fn densest(ends: &[f64], period_ns: f64, width_ns: f64) -> Option<Cluster> {
+    let mut phases: Vec<f64> =
+        ends.iter().map(|end| end - libm::floor(end / period_ns) * period_ns).collect();
+    phases.sort_unstable_by(f64::total_cmp);
+    let count = phases.len();
+    phases.extend_from_within(..);
+    phases[count..].iter_mut().for_each(|phase| *phase += period_ns);
+    let (from, _) = window(&phases, count, width_ns)?;
+    let at_ns = phases[from] + width_ns / 2.0;
+    let within = |end: &&f64| {
+        let off_ns = **end - at_ns;
+        (off_ns - libm::round(off_ns / period_ns) * period_ns).abs() <= width_ns / 2.0
+    };
+    Some(Cluster { ends: ends.iter().filter(within).copied().collect(), period_ns, at_ns })
+}
+
+/// Beginning and size of the fullest window of sorted values, among the first so many.
+fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
+    let mut end = 0;
+    let mut best = None;
+    for start in 0..starts {
+        while end < sorted.len() && sorted[end] - sorted[start] <= width_ns {
+            end += 1;
+        }
+        if best.is_none_or(|(_, size)| end - start > size) {
+            best = Some((start, end - start));
+        }
+    }
+    best
+}
+
+/// The fullest third of a cluster's window, with the period at which it is fullest.
+fn narrowed(cluster: &Cluster, width_ns: f64, run_ns: f64) -> Option<Cluster> {
+    let third_ns = width_ns / 3.0;
+    let numbered: Vec<(f64, f64)> = cluster
+        .ends
+        .iter()
+        .map(|end| {
+            let number = libm::round((end - cluster.at_ns) / cluster.period_ns);
+            (number, end - cluster.at_ns - number * cluster.period_ns)
+        })
+        .collect();
+    let periods = (run_ns / cluster.period_ns).max(1.0);
+    let mut best: Option<(usize, f64, f64)> = None;
+    let mut offs = vec![0.0; numbered.len()];
+    for step in -9..=9 {
+        let slope = f64::from(step) * third_ns / 3.0 / periods;
+        for (off, (number, ns)) in offs.iter_mut().zip(&numbered) {
+            *off = ns - slope * number;
+        }
+        offs.sort_unstable_by(f64::total_cmp);
+        let (from, size) = window(&offs, offs.len(), third_ns)?;
+        if best.is_none_or(|(most, _, _)| size > most) {
+            best = Some((size, slope, offs[from] + third_ns / 2.0));
+        }
+    }
+    let (_, slope, middle_ns) = best?;
+    let ends = cluster
+        .ends
+        .iter()
+        .zip(&numbered)
+        .filter(|(_, (number, ns))| (ns - slope * number - middle_ns).abs() <= third_ns / 2.0)
+        .map(|(end, _)| *end)
+        .collect();
+    Some(Cluster { ends, period_ns: cluster.period_ns + slope, at_ns: cluster.at_ns + middle_ns })
+}
+
+/// The comb of a cluster: period and phase by least squares.
+fn of_cluster(
+    capture: &Capture,
+    level: &Level,
+    number: usize,
+    cluster: &Cluster,
+    width_ns: f64,
+) -> Option<Comb> {
+    let (period_ns, at_ns) = line(&cluster.ends, cluster.period_ns, cluster.at_ns)?;
+    let comb = unscored(number, period_ns, at_ns, width_ns / 2.0);
+    scored(capture, level, &comb)
+}
+
+/// A comb of which only period and phase are known.
+pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) -> Comb {
+    let phase_ns = at_ns - libm::floor(at_ns / period_ns) * period_ns;
+    Comb {
+        level,
+        period_ns,
+        phase_ns,
+        width_ns,
+        reach_ns: 0.0,
+        longest_ns: 0.0,
+        met: 0,
+        hit: 0,
+        expected: 0.0,
+        nats: 0.0,
+    }
+}
+
+/// Period and phase of ends by least squares.
+fn line(ends: &[f64], period_ns: f64, at_ns: f64) -> Option<(f64, f64)> {
+    let count = ends.len() as f64;
+    let number = |end: f64| libm::round((end - at_ns) / period_ns);
+    let off = |end: f64| end - at_ns - number(end) * period_ns;
+    let mean_number = ends.iter().map(|end| number(*end)).sum::<f64>() / count;
+    let mean_ns = ends.iter().map(|end| off(*end)).sum::<f64>() / count;
+    let (mut upper, mut lower) = (0.0, 0.0);
+    for end in ends {
+        let deviation = number(*end) - mean_number;
+        upper += deviation * (off(*end) - mean_ns);
+        lower += deviation * deviation;
+    }
+    if lower <= 0.0 {
+        return None;
+    }
+    let slope = upper / lower;
+    Some((period_ns + slope, at_ns + mean_ns - slope * mean_number))
+}
+
+/// The comb fitted once more to the stalls that it accounts for.
+pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Option<Comb> {
+    let level = &levels[comb.level];
+    let mut best = *comb;
+    for _ in 0..2 {
+        let ends: Vec<f64> = level
+            .open()
+            .map(|stall| stall.end_ns as f64)
+            .filter(|end| best.off(*end).1.abs() <= best.width_ns)
+            .collect();
+        let (period_ns, at_ns) = line(&ends, best.period_ns, best.phase_ns)?;
+        let again = scored(capture, level, &unscored(best.level, period_ns, at_ns, best.width_ns))?;
+        if again.nats <= best.nats {
+            break;
+        }
+        best = again;
+    }
+    Some(best)
+}
+
+/// An occurrence that a packet met: how long before the end it arrived, and how far from the end it left.
+struct Met {
+    until_ns: f64,
+    off_ns: f64,
+}
+
+/// The comb with the width and the reach that are likeliest.
+pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Comb> {
+    let mut waits: Vec<f64> = level
+        .open()
+        .filter(|stall| comb.off(stall.end_ns as f64).1.abs() <= comb.width_ns.max(600.0))
+        .map(|stall| stall.delay_ns() as f64)
+        .collect();
+    if waits.len() < FEWEST {
+        return None;
+    }
+    waits.sort_unstable_by(f64::total_cmp);
+    let quantile = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
+    let longest_ns = quantile(0.99);
+    let mut best: Option<Comb> = None;
+    let mut met = Vec::new();
+    for part in [0.5, 0.9] {
+        let reach_ns = quantile(part) + 1.0;
+        if reach_ns > 0.6 * comb.period_ns {
+            break;
+        }
+        meet(capture, level, comb, reach_ns, &mut met);
+        for width_ns in WIDTHS_NS {
+            let widest_ns = (WIDEST * comb.period_ns).min(SHARP * reach_ns);
+            if width_ns > widest_ns.min(4.0 * comb.width_ns.max(600.0)) {
+                break;
+            }
+            let tried = Comb { width_ns, reach_ns, longest_ns, ..*comb };
+            if let Some(tried) = likelihood(level, tried, &met)
+                && best.is_none_or(|best| tried.net(capture.run_ns) > best.net(capture.run_ns))
+            {
+                best = Some(tried);
+            }
+        }
+    }
+    best
+}
+
+/// The occurrences that a packet met.
+fn meet(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64, met: &mut Vec<Met>) {
+    met.clear();
+    let latest_ns = level.threshold_ns as f64;
+    let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
+    for number in 0..=count {
+        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let from = capture.at_or_after(end_ns - reach_ns);
+        let mut packet = from;
+        while capture.explained.get(packet) == Some(&true)
+            && (capture.arrivals[packet] as f64) < end_ns
+        {
+            packet += 1;
+        }
+        let Some(arrival_ns) = capture.arrivals.get(packet) else { break };
+        let until_ns = end_ns - *arrival_ns as f64;
+        if until_ns <= latest_ns {
+            continue;
+        }
+        let off_ns = match level.stall_of(capture, packet) {
+            Some(stall) if level.explained[stall] => continue,
+            Some(stall) => level.stalls[stall].end_ns as f64 - end_ns,
+            None => f64::INFINITY,
+        };
+        met.push(Met { until_ns, off_ns });
+    }
+}
+
+/// The comb's likelihood, if ends vary by its width.
+fn likelihood(level: &Level, comb: Comb, all: &[Met]) -> Option<Comb> {
+    let least_ns = level.threshold_ns as f64 + comb.width_ns;
+    let (mut met, mut hit, mut nats, mut expected) = (0_usize, 0_usize, 0.0, 0.0);
+    for one in all.iter().filter(|one| one.until_ns >= least_ns.min(comb.reach_ns * 0.5)) {
+        let chance =
+            level.chance(one.until_ns - comb.width_ns, one.until_ns + comb.width_ns).min(0.9);
+        met += 1;
+        expected += chance;
+        if one.off_ns.abs() <= comb.width_ns {
+            hit += 1;
+            nats -= libm::log(chance);
+        } else {
+            nats -= libm::log1p(-chance);
+        }
+    }
+    if hit < FEWEST || (hit as f64) <= 2.0 * expected {
+        return None;
+    }
+    let purity = (hit as f64 + 0.5) / (met as f64 + 1.0);
+    nats += hit as f64 * libm::log(purity) + (met - hit) as f64 * libm::log1p(-purity);
+    Some(Comb { met, hit, expected, nats, ..comb })
+}
