@@ -19,7 +19,7 @@ pub(crate) fn run(request: &Analyze) -> Exit {
             if let Err(error) = summary.check_order()
                 && !request.allow_negative
             {
-                return failed(error.told(), Exit::Usage);
+                return failed(&error.told(), Exit::Usage);
             }
             let none = summary.samples == 0;
             output::json(&summary, if none { Exit::Negative } else { Exit::Success })

@@ -286,7 +286,7 @@ fn main() -> std::io::Result<()> {
         let world = world(seed);
         let row = SCHEDULES.iter().position(|name| *name == world.schedule).unwrap_or(0);
         if arguments.len() > 2 {
-            eprintln!("seed {seed}");
+            writeln!(std::io::stderr(), "seed {seed}")?;
         }
         judge(&world, arguments.len() > 2, &mut all[row])?;
     }
