@@ -260,7 +260,8 @@ def test_a_loop_with_a_foreign_echo_server_ends(mode: str, length: int) -> None:
     ):
         packets = opposed.rests_after((forged(bytes(range(length)), 4), 4))
         result = opposed.stop()[1]
-    assert 100 <= packets <= MOST
+    # More than the TTL allows between two of ours: the other server did send with a fresh one.
+    assert 65 < packets <= MOST
     assert result["refused"]["loop"] == 1
     assert "--repeats 0" in result["warnings"][0]
 

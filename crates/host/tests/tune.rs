@@ -207,6 +207,7 @@ fn the_journal_of_every_plan_can_be_read() {
     ];
     let services =
         ["tuned", "irqbalance", "bpftune", "power-profiles-", "thermald", "tlp", "ksmtuned"];
+    let mut recorded = 0;
     for profile in profiles {
         for host in [server(), amd_server(), laptop(), guest()] {
             let host = services.iter().zip(800_u32..).fold(host, |host, (name, pid)| {
@@ -235,7 +236,7 @@ fn the_journal_of_every_plan_can_be_read() {
                     then: step.then,
                 })
                 .collect();
-            assert!(steps.len() > 5);
+            recorded += steps.len();
             let begin = Begin {
                 format: FORMAT,
                 id: "1".into(),
@@ -248,4 +249,6 @@ fn the_journal_of_every_plan_can_be_read() {
             assert_eq!(read.unwrap().steps, steps);
         }
     }
+    // Guests and laptops have few to change, servers many.
+    assert!(recorded > 500, "{recorded}");
 }

@@ -79,8 +79,8 @@ def told(verdict: Verdict) -> str:
 
     >>> from tailtrim.slo import Decision, Verdict, objectives
     >>> (objective,) = objectives("max < 2ms")
-    >>> print(told(Verdict(objective, Decision.PASSED, 1e6, 1e6, 1e6, "the largest of this run")))
-    max < 2ms: 1.0 ms (the largest of this run)
+    >>> told(Verdict(objective, Decision.PASSED, 1e6, 1e6, 1e6, "the largest of this run"))
+    'max < 2ms: 1.0 ms (the largest of this run)'
 
     """
     value = verdict.value
