@@ -63,7 +63,7 @@ def test_percent_is_exact(share: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("lost", "known", "text"),
     [
-        (0, 300_000, units.NONE),
+        (0, 300_000, "0"),
         (0, 0, units.NONE),
         (33, 1_000, "3.3"),
         (1, 1_000, "0.1"),

@@ -44,7 +44,7 @@ pub struct PeriodicCause {
     pub source: usize,
     /// Share of late packets' stalls that this accounts for.
     pub share: f64,
-    /// Mean excess over the median of the packets that arrive in its window. Of the source, as the fields below.
+    /// How much longer the packets in its window take than the other packets, on average. Of the source, as the fields below.
     pub excess: Interval,
     /// How long an occurrence delays packets.
     pub width: Interval,
@@ -156,8 +156,13 @@ impl Measured {
         let mean_ns = sum.clone().sum::<f64>() / number;
         let square = sum.map(|ns| (ns - mean_ns) * (ns - mean_ns)).sum::<f64>() / number;
         let error_ns = BOUND * libm::sqrt(square / number);
-        let excess =
-            Interval { value_ns: mean_ns, low_ns: mean_ns - error_ns, high_ns: mean_ns + error_ns };
+        // What the cause adds to packets: other causes make the other packets' mean longer than their median.
+        let added_ns = mean_ns - mean_of_others_ns(capture, mean_ns * number, number);
+        let excess = Interval {
+            value_ns: added_ns,
+            low_ns: added_ns - error_ns,
+            high_ns: added_ns + error_ns,
+        };
         let threshold_ns = levels[0].threshold_ns;
         let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;
@@ -175,6 +180,12 @@ impl Measured {
                 .collect(),
         })
     }
+}
+
+/// The mean of all packets but so many, whose sum is given; there are so many others that it has hardly an error.
+fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
+    let all_ns: f64 = capture.excess.iter().map(|ns| f64::from(*ns)).sum();
+    (all_ns - sum_ns) / (capture.excess.len() as f64 - number).max(1.0)
 }
 
 /// The packets that arrive in the window of a comb's occurrences.
