@@ -48,10 +48,11 @@ class PeriodicCause:
 
     ``error_hz`` is the error of the frequency (95 %). ``height_ns`` is the highest latency of a
     packet that it delayed, ``delay_ns`` that less the median; ``every`` 3 is what takes longer
-    every third time; causes with the same ``source`` come from one clock. ``excess`` is how
-    much longer the packets in its window take than others on average, ``width`` how long it delays packets, ``touched`` the share
-    of all packets in its window and ``late_share`` that of the late ones. ``purity`` is the share
-    of the occurrences that met a packet and delayed it until their end. ``aliases_hz`` are other
+    every third time; causes with the same ``source`` come from one clock. ``excess`` is how much
+    longer the packets in its window take than others on average, ``width`` how long it delays
+    packets, ``touched`` the share of all packets in its window and ``late_share`` that of the late
+    ones. ``purity`` is the share of the occurrences that met a packet and delayed it until their
+    end. ``aliases_hz`` are other
     frequencies of which the packets tell as much. ``wanders`` says that the clock is not stable, or
     that few occurrences delay packets. ``met`` and ``expected`` are the shares of its occurrences
     that delayed a packet, and that packets at random times would have met. ``vectors`` are
