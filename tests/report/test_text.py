@@ -35,9 +35,7 @@ def test_table_2_of_the_paper_to_the_last_digit(published: Callable[[str], RunDi
     text = printed(published("dpdk-l2fwd/hw"))
     head = row(text, "kpkt/s")
     assert head == "kpkt/s loss % 50 90 99 99.9 99.99 99.999 Max"
-    assert row(text, "10.0") == (
-        "10.0 0 3.1 µs 3.2 µs 3.4 µs 7.7 µs 12.2 µs* 13.4 µs* 13.6 µs"
-    )
+    assert row(text, "10.0") == ("10.0 0 3.1 µs 3.2 µs 3.4 µs 7.7 µs 12.2 µs* 13.4 µs* 13.6 µs")
 
 
 @pytest.mark.published
