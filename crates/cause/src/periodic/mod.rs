@@ -137,9 +137,20 @@ impl Found {
             search::mark(&mut capture, &mut levels, &[]);
             batches.push(batch);
         }
-        let combs = search::search(&mut capture, &mut levels);
+        let mut combs = search::search(&mut capture, &mut levels);
+        let causes = loop {
+            let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
+            let mut sources = 0..;
+            let before = combs.len();
+            combs.retain(|_| {
+                let source = sources.next();
+                !causes.iter().any(|cause| Some(cause.source) == source && cause.is_doubtful())
+            });
+            if combs.len() == before {
+                break causes;
+            }
+        };
         let limits = limits::limits(&capture, &levels[0], &combs);
-        let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
         search::mark(&mut capture, &mut levels, &combs);
         Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
     }
