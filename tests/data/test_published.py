@@ -76,7 +76,7 @@ def test_printed_rows(published: Path, pair: str, row: str) -> None:
     with console.capture() as capture:
         console.print(render([analyze(published, pair, 1).summary], ["paper"]))
     (line,) = [line for line in capture.get().splitlines() if line.strip().startswith("10.0")]
-    assert line.split()[1] == "–"  # noqa: RUF001 - no loss
+    assert line.split()[1] == "0"
     assert " ".join(line.split()[2:]).replace("*", "") == row.replace("*", "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import tarfile
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from peers import FAR, adds_up
-from releases import path_with
+from releases import entering, path_with
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -59,11 +60,13 @@ def test_an_audit_reads_the_same(
     assert told("newest") == installed
 
 
-def test_the_reflector_translates(
-    cable: Cable, newest: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", newest)
-    with cable.reflector(AGENT, "--mode", "nat", "--interface", "far", "--echo", "7") as reflector:
+def test_the_reflector_translates(cable: Cable, tmp_path: Path) -> None:
+    # All of the agent is within the root: the process that calls nft may mount nothing any more.
+    inside = tmp_path / "agent"
+    inside.write_text(f'#!/bin/sh\nexec {shlex.join([*entering("sid-peers"), AGENT])} "$@"\n')
+    inside.chmod(0o755)
+    words = ("--mode", "nat", "--interface", "far", "--echo", "7")
+    with cable.reflector(str(inside), *words) as reflector:
         assert cable.asker(FAR, 7).ask(b"one") == b"one"
         result = reflector.stop()
     assert adds_up(result)

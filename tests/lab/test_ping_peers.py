@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from pairs import NEAR
+from peers import EVERYWHERE
 from reflectors import FAR
 from releases import entering, of_release
 
@@ -106,7 +107,7 @@ def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path, module: str) -> 
     folder.mkdir()
     with ExitStack() as stack:
         if module == "UDP":
-            words = (pair.lab.agent, "reflect", "--echo", "7")
+            words = (pair.lab.agent, "reflect", "--echo", "7", *EVERYWHERE)
             stack.enter_context(pair.far.start(*words, log="reflect.log"))
             pair.lab.until(Path(pair.far.path("reflect.log")), "ready")
         # It runs until it is told to end.
