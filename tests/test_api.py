@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
 
 def test_public_names() -> None:
     assert tailtrim.__all__ == sorted(tailtrim.__all__)
-    # Modules appear when somebody imports them.
-    public = {
-        name
-        for name, value in vars(tailtrim).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
-    }
-    assert public | {"analyze"} == {name for name in tailtrim.__all__ if name != "__version__"}
+    assert dir(tailtrim) == tailtrim.__all__
+    for name in tailtrim.__all__:
+        assert getattr(tailtrim, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        _ = tailtrim.missing
+
+
+def test_names_are_loaded_when_they_are_used() -> None:
+    program = "import sys, tailtrim; print('tailtrim.analysis' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ended.stdout == b"False\n"
 
 
 def test_the_exception_tree() -> None:
