@@ -182,7 +182,7 @@ fn escape(sign: char, acted_on: bool, shown: &mut String) {
 }
 
 /// What a terminal acts on, or what makes text look like other text: control characters, marks that reverse the
-/// direction of writing, ends of lines that are none in a file.
+/// direction of writing, and the line separators of Unicode, at which files do not end a line.
 fn is_acted_on(sign: char) -> bool {
     match sign {
         '\t' | '\n' => false,

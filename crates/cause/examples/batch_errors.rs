@@ -3,33 +3,15 @@
 //!
 //!     cargo run --release -p tailtrim-cause --example batch_errors [RUNS [FIRST_SEED]]
 
+mod random;
+
+use random::Random;
 use std::io::Write;
 use tailtrim_cause::queue::passages;
 
 /// Packets of a run, and the mean time between them.
 const PACKETS: usize = 20_000;
 const INTERVAL_NS: f64 = 10_000.0;
-
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
 
 /// How long the stalls of a device are, around their mean.
 #[derive(Clone, Copy)]

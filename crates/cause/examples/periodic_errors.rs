@@ -7,6 +7,9 @@
 //! while it stalled the device, one per occurrence, the mean excess (capped at twice the length of the stall), compared
 //! with the standard deviation of all packets; and if at least 8 of its occurrences met a packet.
 
+mod random;
+
+use random::Random;
 use std::io::Write;
 use tailtrim_cause::periodic::explain;
 
@@ -19,33 +22,12 @@ const SERVICE_NS: f64 = 800.0;
 const VISIBLE: f64 = 8.0;
 const FEWEST: usize = 8;
 
-/// SplitMix64 (Steele, Lea and Flood 2014).
-struct Random(u64);
+fn between(random: &mut Random, low: f64, high: f64) -> f64 {
+    low * (high / low).powf(random.uniform())
+}
 
-impl Random {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low * (high / low).powf(self.uniform())
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[(self.uniform() * all.len() as f64) as usize]
-    }
+fn of<T: Copy>(random: &mut Random, all: &[T]) -> T {
+    all[(random.uniform() * all.len() as f64) as usize]
 }
 
 /// Something that stalls the device.
@@ -73,7 +55,7 @@ fn arrivals(schedule: &str, random: &mut Random) -> Vec<f64> {
         "CBR 0.17 % off" => 100_170.0,
         _ => 100_000.0,
     };
-    let size = random.of(&[4.0, 8.0, 16.0, 32.0]);
+    let size = of(random, &[4.0, 8.0, 16.0, 32.0]);
     let count = (RUN_NS / interval_ns) as usize;
     let mut at_ns = 0.0;
     (0..count)
@@ -99,7 +81,7 @@ fn arrivals(schedule: &str, random: &mut Random) -> Vec<f64> {
 fn world(seed: u64) -> World {
     let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let schedule = SCHEDULES[(seed % 5) as usize];
-    let jitter = random.of(&[0.02, 0.1, 0.3]);
+    let jitter = of(&mut random, &[0.02, 0.1, 0.3]);
     let noise = random.uniform() < 0.5;
     let mut sources: Vec<Source> = Vec::new();
     let count = (seed / 5 % 5) as usize;
@@ -108,27 +90,17 @@ fn world(seed: u64) -> World {
             // Commensurable, with the same clock.
             Some(last) if random.uniform() < 0.4 => {
                 last.hz
-                    * random.of(&[
-                        0.2,
-                        0.25,
-                        1.0 / 3.0,
-                        0.4,
-                        0.5,
-                        2.0 / 3.0,
-                        1.5,
-                        2.0,
-                        2.5,
-                        3.0,
-                        4.0,
-                        5.0,
-                    ])
+                    * of(
+                        &mut random,
+                        &[0.2, 0.25, 1.0 / 3.0, 0.4, 0.5, 2.0 / 3.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0],
+                    )
             }
             _ if random.uniform() < 0.3 => {
-                random.of(&[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0])
+                of(&mut random, &[1.0, 4.0, 10.0, 25.0, 100.0, 250.0, 300.0, 1_000.0])
             }
-            _ => random.between(1.0, 2_000.0),
+            _ => between(&mut random, 1.0, 2_000.0),
         };
-        let length_ns = random.between(2_000.0, 500_000.0);
+        let length_ns = between(&mut random, 2_000.0, 500_000.0);
         let near = |other: &Source| (other.hz / hz - 1.0).abs() < 0.01;
         if (1.0..=2_000.0).contains(&hz) && hz * length_ns < 0.1e9 && !sources.iter().any(near) {
             sources.push(Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz });

@@ -3,7 +3,7 @@
 //!
 //! Files are read, not mapped into memory: a capture may still be written to, or be shortened, by another process.
 //! Beyond the new end of a mapped file the kernel raises SIGBUS, which ends this process, or the Python process that it
-//! is a module of; and bytes that others change are no `&[u8]`. What is read is this process's own.
+//! is a module of; and a `&[u8]` must not change, as mapped bytes of such a file would. What is read into a buffer stays.
 
 mod compressed;
 

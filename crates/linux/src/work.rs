@@ -144,7 +144,7 @@ mod tests {
         for now_ns in [1_000, 2_000, 3_001, 3_002, 9_000] {
             work.seen(now_ns, 1_000);
         }
-        // The first look has none before it, and as long as usual is no stall.
+        // The first look has none before it; a gap of the usual length does not count as a stall.
         assert_eq!(work.stalls, [(2_000, 3_001), (3_002, 9_000)]);
     }
 

@@ -46,6 +46,12 @@ fn latencies(batches: &[RecordBatch]) -> PyResult<Vec<&Int64Array>> {
         .collect()
 }
 
+/// A quantile as people write it (`0.999`, `99.9%`, `99.9`, `p99.9`) as the summary writes it: `0.999`.
+#[pyfunction]
+pub(crate) fn quantile(text: &str) -> PyResult<String> {
+    probability(text).map(|p| p.to_string())
+}
+
 fn probability(text: &str) -> PyResult<Probability> {
     text.parse()
         .map_err(|error: tailtrim_stats::ProbabilityError| PyValueError::new_err(error.to_string()))

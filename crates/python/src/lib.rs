@@ -20,7 +20,7 @@ mod _native {
     #[pymodule_export]
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
-    use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length};
+    use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length, quantile};
     #[pymodule_export]
     use crate::decode::NativeDecoder;
     #[pymodule_export]

@@ -83,10 +83,10 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if failed:
         raise typer.Exit(BROKEN)
-    complete = experiment.complete()
-    measured = [one for one in recorded(experiment.path).complete if not one[0].outcome.floor]
-    asserting.judge({run.name: at.summary for run, at in measured}, objectives, junit)
-    if not any(run.summary.samples for _, _, run in complete):
+    complete = recorded(experiment.path).complete
+    measured = {run.name: at.summary for run, at in complete if not run.outcome.floor}
+    asserting.judge(measured, objectives, junit)
+    if not any(at.summary.samples for _, at in complete):
         raise typer.Exit(NEGATIVE)
 
 

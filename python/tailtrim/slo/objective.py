@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal
+
+from tailtrim import _native
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _FORM = re.compile(
@@ -61,14 +62,13 @@ def _objective(term: str) -> Objective:
         return Objective(term, "mean", limit_ns)
     if what == "max" and not adjusted:
         return Objective(term, "max", limit_ns)
-    digits = "50" if what == "median" else what.removeprefix("p").removesuffix("%")
     try:
-        share = Decimal(digits) / (1 if Decimal(digits) < 1 and "%" not in what else 100)
-    except InvalidOperation as error:
+        p = _native.quantile("0.5" if what == "median" else what)
+    except ValueError as error:
         raise ValueError(f"{term!r} is not an objective, {_EXPECTED}") from error
-    if not 0 < share < 1:
-        raise ValueError(f"{term!r}: the quantile must be above 0 and below 100 %")
-    return Objective(term, "quantile", limit_ns, f"{share.normalize():f}", adjusted)
+    if p == "1":
+        raise ValueError(f"{term!r}: the quantile must be below 100 %; the largest is max")
+    return Objective(term, "quantile", limit_ns, p, adjusted)
 
 
 def _time_ns(term: str, text: str) -> Fraction:

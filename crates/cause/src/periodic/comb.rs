@@ -62,7 +62,7 @@ impl Comb {
     }
 }
 
-/// Fewer hits are no evidence.
+/// A source needs at least so many hits.
 const FEWEST: usize = 6;
 
 /// Half widths of the ends that are tried.

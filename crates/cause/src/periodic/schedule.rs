@@ -8,7 +8,7 @@ const WITHIN: f64 = 0.25;
 const PLACES: usize = 1_024;
 
 /// Takes from each packet of a burst the latency that packets at its place usually have beyond the others, so that a
-/// burst's own queue is no cause. Leaves a schedule without bursts alone. Returns how many
+/// burst's own queue is not taken for a cause. Leaves a schedule without bursts alone. Returns how many
 /// bursts come in a second, if any.
 pub(super) fn level_bursts(samples: &mut [(i64, i64)]) -> Option<f64> {
     let mut gaps: Vec<i64> = samples.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();

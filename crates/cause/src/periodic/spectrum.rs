@@ -1,7 +1,7 @@
 //! Candidate frequencies: the power of late packets' ends at the harmonics of each frequency.
 //!
 //! The ends are binned in time and transformed over the whole run. What the schedule alone would show is subtracted
-//! first, packet by packet, so that rates of packets and bursts are no candidates.
+//! first, packet by packet, so that the rates of packets and bursts are not taken for candidates.
 
 use super::capture::{Capture, Level};
 use realfft::RealFftPlanner;
@@ -25,7 +25,7 @@ const BLOCK: usize = 4_096;
 /// frequencies. A line of a cause is one bin in dozens.
 const WHITENED: usize = 512;
 
-/// Sums below so many standard deviations are no candidates. Of 10⁷ sums, chance alone puts 300 above.
+/// A candidate's sum is at least so many standard deviations. Of 10⁷ sums, chance alone puts 300 above.
 const LEAST: f64 = 4.0;
 
 /// Bits behind the point of a bin's number.

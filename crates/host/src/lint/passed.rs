@@ -40,7 +40,7 @@ pub(super) fn on(
 }
 
 fn hands_back(word: &Word, parameter: &Parameter, context: &Context) -> bool {
-    // What is searched for in the whole line is nobody's, as far as the line's parser knows.
+    // The parser of the boot line does not know parameters that the kernel searches for in the whole line.
     if matches!(parameter.how, How::Scanned | How::Elsewhere) {
         return true;
     }

@@ -229,7 +229,7 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
     Ok(memory)
 }
 
-/// Fails where `take` would end: what is cut off is no smaller host.
+/// Fails where `take` would end: an archive that is cut off does not describe a host.
 struct Limited<R> {
     from: R,
     left: u64,

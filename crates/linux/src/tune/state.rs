@@ -82,7 +82,7 @@ impl StateFolder {
     ///
     /// # Errors
     ///
-    /// It is no file that only root or the caller can write to, or it cannot be opened.
+    /// Users other than root and the caller can write to it, it is not a regular file, or it cannot be opened.
     pub(super) fn file(&self, name: &str, flags: OFlags) -> Result<Option<File>, StateError> {
         match self.opened(name, flags) {
             Ok(file) => self.checked(name, file).map(Some),

@@ -118,7 +118,9 @@ fn count_ingress(
         let fate = if twice { Left::Twice } else { *fates.left.get(&id).unwrap_or(&Left::Never) };
         let trimmed = stamp_ns <= trimmed_until_ns;
         let could_have_left = last_out.saturating_sub(stamp_ns);
+        // Nothing says when an empty egress capture ended: it counts as one that recorded to the end.
         let certain = options.watched_to_the_end
+            || world.egress.is_empty()
             || could_have_left >= options.window.window_ns
             || could_have_left > longest_ns;
         if fate == Left::Never && certain {
