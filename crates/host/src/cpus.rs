@@ -15,7 +15,7 @@ pub struct Cpus(BTreeSet<u32>);
 
 /// A text that is no list or mask of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{text:?} is no {expected}")]
+#[error("invalid {expected}: {text:?}")]
 pub struct CpusError {
     text: String,
     expected: &'static str,

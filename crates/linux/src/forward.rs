@@ -22,9 +22,9 @@ const MOST_BATCH: usize = 64;
 /// How frames are forwarded.
 #[derive(Debug, Clone)]
 pub struct Forwarding {
-    /// Sleep until a frame comes, instead of asking all the time.
+    /// Sleep until a frame arrives, instead of asking all the time.
     pub wait: bool,
-    /// Most frames handled in one go, 1 to 64.
+    /// Most frames handled in one batch, 1 to 64.
     pub batch: usize,
     /// Work for each frame, in ns that it takes if nothing takes the CPU meanwhile.
     pub work_ns: u64,

@@ -165,7 +165,9 @@ impl NativeLedger {
             for worst in &mut analysis.worst {
                 let index = worst.sample.signature.low;
                 worst.sample.signature = *signatures.get(&index).ok_or_else(|| {
-                    TailtrimError::new_err(format!("the engine lost packet {index}"))
+                    TailtrimError::new_err(format!(
+                        "internal error: the engine did not return packet {index}"
+                    ))
                 })?;
             }
         }
@@ -201,5 +203,5 @@ impl NativeLedger {
 }
 
 fn finished() -> PyErr {
-    PyValueError::new_err("the books are closed")
+    PyValueError::new_err("the ledger is closed")
 }

@@ -66,7 +66,7 @@ pub const fn base_len(key: Option<&Key>) -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StampError {
     /// Not all of it is there.
-    #[error("{bytes} bytes are no STAMP packet, expected {least} or more")]
+    #[error("a STAMP packet of {bytes} bytes, expected {least} or more")]
     Short {
         /// Bytes that there are.
         bytes: usize,
@@ -74,7 +74,7 @@ pub enum StampError {
         least: usize,
     },
     /// The HMAC is not that of the packet: another key, or somebody else.
-    #[error("the HMAC of the packet is wrong (another key?)")]
+    #[error("the HMAC of the packet is wrong (different keys?)")]
     Hmac,
 }
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 done but the answer is no (nothing matched; B is worse), 2 wrong request"
-    " or input, 3 not possible on this host, 4 broke while running, 5 not decided (--assert),"
-    " 130 interrupted."
+    "Exit codes: 0 success, 1 negative result (nothing matched; B is worse; an objective failed),"
+    " 2 invalid arguments or input, 3 not possible on this host, 4 failed while running, 5 not"
+    " decided (--assert), 130 interrupted."
 )
 
 

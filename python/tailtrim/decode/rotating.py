@@ -50,7 +50,7 @@ class Rotation:
         if not path.is_dir():
             self._folder, self._pattern = path.parent, path.name
         if not self._folder.is_dir() or _WILD.search(str(self._folder)):
-            failure = CaptureError(f"{source}: is no folder, nor a pattern for files of one")
+            failure = CaptureError(f"{source}: expected a folder or a pattern for its files")
             failure.add_note("name such as captures/ or 'captures/in-*.pcap'")
             raise failure
 

@@ -58,7 +58,7 @@ class DisturbedDevice(InlineDevice):
     @model_validator(mode="after")
     def _can_be_disturbed(self) -> Self:
         if self.disturbed_from_within and not self.disturbs_itself:
-            raise ValueError(f"disturb: only preset forward can do that to itself: {self.disturb}")
+            raise ValueError(f"disturb: only preset forward has {self.disturb}")
         return self
 
     @model_serializer(mode="wrap")

@@ -92,7 +92,7 @@ class Reflector(Device):
             if rule and int(rule) > self.rules:
                 raise ValueError(f"{option}: {kind} has {self.rules} rules, not {rule}")
         if self.protocol == "icmp" and self.reflect != "socket":
-            raise ValueError("reflect: the kernel answers ICMP, and nobody else")
+            raise ValueError("reflect: ICMP is answered by the kernel only")
         if self.protocol == "icmp" and ":" in self.path + self.firewall:
             raise ValueError("protocol: the rules of a firewall are for UDP")
         return self

@@ -97,7 +97,7 @@ class ConfinedDuckDb(DuckDb):
                 error.add_note(
                     Remedy(
                         "a query reads the tables of the directories given and nothing else;"
-                        " {unconfined} permits it all that you may do"
+                        " {unconfined} permits everything that you may do"
                     )
                 )
             raise

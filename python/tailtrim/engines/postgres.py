@@ -92,7 +92,7 @@ class Postgres(Session):
         try:
             self._connection = psycopg.connect(dsn, connect_timeout=10)
         except psycopg.ProgrammingError as error:
-            message = f"postgres: {dsn!r} is no DSN: {_first(error)}"
+            message = f"postgres: invalid DSN {dsn!r}: {_first(error)}"
             failure = EngineError(message)
             failure.add_note("expected such as postgresql://user@host:5432/database")
             raise failure from error

@@ -50,7 +50,7 @@ def connect(options: EngineOptions) -> Spark:
 
     """
     if not options.server or not options.server.startswith("sc://"):
-        failure = EngineError(f"spark: {options.server or ''!r} is no Spark Connect URL")
+        failure = EngineError(f"spark: {options.server or ''!r} is not a Spark Connect URL")
         failure.add_note(Remedy("{server} says where it is, such as sc://host:15002"))
         raise failure
     return Spark(options.server, options.scratch)

@@ -87,7 +87,7 @@ class Plan(Strict):
             self._is_of_round_trips()
         elif self.trim_s >= self.traffic.duration_s:
             raise ValueError(
-                f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
+                f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
         largest = self.dut.largest_frame
         if largest is not None and self.traffic.largest_frame > largest:
@@ -106,7 +106,7 @@ class Plan(Strict):
             "traffic.flows": (traffic.flows, 1),
             "traffic.vlan": (traffic.vlan, None),
             "traffic.ip": (traffic.ip, 4),
-            "traffic.pattern": (traffic.pattern.brings_rate, False),
+            "traffic.schedule": (traffic.schedule.brings_rate, False),
         }
         for key, (value, only) in impossible.items():
             if value != only:

@@ -82,7 +82,7 @@ class _Counting(yaml.SafeLoader):
         self._deepest = max(self._deepest, self._depth + levels)
         if self._nodes > MOST_NODES:
             counted = "keys and values, aliases written out"
-            self._refuse(event, f"more than {MOST_NODES:,} {counted}: no plan needs as many")
+            self._refuse(event, f"more than {MOST_NODES:,} {counted}: too many for a plan")
         if self._deepest > MOST_DEPTH:
             self._refuse(event, f"nested more than {MOST_DEPTH} deep, aliases written out")
 

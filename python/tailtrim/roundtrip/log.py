@@ -131,7 +131,7 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
     try:
         stream = json.loads((trips.schema.metadata or {})[b"tailtrim.ping"])
     except (KeyError, ValueError) as error:
-        raise RoundTripError("the round trips do not say whose they are") from error
+        raise RoundTripError("the round trips name no target") from error
     (target, port), (local, local_port) = map(_endpoint, (stream["target"], stream["local"]))
     is_icmp = stream["protocol"] == "icmp"
     intended_before, position, sent_ns = None, 0, -1

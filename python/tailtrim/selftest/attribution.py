@@ -291,7 +291,7 @@ def _spans(path: Path) -> Integers:
         spans = [tuple(map(int, line.split(","))) for line in lines]
         return np.array(spans, dtype=np.int64).reshape(-1, 2)
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path}: holds no times from,to in ns: {error}") from error
+        raise RunDirectoryError(f"{path}: expected times from,to in ns: {error}") from error
 
 
 def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:

@@ -95,7 +95,7 @@ impl Check {
         source: "",
         since: None,
         needs: &[],
-        evaluate: |_| super::answer::unknown("nobody wrote down how to find out"),
+        evaluate: |_| super::answer::unknown("no method is known"),
     };
 
     /// Where it is confirmed: documents of stated versions.

@@ -55,11 +55,11 @@ pub enum IntentError {
     #[error("CPUs {0} are not on this host, which has {1}")]
     NoSuchCpus(Cpus, Cpus),
     /// A CPU is to be both.
-    #[error("CPUs {0} are both isolated and left to housekeeping; a CPU is one or the other")]
+    #[error("CPUs {0} are both isolated and for housekeeping")]
     Both(Cpus),
     /// Nothing is left for the host itself.
     #[error(
-        "isolating CPUs {0} leaves no CPU for the host itself; leave out at least one, best CPU 0"
+        "isolating CPUs {0} leaves no CPU for the host itself: leave out at least one, best CPU 0"
     )]
     NothingLeft(Cpus),
 }
@@ -136,7 +136,7 @@ fn shown(cpus: &Cpus) -> String {
     if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
 }
 
-const ASSUMED: &str = "nothing is isolated: all but the first core is assumed";
+const ASSUMED: &str = "no CPU is isolated: all but the first core are assumed";
 
 /// What is isolated, or was meant to be; else all but the first core.
 fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str) {

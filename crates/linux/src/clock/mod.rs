@@ -116,7 +116,7 @@ pub enum CounterError {
     NotInvariant(String),
     /// The kernel found that CPUs disagree.
     #[error(
-        "the kernel does not trust the time-stamp counter: {0:?} are the clock sources in \
+        "the kernel marked the time-stamp counter unstable: {0:?} are the clock sources in \
          /sys/devices/system/clocksource/clocksource0/available_clocksource; expected tsc among them: \
          look for \"Marking TSC unstable\" in dmesg"
     )]

@@ -89,7 +89,7 @@ impl Means {
             Disturbing::Fifo => place(cpu, true).map(|()| Self::Presence)?,
             Disturbing::Timers => place(cpu, true).map(|()| Self::Timers)?,
             Disturbing::Softirqs => {
-                let missing = "no port that the CPU receives from is named";
+                let missing = "the port whose packets this CPU receives is missing";
                 let name = target.port.as_ref().ok_or_else(|| io::Error::other(missing))?;
                 Self::Port(open(name, None).map_err(io::Error::other)?)
             }
@@ -97,7 +97,7 @@ impl Means {
             Disturbing::Stop => Self::Stop(target.pid),
             Disturbing::Program => Self::Program(load()?),
             _ => {
-                return Err(io::Error::other("comes from within the forwarder"));
+                return Err(io::Error::other("is a disturbance from within the forwarder"));
             }
         })
     }

@@ -61,10 +61,10 @@ pub enum ReflectError {
     #[error("no address to listen on: {0}")]
     Nowhere(String),
     /// Programs and rules are an interface's.
-    #[error("this mode needs to know by which interface requests come in")]
+    #[error("this mode needs the interface that receives the requests")]
     NoInterface,
     /// Address translation changes nothing in a packet but its addresses.
-    #[error("translating addresses reflects UDP echo only")]
+    #[error("mode nat reflects UDP echo only")]
     OnlyEcho,
     /// The rules.
     #[error("{what}: {why}")]

@@ -48,7 +48,7 @@ pub enum TraceError {
     Axis(#[from] AxisError),
     /// A setting of the instance.
     #[error(
-        "{path}: cannot be set to {value:?}: {source}; expected it of tracefs, look into dmesg and error_log"
+        "{path}: cannot be set to {value:?}: {source}; expected tracefs to accept it; see dmesg and error_log"
     )]
     Set {
         /// The file.
@@ -59,7 +59,7 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A file of the instance.
-    #[error("{path}: cannot be read: {source}; expected it of tracefs")]
+    #[error("{path}: cannot be read: {source}; expected a readable file of tracefs")]
     Read {
         /// The file.
         path: PathBuf,
@@ -156,7 +156,9 @@ pub struct Counts {
 pub fn stay_off(cpus: &Cpus) -> io::Result<()> {
     let others: Vec<u32> = online().minus(cpus).iter().collect();
     if others.is_empty() {
-        return Err(io::Error::other("all CPUs are measured; this process disturbs them"));
+        return Err(io::Error::other(
+            "all CPUs are measured, so this process itself is part of the noise",
+        ));
     }
     affinity::set(0, &others)
 }
@@ -224,7 +226,9 @@ impl Recorder {
                 }
             }
         }
-        Err(problem.unwrap_or_else(|| TraceError::Impossible("no source to record by".into())))
+        Err(problem.unwrap_or_else(|| {
+            TraceError::Impossible("no source of trace events is available".into())
+        }))
     }
 
     /// Who records.

@@ -54,10 +54,7 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
         // Locked, and not yet signed.
         thread::sleep(PATIENCE.1);
     }
-    Err(io::Error::other(format!(
-        "{}: locked by a process that does not say who it is",
-        state.join(NAME).display()
-    )))
+    Err(io::Error::other(format!("{}: locked by an unknown process", state.join(NAME).display())))
 }
 
 /// Starts a process that holds this many µs.
@@ -88,7 +85,7 @@ pub(super) fn start(state: &Path, us: &str) -> Result<(), String> {
         let _ = errors.read_to_string(&mut why);
     }
     let _ = child.wait();
-    Err(format!("the process that is to hold it ended: {}", why.trim()))
+    Err(format!("the process that holds it ended: {}", why.trim()))
 }
 
 /// Ends the process that holds it.

@@ -26,7 +26,7 @@ pub struct StateError {
 #[derive(Debug, Error)]
 pub enum Problem {
     /// Others may have written it.
-    #[error("{0}; what is there was not read, and nothing was changed")]
+    #[error("{0}; the folder was not read and nothing was changed")]
     Untrusted(String),
     /// The system's answer.
     #[error(transparent)]

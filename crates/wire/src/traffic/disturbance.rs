@@ -61,7 +61,8 @@ const KINDS: [(&str, Disturbing, bool, bool); 11] = [
 /// A text that is no disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no disturbance; expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, thread, \
+    "invalid disturbance {text:?}, expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, \
+     thread, \
      fifo, timers, softirqs, quota or stop with :TIME,EVERY, each time such as 20ms"
 )]
 pub struct DisturbanceError {

@@ -129,7 +129,7 @@ impl NatReflector {
         let count = |name: &str| listed.get(name).copied();
         let received = count(ruleset::RECEIVED).ok_or_else(|| ReflectError::Nat {
             what: "reading the counters".to_owned(),
-            why: "they are gone: did somebody flush the rules?".to_owned(),
+            why: "the rules are gone, probably flushed by another program".to_owned(),
         })?;
         let mut counters = Counters::default();
         for (refusal, name) in [
