@@ -26,26 +26,30 @@ class Traffic(Strict):
         default=64, description="Bytes with FCS: one size, a list such as 64,1518, or imix."
     )
     rate_pps: int | None = Field(
-        default=None, gt=0, le=100_000_000, description="Packets a second; or rate."
+        default=None, gt=0, le=100_000_000, description="Packets per second; alternative: rate."
     )
     rate: str | None = Field(
         default=None,
-        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such as"
-        " 20bursts/s; a number alone is packets a second.",
+        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such"
+        " as 20bursts/s; a plain number is packets per second.",
     )
     schedule: Pattern = Field(
         default=Cbr.form,
         validate_default=True,
         validation_alias=AliasChoices("schedule", "pattern"),
-        description="When packets are sent; pattern is its older name.",
+        description="When packets are sent; pattern is the older name of this key.",
     )
-    flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
-    duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
-    ip: Literal[4, 6] = Field(default=4, description="Version of IP.")
+    flows: int = Field(
+        default=1, ge=1, le=55_000, description="Number of flows, each with its own source port."
+    )
+    duration_s: Number = Field(
+        default=5.0, gt=0, le=86_400, description="Duration of the traffic, in seconds."
+    )
+    ip: Literal[4, 6] = Field(default=4, description="IP version.")
     dscp: int = Field(default=0, ge=0, le=63, description="Differentiated services code point.")
     vlan: int | None = Field(default=None, ge=1, le=4_094, description="802.1Q VLAN.")
     seed: int = Field(
-        default=1, ge=0, description="Of the schedule; each repetition adds its number."
+        default=1, ge=0, description="Seed of the schedule; each repetition adds its number."
     )
 
     @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
