@@ -20,7 +20,7 @@ use tailtrim_linux::port::{HardwareStamps, PortName, Receiving, open};
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5s\n  \
     tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C")]
 pub(crate) struct Capture {
     /// Name of the capture, and its interface or xdp:IFACE[:QUEUE]; once for each tap

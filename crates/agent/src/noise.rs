@@ -31,9 +31,9 @@ use tailtrim_wire::duration::time_ns;
 /// As root with a trace of the kernel, which names the cause of each gap; otherwise with counters only.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent noise --cpus 2,3 --stop-after 10\n  \
-    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60 --hgrm timer.hgrm\n  \
-    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10 --json | jq .cpus\n  \
+    tailtrim-agent noise --cpus 2,3 --stop-after 10s\n  \
+    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60s --hgrm timer.hgrm\n  \
+    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10s --json | jq .cpus\n  \
     oslat --cpu-list 1 --duration 10 --json=oslat.json\n  \
     tailtrim-agent noise --read oslat.json             # the same table from oslat's result")]
 pub(crate) struct Noise {

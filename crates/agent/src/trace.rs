@@ -23,7 +23,7 @@ use tailtrim_trace::lines::{Header, Source};
 /// Counters of interrupts are sampled ten times a second into interrupts.csv beside the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10\n  \
+    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
     tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C")]
 pub(crate) struct Trace {
     /// CPUs to watch, such as 1,3-5
