@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
+BASH = "/bin/bash"
 TUTORIAL = ROOT / "docs" / "tutorial-captures.md"
 _BLOCK = re.compile(r"```console\n\$ (.*)\n((?:.*\n)*?)```\n")
 
@@ -23,7 +24,7 @@ _BLOCK = re.compile(r"```console\n\$ (.*)\n((?:.*\n)*?)```\n")
 def _run(command: str, place: Path) -> Iterator[str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     ended = subprocess.run(
-        ["bash", "-c", command],
+        [BASH, "-c", command],
         check=False,
         cwd=place,
         env={**os.environ, "PATH": path, "COLUMNS": "80", "NO_COLOR": "1"},

@@ -207,7 +207,7 @@ impl Way {
         work.round();
         let mut count = 0;
         let came = from.receive(batch.len(), &mut |frame| {
-            // A frame that was cut is none that anybody sent.
+            // A frame that was cut is not one that was sent.
             if frame.bytes.len() < frame.length || !carries.carries(frame.bytes) {
                 forwarded.too_long += 1;
                 return;

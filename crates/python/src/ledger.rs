@@ -174,7 +174,7 @@ impl NativeLedger {
         Ok(NativeAnalysis { analysis, samples: self.sink().kept.take() })
     }
 
-    /// Ingress packets after which nobody remembers one.
+    /// Ingress packets after which one is forgotten.
     #[classattr]
     const MEMORY: usize = MEMORY;
 }

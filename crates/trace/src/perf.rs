@@ -24,7 +24,7 @@ pub enum Item<'a> {
         /// How many.
         count: u64,
     },
-    /// Something that nobody asked for.
+    /// Something that was not requested.
     Other,
 }
 

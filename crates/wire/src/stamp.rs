@@ -73,7 +73,7 @@ pub enum StampError {
         /// Bytes of such a packet.
         least: usize,
     },
-    /// The HMAC is not that of the packet: another key, or somebody else.
+    /// The HMAC is not that of the packet: another key, or another sender.
     #[error("the HMAC of the packet is wrong (different keys?)")]
     Hmac,
 }

@@ -48,7 +48,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 ) -> Decoded:
     """Decode captures that are written to files one after the other, while they are.
 
-    A file is decoded when there is a newer one or nobody has it open for writing. What is there
+    A file is decoded when there is a newer one or no process has it open for writing. What is there
     when ``stop`` is set is decoded still, but for a file that is being written to: following the
     same directory again takes it up.
 

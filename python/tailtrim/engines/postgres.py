@@ -171,7 +171,7 @@ class Postgres(Session):
                 self._execute(statement)
             if self._find(decoded):
                 return
-            # A number that only this transaction knows: nobody sees a part of it.
+            # A number that only this transaction knows: no part of it is visible.
             for captured in decoded.captures:
                 number = self._one(
                     f"INSERT INTO {SCHEMA}.capture (dataset, number, name, rows, facts)"  # noqa: S608 - constants

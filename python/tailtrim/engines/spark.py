@@ -77,7 +77,7 @@ class Spark(Session):
     by_bucket = True
 
     def __init__(self, url: str, scratch: Path | None) -> None:
-        """Open a session and see that somebody answers."""
+        """Open a session and check that the server answers."""
         self.scratch = scratch
         with _telling(f"reach {url}"):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
@@ -223,6 +223,6 @@ class Spark(Session):
                 for level in levels:
                     self._forget(level)
             self._session.client.release_session()
-        # It would try once more, and log that nobody answers.
+        # It would try once more, and log that the server does not answer.
         self._session.release_session_on_close = False
         self._session.stop()

@@ -75,7 +75,7 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
     Ok((wish.or(said), Some(path.display().to_string())))
 }
 
-/// What somebody accepts.
+/// An accepted finding.
 pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
     let waivers: Waivers = read(path)?;
     let mut all = Vec::new();

@@ -93,7 +93,7 @@ pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
     }
 }
 
-/// What the kernel does not let anybody change, and threads that have ended, are no reason to look again.
+/// What the kernel does not allow to change, and threads that have ended, are no reason to look again.
 fn is_wrong(one: &Finding) -> bool {
     match one.standing {
         Standing::InPlace | Standing::Cannot => false,

@@ -50,7 +50,8 @@ pub(crate) fn pages() -> Vec<(String, String)> {
 fn section(check: &Check) -> String {
     let mut text = format!("\n## {}: {}\n\n{}\n\n", check.id, check.title, check.why);
     let since = check.since.map(|since| format!("Linux {since} and later")).unwrap_or_default();
-    let read = check.read_from.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let read =
+        check.read_from.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
     for (name, value) in [
         ("importance", check.importance.word()),
         ("read from", &read),

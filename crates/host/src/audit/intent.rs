@@ -3,7 +3,7 @@
 use crate::{BootLine, Cpus, Topology, Tree, Unread, Workload};
 use serde::Serialize;
 
-/// What somebody said of the intent; the rest is inferred.
+/// The part of the intent that was given; the rest is inferred.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wish {
     /// CPUs for the packets alone.
@@ -44,7 +44,7 @@ pub struct Intent {
     pub nics: Vec<String>,
     /// How packets are worked on.
     pub workload: Workload,
-    /// What nobody said, and from what it was inferred.
+    /// What was not given, and from what it was inferred.
     pub inferred: Vec<String>,
 }
 

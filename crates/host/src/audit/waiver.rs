@@ -1,9 +1,9 @@
-//! What somebody accepts, with a reason and until when.
+//! Accepted findings, with a reason and a last day.
 
 use super::answer::CheckStatus;
 use serde::Serialize;
 
-/// A check whose answer somebody accepts.
+/// A check whose answer is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiver {
     /// The check.

@@ -58,7 +58,7 @@ pub(super) fn judge(
     }
 }
 
-/// What the kernel does with a word that nobody in it wants.
+/// What the kernel does with a word that it does not know.
 pub(super) fn handed_on(word: &Word, context: &Context) -> String {
     if word.name.contains('.') {
         return "A name with a dot is kept for a module that may be loaded later, so nothing reports it."

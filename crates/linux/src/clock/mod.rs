@@ -14,7 +14,7 @@ use tailtrim_trace::axis::{Axis, AxisError, Reading};
 pub enum Clock {
     /// `CLOCK_REALTIME`, that of the packets' stamps; NTP slews it, people set it.
     Realtime,
-    /// `CLOCK_MONOTONIC_RAW`, which nobody slews.
+    /// `CLOCK_MONOTONIC_RAW`, which is not slewed.
     MonotonicRaw,
 }
 
@@ -126,7 +126,7 @@ pub enum CounterError {
 /// Whether ticks of all CPUs are the same time, by what the kernel found out.
 ///
 /// # Errors
-/// They are not, or nobody knows.
+/// They are not, or it is unknown.
 pub fn check_counter() -> Result<(), CounterError> {
     if !tsc::EXISTS {
         return Err(CounterError::None);

@@ -97,7 +97,7 @@ fn clock_now() -> Clock {
     Clock { bound_ns: clock::synchronized_within_ns(), sent_by: StampedBy::Software }
 }
 
-/// A number that nobody outside can guess.
+/// A number that cannot be guessed from outside.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -19,7 +19,7 @@ const OFF: &[u8] = b"0";
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
-    /// Open all the time: the kernel refuses to remove an instance that somebody uses, so that no other
+    /// Open all the time: the kernel refuses to remove an instance that is in use, so that no other
     /// process takes it for a leftover. And recording begins without looking up a path.
     switch: Option<File>,
 }

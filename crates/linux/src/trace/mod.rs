@@ -66,7 +66,7 @@ pub enum TraceError {
         /// What the system says.
         source: io::Error,
     },
-    /// The kernel's buffer has a shape that nobody expected.
+    /// The kernel's buffer has an unexpected shape.
     #[error("CPU {cpu}: {problem}")]
     Damaged {
         /// Whose buffer.
@@ -123,7 +123,7 @@ pub struct Counts {
     pub events: BTreeMap<String, u64>,
     /// Interrupts of other CPUs whose sender is known.
     pub with_sender: u64,
-    /// Those of them that this process or who started it sent: 0 where watching disturbs nobody.
+    /// Those of them that this process or who started it sent: 0 where watching causes no disturbance.
     pub from_recorder: u64,
     /// Events that the kernel overwrote or dropped.
     pub lost: u64,
@@ -133,7 +133,7 @@ pub struct Counts {
     pub unpaired: u64,
     /// Times when another thread had the CPU than the one that the scheduler's records say.
     pub hidden_switches: u64,
-    /// Records of a kind that nobody asked for.
+    /// Records of an unrequested kind.
     pub unknown: u64,
     /// Functions that ran for another CPU without an interrupt, or for the CPU itself.
     pub functions_without_interrupt: u64,

@@ -156,7 +156,7 @@ impl OfCpu {
                 }
             }
         }
-        // What was lost at the end nobody wrote down, since there was no room.
+        // Losses at the end were not recorded, since there was no room.
         let lost: Option<u64> = self.tracepoints.iter().map(perf::Tracepoint::lost).sum();
         buffer.lost = lost.unwrap_or(told).max(told);
         let missed = match lost.map(|lost| lost.saturating_sub(told)) {

@@ -18,7 +18,7 @@ pub struct Applied {
     pub already: usize,
     /// Values that read differently from what was written.
     pub differs: Vec<Told>,
-    /// Values that this kernel does not let anybody change.
+    /// Values that this kernel does not allow to change.
     pub cannot: Vec<Told>,
     /// Places that had gone by the time their turn came.
     pub gone: Vec<Place>,

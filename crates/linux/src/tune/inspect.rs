@@ -11,7 +11,7 @@ pub enum Standing {
     InPlace,
     /// Something else.
     Differs,
-    /// The kernel does not let anybody change it.
+    /// The kernel does not allow to change it.
     Cannot,
     /// Its turn did not come, or it failed.
     NotDone,

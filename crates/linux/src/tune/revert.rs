@@ -22,7 +22,7 @@ pub struct Reverted {
     pub as_before: usize,
     /// Values that ended with the host's last start, a thread or a device.
     pub gone: Vec<Told>,
-    /// Values that somebody else had changed meanwhile; they were restored nevertheless.
+    /// Values that another program changed meanwhile; they were restored all the same.
     pub drifted: Vec<Told>,
     /// Values that could not be restored: the journal stays.
     pub left: Vec<Told>,

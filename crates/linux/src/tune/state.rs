@@ -1,4 +1,4 @@
-//! The folder of the journal. Root does what a journal says, so nobody else may be able to write one: owner and mode of
+//! The folder of the journal. Root does what a journal says, so no other user may be able to write one: owner and mode of
 //! the folder and of each file are checked on what was opened, before anything is read, and no symbolic link is followed.
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, RawMode, ResolveFlags};

@@ -221,6 +221,6 @@ fn asked(f: &Facts<'_>) -> Answer {
             running.push(name);
         }
     }
-    let said = if running.is_empty() { "nobody".to_owned() } else { few(&running) };
+    let said = if running.is_empty() { "none".to_owned() } else { few(&running) };
     judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
 }

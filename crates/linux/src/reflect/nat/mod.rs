@@ -104,7 +104,7 @@ impl NatReflector {
     /// Lets the kernel reflect until `stopped`; `seen` has the number of requests so far.
     ///
     /// # Errors
-    /// [`ReflectError::Nat`] when somebody removed the rules.
+    /// [`ReflectError::Nat`] when the rules were removed by another program.
     #[expect(clippy::disallowed_methods, reason = "this crate reads clocks")]
     pub fn run(
         mut self,
