@@ -223,7 +223,7 @@ fn exit_of_state(error: &StateError) -> Exit {
     }
 }
 
-/// The kernel's name for the time since it was started; a tree that is no host has none.
+/// The kernel's name for the time since it was started; a tree that is not a host has none.
 fn boot_id(host: &Live) -> String {
     host.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

@@ -100,7 +100,7 @@ pub struct Answer {
     pub follow_up: Option<(u32, i64)>,
 }
 
-/// Why a datagram is no reply of this session.
+/// Why a datagram is not a reply of this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAnswer {
     /// Another session's.

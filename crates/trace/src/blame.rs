@@ -57,7 +57,7 @@ type Key<'a> = (Kind, &'a str, Option<&'a str>, Option<String>);
 /// Whose gaps they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Own<'a> {
-    /// The name of the thread: its events are no cause.
+    /// The name of the thread: its events are not causes.
     pub comm: &'a str,
     /// Whether it always wants to run. A gap in which nothing had the CPU is then one of a thread that was not
     /// allowed to; one that waits for a timer leaves the CPU idle by itself.

@@ -62,7 +62,7 @@ pub const fn base_len(key: Option<&Key>) -> usize {
     if key.is_some() { AUTHENTICATED_LEN } else { OPEN_LEN }
 }
 
-/// Why bytes are no test packet.
+/// Why bytes are not a test packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StampError {
     /// Not all of it is there.

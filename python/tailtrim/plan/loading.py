@@ -39,7 +39,7 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     source = Source(path)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
-    # What is no number, or less than one, is told when the plan is looked at.
+    # What is not a number, or less than one, is told when the plan is looked at.
     repeats = max(repeat, 1) if isinstance(repeat, int) else 1
     cases = 1 + sum(len(values) - 1 for values in factors.values()) + ("together" in source.data)
     count = prod(map(len, loop.values())) * cases * repeats

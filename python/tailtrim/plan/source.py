@@ -37,7 +37,7 @@ class Source:
         path: the file.
 
     Raises:
-        PlanError: it cannot be read, is no YAML, or says a thing twice.
+        PlanError: it cannot be read, is not YAML, or says a thing twice.
 
     """
 

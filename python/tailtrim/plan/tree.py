@@ -31,7 +31,7 @@ def compose(text: str) -> yaml.Node | None:
 
     Raises:
         TooMuch: with its aliases written out, it has too many nodes or is too deep.
-        yaml.YAMLError: it is no YAML.
+        yaml.YAMLError: it is not YAML.
 
     """
     root: yaml.Node | None = _Counting(text).get_single_node()

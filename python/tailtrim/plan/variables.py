@@ -25,7 +25,7 @@ def loop_of(source: Source, key: str = "loop") -> dict[str, list[Scalar]]:
     """Return the values of each loop variable, or factor, with ranges written out.
 
     Raises:
-        PlanError: a loop is no list, or a range ends nowhere.
+        PlanError: a loop is not a list, or a range ends nowhere.
 
     """
     loop = source.data.get(key)

@@ -206,7 +206,7 @@ class Summary:
         """Read what ``--json`` prints.
 
         Raises:
-            RunDirectoryError: when the text is no summary of this version; ``source`` says where
+            RunDirectoryError: when the text is not a summary of this version; ``source`` says where
                 it came from.
 
         """

@@ -158,7 +158,7 @@ fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io
     out.paint(&right, "2");
     writeln!(out)?;
     style.row("", &finding.said, out)?;
-    // Tables, what stands for many files, and the whole boot line are no evidence to look at.
+    // Tables, what stands for many files, and the whole boot line are not evidence to look at.
     let summary = [" lines", " threads", " entries"];
     let evidence = finding.evidence.iter().filter(|known| {
         !known.path.starts_with("/tailtrim/observation")

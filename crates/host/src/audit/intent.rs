@@ -172,7 +172,7 @@ pub(crate) fn numbers(value: &str) -> Cpus {
 }
 
 /// The CPUs that the value of a boot parameter means: flags aside, with the words that only boot
-/// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is no list.
+/// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is not a list.
 pub(crate) fn meant(value: &str, possible: &Cpus) -> Option<Cpus> {
     let last = possible.iter().next_back()?;
     let mut all = Cpus::none();

@@ -141,7 +141,7 @@ fn locked_down(facts: &Facts<'_>) -> bool {
     ["[integrity]", "[confidentiality]"].iter().any(|level| state.contains(level))
 }
 
-/// What stands behind a path that is no file on a host.
+/// What stands behind a path that is not a file on a host.
 fn spoken(path: &str) -> String {
     let known = match path {
         paths::LOG => "the kernel's log",

@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// What is no file on a host, asked for once.
+    /// What is not a file on a host, asked for once.
     fn ask(&self, path: &str) -> Answer {
         if let Some(known) = self.asked.borrow().get(path) {
             return known.clone();

@@ -39,7 +39,7 @@ pub struct StreamResult {
     /// What became of probes and replies.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Answered probes that lack a stamp for the level asked for: they are no samples.
+    /// Answered probes that lack a stamp for the level asked for: they are not samples.
     pub unstamped: u64,
     /// The parts of the round trips.
     pub parts: Parts,

@@ -40,7 +40,7 @@ pub enum TraceError {
     /// This host or user cannot.
     #[error("{0}")]
     Impossible(String),
-    /// The counter is no clock.
+    /// The counter is not a clock.
     #[error(transparent)]
     Counter(#[from] CounterError),
     /// The clock was set, or the counter stood.

@@ -73,7 +73,7 @@ pub struct Allowed {
     bits: u8,
 }
 
-/// What is no prefix.
+/// What is not a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid prefix {0:?}, expected an address such as 192.0.2.7, or 192.0.2.0/24, 2001:db8::/32"

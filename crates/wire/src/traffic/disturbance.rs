@@ -58,7 +58,7 @@ const KINDS: [(&str, Disturbing, bool, bool); 11] = [
     ("bpf", Disturbing::Program, false, false),
 ];
 
-/// A text that is no disturbance.
+/// A text that is not a disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid disturbance {text:?}, expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, \

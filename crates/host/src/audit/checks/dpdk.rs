@@ -101,7 +101,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     let name = f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?;
-    // A bound device is no interface any more: the wish names it by its address.
+    // A bound device is not an interface any more: the wish names it by its address.
     let bound = f.list_or_none("/sys/bus/pci/drivers/vfio-pci")?;
     if bound.iter().any(|device| device.ends_with(nic)) {
         return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "driver vfio-pci");

@@ -28,7 +28,7 @@ pub enum LibvirtError {
 ///
 /// # Errors
 ///
-/// [`LibvirtError`]: no CPU is for a virtual machine, or an interface is no PCI device.
+/// [`LibvirtError`]: no CPU is for a virtual machine, or an interface is not a PCI device.
 pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, LibvirtError> {
     let division = &plan.division;
     if division.vm_os.is_empty() {
