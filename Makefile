@@ -3,6 +3,7 @@
 # make test    everything that must hold: check, Rust tests, Python tests
 # make check   formatting, lints, types, import layers, lengths, licences, advisories
 # make bench   time the parts and whole processes beside their peers
+# make docs    the documentation site, offline, in target/docs/site, and man pages in target/docs/man
 # make fuzz    run every fuzz target (RUNS=10000000)
 # make clean   remove what the above made
 
@@ -18,7 +19,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-.PHONY: setup demo test none-skipped check format bench fuzz clean
+.PHONY: setup demo test none-skipped check format bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/package.stamp
@@ -49,7 +50,7 @@ $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: none-skipped check $(VENV)/spark.stamp
+test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp
 	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
@@ -89,6 +90,16 @@ bench: setup
 	else \
 	    echo "SKIPPED: benchmarks/live.py and tailtrim selftest: only root may load XDP programs"; \
 	fi
+
+# What builds the site. Without it the test of the site is skipped loudly.
+$(VENV)/docs.stamp: requirements-docs.lock $(VENV)/package.stamp
+	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-docs.lock && touch $@
+
+docs: $(VENV)/docs.stamp
+	packaging/prerequisites.sh docs
+	python packaging/docs.py target/docs/pages
+	python packaging/man.py target/docs/man
+	NO_MKDOCS_2_WARNING=1 mkdocs build --quiet
 
 # analyze computes all statistics for each input, and host asks every check: they are given a time instead.
 fuzz:

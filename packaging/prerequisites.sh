@@ -3,6 +3,7 @@
 #
 #   prerequisites.sh build    what `make setup` needs
 #   prerequisites.sh live     what experiments on this machine need
+#   prerequisites.sh docs     what `make docs` needs
 #   prerequisites.sh test     what only tests need: missing ones are skipped loudly
 set -eu
 
@@ -61,6 +62,9 @@ live)
     need iproute2 tc
     need ethtool ethtool
     need util-linux unshare
+    ;;
+docs)
+    need help2man help2man
     ;;
 test)
     need chromium chromium google-chrome

@@ -80,7 +80,7 @@ def test_swapped_captures_are_an_error(program: str, testpmd: tuple[Path, Path])
     assert (result.returncode, result.stdout) == (2, "")
     told = " ".join(result.stderr.split())
     assert "packets left before they entered (median latency -" in told
-    assert "hint: give the ingress capture first; --allow-negative analyses them" in told
+    assert "hint: give the ingress capture first, or use --allow-negative" in told
     allowed = subprocess.run([*command, "--allow-negative"], capture_output=True, check=False)
     assert allowed.returncode == 0
 
@@ -149,9 +149,9 @@ def test_nothing_matched_is_a_negative_answer(testpmd: tuple[Path, Path]) -> Non
             "empty: the file is empty, expected a capture (pcap, pcapng or mscap)",
         ),
         (["cut", "cut"], "cut: byte 24: the capture ends 4 bytes into a record header"),
-        (["text", "text", "--trim", "soon"], "trim 'soon' is no time, expected seconds such as 5"),
+        (["text", "text", "--trim", "soon"], "invalid trim 'soon', expected a time such as 5s"),
         (["text", "text", "--quantile", "2"], "`2` is not a probability: expected more than 0"),
-        (["text", "text", "--signature", "x"], 'signature "x": "x" has no colon, expected OFFSET'),
+        (["text", "text", "--signature", "x"], 'signature "x": no colon in "x", expected OFFSET'),
     ],
 )
 def test_bad_input_gets_one_clear_error(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -200,7 +200,7 @@ def test_what_is_no_run_directory_is_not_replaced(
     (tmp_path / "thesis.tex").write_text("years of work")
     result = tailtrim("analyze", *testpmd, "--out", tmp_path)
     assert result.returncode == 2
-    assert "exists and is no run directory, so it is not replaced" in result.stderr
+    assert "exists and is not a run directory, so it is not replaced" in result.stderr
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

@@ -115,7 +115,7 @@ def test_errors(arguments: tuple[str, ...], code: int, told: str) -> None:
 def test_native_does_not_read_what_is_decoded(decoded: Path) -> None:
     result = tailtrim("analyze", decoded, "--engine", "native")
     assert result.returncode == 2
-    assert "decoded ones are for the other engines" in result.stderr
+    assert "engine native cannot read decoded captures" in result.stderr
 
 
 def test_options_of_decode_come_too_late(decoded: Path) -> None:

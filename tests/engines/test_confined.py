@@ -25,7 +25,7 @@ pytest.importorskip("ibis", reason="engines need ibis-framework")
 CONFINED = EngineOptions(confined=True)
 HINT = (
     "hint: a query reads the tables of the directories given and nothing else;"
-    " --unrestricted permits it all that you may do"
+    " --unrestricted permits everything that you may do"
 )
 
 
@@ -183,7 +183,7 @@ def test_unrestricted_is_for_duckdb(tmp_path: Path) -> None:
     ended = query(tmp_path, "SELECT 1", "--engine", "postgres", "--unrestricted")
     assert ended.returncode == 2
     assert ended.stderr.count("error: ") == 1
-    assert "--unrestricted is for duckdb" in ended.stderr
+    assert "--unrestricted: only for duckdb" in ended.stderr
     with pytest.raises(EngineError, match="cannot be confined"):
         engines.connect("postgres", CONFINED)
 

@@ -118,7 +118,7 @@ def test_an_interrupted_one_of_something_else(testpmd: tuple[Path, Path], tmp_pa
     )
     with pytest.raises(TailtrimError, match="ends"):
         decode([broken], tmp_path / "decoded")
-    with pytest.raises(DecodedError, match="interrupted decoding of something else"):
+    with pytest.raises(DecodedError, match="interrupted decoding of other captures"):
         decode(testpmd, tmp_path / "decoded")
 
 

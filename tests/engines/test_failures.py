@@ -69,7 +69,7 @@ def test_an_unknown_engine() -> None:
     [
         ("postgresql://nobody@127.0.0.1:1/none", "cannot be reached"),
         ("host=/nowhere dbname=none", "cannot be reached"),
-        ("what is this", "is no DSN"),
+        ("what is this", "invalid DSN"),
     ],
 )
 def test_a_postgres_that_is_not_there(server: str, told: str) -> None:
@@ -79,7 +79,7 @@ def test_a_postgres_that_is_not_there(server: str, told: str) -> None:
 
 def test_a_spark_without_a_url() -> None:
     pytest.importorskip("pyspark", reason="Spark needs pyspark")
-    with pytest.raises(EngineError, match="no Spark Connect URL"):
+    with pytest.raises(EngineError, match="not a Spark Connect URL"):
         engines.connect("spark")
 
 
@@ -217,7 +217,7 @@ def test_loading_into_duckdb(decoded: Decoded, tmp_path: Path) -> None:
         assert batch.to_pylist() == [{"packets": sum(c.rows for c in decoded.captures)}]
     with (
         engines.connect("duckdb") as at,
-        pytest.raises(EngineError, match="no file to keep the packets in") as raised,
+        pytest.raises(EngineError, match="no database file given") as raised,
     ):
         engines.load(at, decoded)
     assert raised.value.__notes__ == ["name one with server"]

@@ -81,7 +81,7 @@ def test_a_disk_that_is_full(
     assert done.returncode == 0, (done.returncode, done.stderr)
     assert done.stderr.count("error: ") == 1
     assert "No space left on device" in done.stderr
-    assert "the same command once more goes on from there" in done.stderr
+    assert "run the same command again to continue" in done.stderr
     assert "Traceback" not in done.stderr
     for number in (0, 1):
         assert rows(Decoded(tmp_path / "copy"), number) == rows(decoded, number)

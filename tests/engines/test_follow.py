@@ -234,7 +234,8 @@ def test_a_ring_that_is_too_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("source", "told"), [("nowhere/at-all/*", "is no folder"), ("", "no file was complete")]
+    ("source", "told"),
+    [("nowhere/at-all/*", "expected a folder or a pattern"), ("", "no file was complete")],
 )
 def test_nothing_to_follow(tmp_path: Path, source: str, told: str) -> None:
     with pytest.raises(CaptureError, match=told):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PLAN = """\
 name: known
 dut: {preset: reflector, firewall: $firewall, rules: 2001, pinned: $pinned, tuned: $tuned}
-traffic: {frame_bytes: 70, pattern: "burst:$burst", rate: 50bursts/s, duration_s: 0.4}
+traffic: {frame_bytes: 70, schedule: "burst:$burst", rate: 50bursts/s, duration_s: 0.4}
 loop: {burst: [1, 10]}
 factors:
   firewall: [none, "nftables:1", "nftables:1001", "nftables:2001"]

@@ -176,9 +176,9 @@ def test_a_record_that_is_none(lab: Lab) -> None:
     (out / "experiment.json").write_text("[]")
     ended = lab.run("run", str(lab.plan()), "--out", "out", "--resume")
     assert ended.returncode == 2
-    assert "experiment.json: this is no record of an experiment" in ended.stderr
+    assert "experiment.json: not the record of an experiment" in ended.stderr
     (out / "experiment.json").unlink()
     (out / "mine.txt").write_text("something else")
     ended = lab.run("run", str(lab.plan()), "--out", "out")
     assert ended.returncode == 2
-    assert "exists and is no experiment" in ended.stderr
+    assert "exists and is not an experiment" in ended.stderr

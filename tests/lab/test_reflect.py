@@ -233,7 +233,7 @@ def test_a_mode_that_cannot_be_says_so(cable: Cable) -> None:
         (("--mode", "xdp", "--interface", "nowhere"), "nowhere"),
         (("--address", "192.0.2.1"), "expected an address of this host"),
         (("--key-file", "/dev/null"), "expected 16 or more"),
-        (("--allow", "10.0.0.0/33"), "is no prefix"),
+        (("--allow", "10.0.0.0/33"), "invalid prefix"),
     ):
         refused = cable.far.run(AGENT, "reflect", *words)
         assert refused.returncode in (2, 3), refused

@@ -27,7 +27,7 @@ def plan(lab: Lab, **changes: Any) -> Path:
         "name": "lab",
         "dut": {"preset": "reflector"},
         "traffic": {
-            "frame_bytes": 70, "pattern": "burst:5", "rate": "50bursts/s", "duration_s": 0.1,
+            "frame_bytes": 70, "schedule": "burst:5", "rate": "50bursts/s", "duration_s": 0.1,
         },
         # The machine that tests is not the one that measures.
         "limits": {"lateness_p99_us": 1e6, "sent_share": 0.5},
@@ -180,4 +180,4 @@ def test_the_example_is_what_it_says(lab: Lab) -> None:
     assert whole.factors["firewall"][1:12] == [f"nftables:{at}" for at in range(1, 10_002, 1_000)]
     assert whole.factors["firewall"][12:] == [f"iptables:{at}" for at in range(1, 10_002, 1_000)]
     first = [run for run in runs if run.repetition == 0 and run.varied is None]
-    assert [str(run.traffic.pattern) for run in first] == ["cbr", "burst:10", "burst:50"]
+    assert [str(run.traffic.schedule) for run in first] == ["cbr", "burst:10", "burst:50"]

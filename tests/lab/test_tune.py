@@ -117,7 +117,7 @@ def test_another_one_at_work_is_waited_for(host: Tune) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         ended = host.run("apply", "--profile", "measure-only", "--yes")
     assert ended.returncode == 2
-    assert "another tailtrim-agent tune is at work" in ended.stderr
+    assert "another tailtrim-agent tune is running" in ended.stderr
 
 
 def test_a_session_on_an_isolated_cpu_is_not_cut(host: Tune, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ PLAN = """\
 name: forwarder-tail
 testbed: local
 dut: {preset: testpmd}
-traffic: {frame_bytes: 64, rate_pps: $rate, pattern: cbr, flows: 256, duration_s: 5}
+traffic: {frame_bytes: 64, rate_pps: $rate, schedule: cbr, flows: 256, duration_s: 5}
 loop: {rate: [10000, 60000, 120000]}
 repeat: 3
 trim_s: 1
@@ -72,7 +72,7 @@ def test_ranges_and_several_variables(tmp_path: Path) -> None:
 FACTORS = """\
 name: x
 dut: {preset: reflector, reflect: $mode, pinned: $pinned, firewall: $firewall, rules: 1001}
-traffic: {frame_bytes: 70, pattern: "burst:$burst", rate: 20bursts/s, duration_s: 1}
+traffic: {frame_bytes: 70, schedule: "burst:$burst", rate: 20bursts/s, duration_s: 1}
 loop: {burst: [1, 50]}
 factors:
   mode: [socket, xdp]
@@ -104,7 +104,7 @@ def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
     assert [run.varied for run in runs[:5]] == [None, "mode", "pinned", "firewall", "together"]
     # Bursts a second are packets a second of as many.
     assert [runs[0].traffic.rate, runs[5].traffic.rate] == ["20pps", "1000pps"]
-    assert [str(runs[0].traffic.pattern), str(runs[5].traffic.pattern)] == ["cbr", "burst:50"]
+    assert [str(runs[0].traffic.schedule), str(runs[5].traffic.schedule)] == ["cbr", "burst:50"]
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
     [
         ("mode: [socket, xdp]", "mode: [socket, tcp]", "factors.mode: as dut.reflect: expected"),
         ("mode: [socket, xdp]", "mode: [socket]", "factors.mode: expected a second value"),
-        ("{mode: xdp,", "{speed: 1,", "together.speed: is no factor, expected one of mode"),
+        ("{mode: xdp,", "{speed: 1,", "together.speed: unknown factor, expected one of mode"),
         ("pinned: $pinned", "pinned: true", "factors.pinned: $pinned is used neither in dut"),
-        ("burst: [1", "mode: [1], burst: [1", "factors.mode: is a loop variable already"),
+        ("burst: [1", "mode: [1], burst: [1", "factors.mode: already a loop variable"),
         ("nftables:1001", "nftables:1002", "firewall: as dut.firewall: nftables has 1001 rules"),
         ("nftables:1001", "ufw:1", "factors.firewall: as dut.firewall: expected none, nftables"),
         ("frame_bytes: 70", "frame_bytes: 64", "traffic.frame_bytes: at least 70"),
@@ -151,24 +151,28 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
     [
         ("frame_bytes", "frame_byte", "line 4: traffic.frame_byte: unknown key, expected one of"),
         ("$rate", "0", "line 4: traffic.rate_pps: expected greater than 0, not 0"),
-        ("$rate", "$speed", "line 4: traffic.rate_pps: $speed is no loop variable"),
+        ("$rate", "$speed", "line 4: traffic.rate_pps: unknown loop variable $speed"),
         ("testpmd", "testpmt", "line 3: dut.preset: expected 'wire', 'forward',"),
         ("repeat: 3", "repeat: three", "line 6: repeat: expected a valid integer"),
         ("name: forwarder-tail", "", "name: is missing"),
         ("name: forwarder-tail", "name: a/b", "line 1: name: expected text that ^["),
         ("10000, 60000,", "10000, 60000, ...,", "the range never reaches 120000"),
         ("[10000, 60000, 120000]", "fast", "line 5: loop.rate: expected a list of values"),
-        ("cbr", "cbs", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
+        ("cbr", "cbs", "line 4: traffic.schedule: expected cbr, poisson, burst:N"),
         ("duration_s: 5", "duration_s: -1", "line 4: traffic.duration_s: expected greater"),
         ("local", "{", "line 4: expected ',' or '}'"),
         ("rate_pps: $rate,", "rate_pps: 1,", "line 5: loop.rate: $rate is used neither in dut"),
         ("rate_pps: $rate,", "", "line 4: traffic: rate_pps or rate: exactly one of them"),
         ("10000, 60000", "10000, 0", "line 5: loop.rate: as traffic.rate_pps: expected greater"),
-        ("[10000, 60000, 120000]", "[10000, 10000]", "line 5: loop.rate: a value is there twice"),
-        ("repeat: 3", "repeat: 1_000_000", "line 5: loop: makes 3,000,000 runs, at most 100,000"),
-        ("repeat: 3", "repeat: 3\nrepeat: 2", "line 7: repeat: is there twice"),
+        ("[10000, 60000, 120000]", "[10000, 10000]", "line 5: loop.rate: value given twice"),
+        (
+            "repeat: 3",
+            "repeat: 1_000_000",
+            "line 5: loop: makes 3,000,000 runs, expected at most 100,000",
+        ),
+        ("repeat: 3", "repeat: 3\nrepeat: 2", "line 7: repeat: given twice"),
         ("repeat: 3", "limits: {late: 1}", "line 6: limits.late: unknown key, expected one of"),
-        ("trim_s: 1", "trim_s: 5", "line 7: trim_s: leaves nothing of 5 s"),
+        ("trim_s: 1", "trim_s: 5", "line 7: trim_s: must be below traffic.duration_s"),
         ("trim_s: 1", "trim_s: yes", "line 7: trim_s: expected a valid number, not True"),
         ("frame_bytes: 64", "frame_bytes: 63", "line 4: traffic.frame_bytes: expected bytes with"),
         (
@@ -180,8 +184,8 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("frame_bytes: 64", "frame_bytes: 84, ip: 5", "line 4: traffic.ip: expected 4 or 6"),
         ("frame_bytes: 64", "frame_bytes: 9000", "traffic.frame_bytes: preset testpmd handles up"),
         ("rate_pps: $rate", "rate: true", "traffic.rate: expected a valid string, not True"),
-        ("cbr", "burst:0", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
-        ("cbr", "jitter:0.9", "line 4: traffic.pattern: expected cbr, poisson, burst:N"),
+        ("cbr", "burst:0", "line 4: traffic.schedule: expected cbr, poisson, burst:N"),
+        ("cbr", "jitter:0.9", "line 4: traffic.schedule: expected cbr, poisson, burst:N"),
         ("{preset: testpmd}", "{preset: command}", "line 3: dut: command: preset command needs"),
         ("{preset: testpmd}", '{preset: command, command: "\'"}', "line 3: dut.command: expected"),
         ("{preset: testpmd}", "{preset: wire, delay: 'constant:1us'}", "belongs to forward"),
@@ -235,7 +239,7 @@ def test_variables_within_texts(tmp_path: Path) -> None:
         floor: false
         """,
     )
-    assert [str(run.traffic.pattern) for run in runs] == ["burst:2", "burst:10"]
+    assert [str(run.traffic.schedule) for run in runs] == ["burst:2", "burst:10"]
     assert device(runs[1], Command).command == "run --size 10k --price $5 {in} {out}"
 
 
@@ -264,7 +268,7 @@ def test_every_combination_is_checked_beforehand(tmp_path: Path) -> None:
     text = PLAN.replace("duration_s: 5", "duration_s: $d").replace(
         "120000]}", "120000], d: [5, 3, 1]}"
     )
-    with pytest.raises(PlanError, match=r"line 7: trim_s: leaves nothing of 1 s"):
+    with pytest.raises(PlanError, match=r"line 7: trim_s: must be below traffic\.duration_s"):
         load(tmp_path, text)
 
 
@@ -308,7 +312,7 @@ def test_a_device_can_be_disturbed(tmp_path: Path) -> None:
     assert [dut.disturb for dut in forwards] == [None, "stop:1ms,50ms", "munmap:20ms"]
     assert [dut.disturbed_from_within for dut in forwards] == [False, False, True]
     for preset, what, told in (
-        ("testpmd", "munmap:20ms", "only preset forward can do that to itself"),
+        ("testpmd", "munmap:20ms", "only preset forward has"),
         ("bridge", "stop:1ms,50ms", "preset bridge has none"),
         ("forward", "nap:20ms", "expected none, munmap"),
     ):

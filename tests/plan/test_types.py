@@ -93,11 +93,11 @@ def test_errors_of_devices(tmp_path: Path, dut: str, told: str) -> None:
 def test_records_of_plans_stay_as_they_are(
     tmp_path: Path, dut: str, recorded: dict[str, object]
 ) -> None:
-    plan = load(tmp_path, f"name: x\ndut: {dut}\ntraffic: {{rate_pps: 1, pattern: 'burst:3'}}\n")
+    plan = load(tmp_path, f"name: x\ndut: {dut}\ntraffic: {{rate_pps: 1, schedule: 'burst:3'}}\n")
     record = plan.model_dump(mode="json")
     # Their order, too: an experiment is gone on with where its record is the same.
     assert list(record["dut"].items()) == list(recorded.items())
-    assert record["traffic"]["pattern"] == "burst:3"
+    assert record["traffic"]["schedule"] == "burst:3"
     assert record["testbed"] == "local"
     assert plans.Plan.model_validate(record) == plan
 

@@ -83,7 +83,11 @@ def test_a_server_without_stamps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "told"),
-    [([], "no JSON of irtt"), ({"version": {"json_format": 2}}, "format 2"), (None, "no JSON")],
+    [
+        ([], "not a JSON file of irtt"),
+        ({"version": {"json_format": 2}}, "format 2"),
+        (None, "not a JSON file"),
+    ],
 )
 def test_other_files_are_told(tmp_path: Path, data: Any, told: str) -> None:
     with pytest.raises(RoundTripError, match=told):

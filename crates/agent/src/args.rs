@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tailtrim_stats::Probability;
 use tailtrim_tail::signature::Selection;
-use tailtrim_wire::duration::seconds_ns;
+use tailtrim_wire::duration::time_or_number_ns;
 
 /// Measure, explain and trim the tail latency of packet processing: the part that runs on the hosts.
 #[derive(Debug, Parser)]
@@ -14,71 +14,71 @@ pub(crate) struct Args {
     pub(crate) verb: Verb,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 done but nothing matched, 2 wrong request or input, 3 not possible on this host, \
-     4 broke while running.";
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 nothing matched, 2 invalid arguments or input, 3 not possible \
+    on this host, 4 failed while running.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Match an ingress and an egress capture; prints the summary as JSON.
+    /// Match an ingress and an egress capture, and print the summary as JSON.
     Analyze(Analyze),
-    /// Ask whether this host is fit for low latency, and what to change.
+    /// Check this host's settings for low latency.
     Audit(Box<crate::audit::Audit>),
-    /// Send probes on a schedule.
+    /// Send probe packets on a schedule.
     Generate(crate::generate::Generate),
     /// Capture at the taps of a device under test.
     Capture(crate::capture::Capture),
-    /// Forward frames between two ports, with a known delay if asked to.
+    /// Forward frames between two ports, optionally with a known delay.
     Forward(crate::forward::Forward),
-    /// Disturb a device under test at known times.
+    /// Disturb a device under test at random, logged times.
     Disturb(crate::disturb::Disturb),
     /// Measure round trips to reflectors.
     Ping(Box<crate::ping::Ping>),
-    /// Send back what others measure round trips with: UDP echo, STAMP, TWAMP-Light.
+    /// Reflect probes of round-trip measurements: UDP echo, STAMP, TWAMP-Light.
     Reflect(crate::reflect::Reflect),
-    /// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
+    /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
     Trace(crate::trace::Trace),
-    /// Measure how quiet CPUs are, and name who disturbs them.
+    /// Measure OS noise and attribute it to its causes.
     Noise(crate::noise::Noise),
-    /// Plan, apply, verify and take back what low latency needs of a host.
+    /// Plan, apply, verify and revert host tuning.
     Tune(crate::tune::Tune),
 }
 
-/// Match an ingress and an egress capture; prints the summary as JSON.
+/// Match an ingress and an egress capture, and print the summary as JSON.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent analyze ingress.pcap.zst egress.pcap.zst\n  \
     tailtrim-agent analyze pre.pcap post.pcap --mask nat --quantile 0.9999999\n  \
     zcat pre.pcap.gz | tailtrim-agent analyze - post.pcap.gz --signature 42:4 | jq .latency_ns")]
 pub(crate) struct Analyze {
-    /// Capture of what enters the device under test (pcap, pcapng, mscap; .zst, .gz; - for stdin)
+    /// Capture of the packets that enter the device under test (pcap, pcapng, mscap; .zst, .gz; - for stdin)
     pub(crate) ingress: PathBuf,
-    /// Capture of what leaves it
+    /// Capture of the packets that leave it
     pub(crate) egress: PathBuf,
-    /// Bytes that identify a packet, from the start of the frame, instead of the default ones
+    /// Bytes that identify a packet, counted from the start of the frame
     #[arg(long, value_name = "OFFSET:LENGTH,…")]
     pub(crate) signature: Option<Selection>,
     /// Fields that the device under test rewrites, beside MAC addresses, VLAN tags, TTL and checksums
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with = "signature")]
     pub(crate) mask: Vec<Mask>,
-    /// Do not count samples that leave within this of the first match
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = nanoseconds)]
+    /// Leave out samples within this time of the first match, such as 1s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     pub(crate) trim: i64,
-    /// A packet that leaves later than this is not matched
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = nanoseconds)]
+    /// Longest latency: later packets are not matched, such as 5s or 500ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(crate) window: i64,
-    /// A quantile to give beside 0.5, 0.9, 0.99 …
+    /// Another quantile beside 0.5, 0.9, 0.99 …; repeatable
     #[arg(long = "quantile", value_name = "P")]
     pub(crate) quantiles: Vec<Probability>,
-    /// Confidence of the intervals
+    /// Confidence level of the intervals
     #[arg(long, value_name = "P", default_value = "0.95")]
     pub(crate) confidence: Probability,
-    /// Where stamps are taken from
+    /// Source of the time stamps
     #[arg(long, value_enum, default_value_t)]
     pub(crate) stamps: Stamps,
-    /// Use what precedes damage instead of failing
+    /// Analyse a damaged capture up to the damage
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Analyse captures although most packets left before they entered
+    /// Accept captures in which most packets leave before they enter
     #[arg(long)]
     pub(crate) allow_negative: bool,
 }
@@ -98,15 +98,23 @@ pub(crate) enum Stamps {
     /// The record headers of the capture
     #[default]
     Header,
-    /// The last eight bytes of each frame, as an X552 NIC appends them
+    /// The last eight bytes of each frame, appended by an X552 NIC
     X552,
 }
 
-/// Decimal seconds as nanoseconds, exactly.
-pub(crate) fn nanoseconds(text: &str) -> Result<i64, String> {
-    seconds_ns(text)
+/// A time such as `10s` or `500ms`, or decimal seconds, as nanoseconds.
+pub(crate) fn time(text: &str) -> Result<i64, String> {
+    time_or_number_ns(text, 1_000_000_000)
         .map(u64::cast_signed)
         // The matcher looks at twice the window.
         .filter(|ns| *ns < i64::MAX / 4)
-        .ok_or_else(|| format!("{text:?} is no time, expected seconds such as 5 or 0.25"))
+        .ok_or_else(|| format!("invalid time {text:?}, expected one such as 10s or 500ms"))
+}
+
+/// A time such as `50us`, or decimal microseconds, as whole microseconds.
+pub(crate) fn microseconds(text: &str) -> Result<u32, String> {
+    time_or_number_ns(text, 1_000)
+        .filter(|ns| ns % 1_000 == 0)
+        .and_then(|ns| u32::try_from(ns / 1_000).ok())
+        .ok_or_else(|| format!("invalid time {text:?}, expected whole microseconds such as 50us"))
 }

@@ -1,6 +1,6 @@
 //! `tailtrim-agent capture`.
 
-use crate::args::nanoseconds;
+use crate::args::time;
 use crate::events::{self, Progress, exit_of};
 use crate::exit::Exit;
 use crate::output::failed;
@@ -20,29 +20,29 @@ use tailtrim_linux::port::{HardwareStamps, PortName, Receiving, open};
 /// Capture at the taps of a device under test, each into a nanosecond pcap.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5s\n  \
     tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C")]
 pub(crate) struct Capture {
-    /// What to call the capture, and the interface that it is of, or xdp:IFACE[:QUEUE]; once for each tap
+    /// Name of the capture, and its interface or xdp:IFACE[:QUEUE]; once for each tap
     #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
     pub(crate) taps: Vec<(String, PortName)>,
-    /// Directory for NAME.pcap; created if it is not there
+    /// Directory for NAME.pcap; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Bytes to keep of each frame
     #[arg(long, value_name = "BYTES", default_value = "96", value_parser = clap::value_parser!(u32).range(14..=9_018))]
     pub(crate) snap: u32,
-    /// Megabytes of kernel memory for frames that wait, at each tap
+    /// Kernel buffer of each tap, in megabytes
     #[arg(long, value_name = "MB", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
-    /// Compress
+    /// Compress with zstd
     #[arg(long)]
     pub(crate) zstd: bool,
-    /// Who stamps: the NICs, if all taps have one clock, else the kernel (best), or only one of them
+    /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel
     #[arg(long, value_enum, default_value_t)]
     pub(crate) stamps: Stamps,
-    /// End after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) stop_after: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,

@@ -2,7 +2,7 @@
 
 /// Eight bytes of sixteen hexadecimal digits.
 pub(crate) fn parse(text: &str) -> Result<[u8; 8], String> {
-    let expected = || format!("{text:?} is not a cookie, expected 16 hexadecimal digits");
+    let expected = || format!("invalid cookie {text:?}, expected 16 hexadecimal digits");
     if text.len() != 16 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(expected());
     }

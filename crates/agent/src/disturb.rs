@@ -12,8 +12,7 @@ use tailtrim_linux::disturb::{Span, Target, disturb};
 use tailtrim_linux::port::PortName;
 use tailtrim_wire::traffic::{Disturbance, Disturbing};
 
-/// Disturb a device under test at random times that are written down: the known truth to check explanations
-/// against.
+/// Disturb a device under test at random, logged times, to check the causes that explain names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent disturb stop:2ms,100ms --cpu 1 --pid 812 --log disturbed.csv\n  \
@@ -29,13 +28,13 @@ pub(crate) struct Disturb {
     /// The device's process
     #[arg(long)]
     pub(crate) pid: u32,
-    /// Where packets can be sent that this CPU receives
+    /// Port whose packets this CPU receives (softirqs)
     #[arg(long, value_name = "PORT")]
     pub(crate) port: Option<PortName>,
-    /// A line for each time: from,to in ns of CLOCK_REALTIME
+    /// Log: lines of from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE")]
     pub(crate) log: PathBuf,
-    /// Seed of the times
+    /// Seed of the random times
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
     #[command(flatten)]

@@ -18,6 +18,7 @@ use tailtrim_linux::disturb::Disturber;
 use tailtrim_linux::forward::{ForwardError, ForwardResult, Forwarded, Forwarding, Ways, forward};
 use tailtrim_linux::host::{self, Placement};
 use tailtrim_linux::port::{Capabilities, Port, PortError, PortName, Receiving, longest, open};
+use tailtrim_wire::duration::time_or_number_ns;
 use tailtrim_wire::traffic::{Delay, Disturbance};
 
 /// Memory for frames that wait for this process: 8,192 of them at the usual MTU, 1,024 large ones.
@@ -26,8 +27,7 @@ const BUFFER_BYTES: usize = 16 << 20;
 /// ones, as loopback or segmentation offloads make them, are counted as such.
 const LONGEST: usize = 9_022;
 
-/// Forward frames between two ports: the reference to compare a device under test with, or, with a known
-/// delay, the device that a measurement is checked against.
+/// Forward frames between two ports: a reference device, or, with a known delay, a device to check a measurement with.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent forward --from eth1 --to eth2\n  \
@@ -36,23 +36,23 @@ const LONGEST: usize = 9_022;
     tailtrim-agent forward --from eth1 --to eth2 --delay bimodal:20us,100us,0.01 --delay-log truth.bin\n  \
     tailtrim-agent forward --from eth1 --to eth2 --disturb munmap:20ms --disturb-log disturbed.csv")]
 pub(crate) struct Forward {
-    /// Where frames come in: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
+    /// Port that receives: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
     #[arg(long, value_name = "PORT")]
     pub(crate) from: PortName,
-    /// Where they go out
+    /// Port that sends
     #[arg(long, value_name = "PORT")]
     pub(crate) to: PortName,
-    /// Also forward what comes in at the other port
+    /// Forward in both directions
     #[arg(long, conflicts_with = "delay")]
     pub(crate) both_ways: bool,
-    /// Ask for frames all the time, or sleep until one comes
+    /// How to wait for frames
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
-    /// Most frames handled in one go
+    /// Most frames handled in one batch
     #[arg(long, default_value = "32", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) batch: u16,
-    /// Busy work for each frame, in ns
-    #[arg(long, value_name = "NS", default_value = "0")]
+    /// Busy work for each frame, such as 500ns
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = work)]
     pub(crate) work: u64,
     /// New source MAC address
     #[arg(long, value_parser = parse_mac, value_name = "MAC")]
@@ -60,7 +60,7 @@ pub(crate) struct Forward {
     /// New destination MAC address
     #[arg(long, value_parser = parse_mac, value_name = "MAC")]
     pub(crate) rewrite_dst_mac: Option<[u8; 6]>,
-    /// Keep each packet: constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD
+    /// Delay each packet: constant:T, bimodal:T,T,SHARE, heavy:T,EXPONENT or stall:T,T,PERIOD
     #[arg(long, value_name = "MODEL")]
     pub(crate) delay: Option<Delay>,
     /// Seed of the delay and of the times of disturbances
@@ -69,20 +69,20 @@ pub(crate) struct Forward {
     /// Write sequence number and delay in ns of each probe (little-endian i64)
     #[arg(long, value_name = "FILE", requires = "delay")]
     pub(crate) delay_log: Option<PathBuf>,
-    /// Disturb itself, at random times: munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY
+    /// Disturb the forwarder at random times: munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY
     #[arg(long, value_name = "WHAT")]
     pub(crate) disturb: Option<Disturbance>,
-    /// Write when it did: a line for each time, from,to in ns of CLOCK_REALTIME
+    /// Log of these disturbances: lines of from,to in ns of CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "disturb")]
     pub(crate) disturb_log: Option<PathBuf>,
-    /// Write when the work stood still for more than 1 us, or the loop for more than 20: a line for each time, from,to in
-    /// ns of CLOCK_REALTIME
+    /// Log of stalls (the work by more than 1 us, the loop by more than 20 us): lines of from,to in ns of
+    /// CLOCK_REALTIME
     #[arg(long, value_name = "FILE", requires = "work")]
     pub(crate) stall_log: Option<PathBuf>,
     /// CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
-    /// Run under SCHED_FIFO
+    /// Run with real-time priority (SCHED_FIFO)
     #[arg(long)]
     pub(crate) fifo: bool,
     #[command(flatten)]
@@ -91,10 +91,10 @@ pub(crate) struct Forward {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 pub(crate) enum Mode {
-    /// Ask all the time
+    /// Busy-poll
     #[default]
     Poll,
-    /// Sleep until a frame comes
+    /// Sleep until a frame arrives
     Wait,
 }
 
@@ -206,6 +206,12 @@ fn finish(disturber: Disturber, request: &Forward) -> Result<usize, String> {
     Ok(spans.len())
 }
 
+/// `500ns`, `2us` or nanoseconds without a unit.
+fn work(text: &str) -> Result<u64, String> {
+    time_or_number_ns(text, 1)
+        .ok_or_else(|| format!("invalid time {text:?}, expected one such as 500ns or 2us"))
+}
+
 type Ports = (Box<dyn Port>, Box<dyn Port>);
 
 fn ports(request: &Forward) -> Result<Ports, PortError> {
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn both_ways_are_disturbed_and_watched_but_have_no_known_delay() {
         assert!(parse("").is_ok());
-        assert!(parse("--disturb pause:1ms,20ms --work 500 --stall-log stalls.csv").is_ok());
+        assert!(parse("--disturb pause:1ms,20ms --work 500ns --stall-log stalls.csv").is_ok());
         let error = parse("--delay constant:20us").unwrap_err().to_string();
         assert!(error.contains("'--both-ways' cannot be used with '--delay <MODEL>'"), "{error}");
     }

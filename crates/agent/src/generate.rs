@@ -1,6 +1,5 @@
 //! `tailtrim-agent generate`.
 
-use crate::args::nanoseconds;
 use crate::events::{self, exit_of};
 use crate::exit::Exit;
 use crate::output::failed;
@@ -16,31 +15,32 @@ use tailtrim_linux::host::{self, Placement};
 use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::signature::{Rewrites, Signer};
+use tailtrim_wire::duration::time_ns;
 use tailtrim_wire::traffic::{Addressing, Builder, Ip, Pattern, Rate, Schedule, Sizes};
 
-/// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness told.
+/// Send probes on a schedule: an open loop, in which a late probe is sent at once and its lateness is recorded.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent generate --port eth1 --rate 100kpps --stop-after 5s\n  \
     tailtrim-agent generate --port eth1 --rate 1Gbit/s --frame-bytes imix --flows 256 --stop-after 1000000\n  \
     tailtrim-agent generate --port eth1 --schedule replay:recorded.pcap:2.0 --frame-bytes 128")]
 pub(crate) struct Generate {
-    /// Where to send: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
+    /// Port to send from: an interface, or xdp:IFACE[:QUEUE] for AF_XDP
     #[arg(long, value_name = "PORT")]
     pub(crate) port: PortName,
-    /// Packets such as 120kpps, or bits on the wire such as 1Gbit/s
+    /// Packets per second such as 120kpps, or bits on the wire such as 1Gbit/s
     #[arg(long)]
     pub(crate) rate: Option<Rate>,
     /// cbr, poisson, burst:N, jitter:SHARE or replay:CAPTURE[:SCALE]
     #[arg(long, default_value = "cbr", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) schedule: String,
-    /// Bytes of a frame with FCS, a list that repeats, or imix
+    /// Frame size in bytes with FCS, a list that repeats such as 64,1518, or imix
     #[arg(long, default_value = "64", value_name = "BYTES")]
     pub(crate) frame_bytes: Sizes,
-    /// When to stop: a time such as 5s, or a number of packets
+    /// Stop after a time such as 5s, or after this many packets [default: Ctrl-C]
     #[arg(long, value_name = "TIME|PACKETS", value_parser = stop)]
     pub(crate) stop_after: Option<Stop>,
-    /// Flows, told apart by their source ports
+    /// Number of flows, each with its own source port
     #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) flows: u16,
     /// Seed of the schedule
@@ -55,7 +55,7 @@ pub(crate) struct Generate {
     /// Source address, IPv4 or IPv6
     #[arg(long, value_name = "IP", default_value = "198.18.0.1")]
     pub(crate) src_ip: IpAddr,
-    /// Destination address, of the same kind
+    /// Destination address, of the same IP version
     #[arg(long, value_name = "IP", default_value = "198.19.0.1")]
     pub(crate) dst_ip: IpAddr,
     /// UDP source port of the first flow
@@ -67,13 +67,13 @@ pub(crate) struct Generate {
     /// 802.1Q VLAN
     #[arg(long, value_parser = clap::value_parser!(u16).range(0..4096))]
     pub(crate) vlan: Option<u16>,
-    /// Differentiated services code point
+    /// DSCP of the packets
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u8).range(0..64))]
     pub(crate) dscp: u8,
-    /// CPU to run on; several, each with a sender that takes its turn with the probes
+    /// CPU to run on; several: one sender on each, which send in turn
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     pub(crate) cpu: Vec<usize>,
-    /// Run under SCHED_FIFO
+    /// Run with real-time priority (SCHED_FIFO)
     #[arg(long)]
     pub(crate) fifo: bool,
     /// Write sequence number, intended and actual departure of each probe (ns, little-endian i64);
@@ -257,14 +257,14 @@ fn builder(request: &Generate, source_mac: [u8; 6]) -> Result<Builder, String> {
     Builder::new(addressing, least).map_err(|error| error.to_string())
 }
 
-/// `5s`, `0.25s` or a number of packets.
+/// `5s`, `500ms` or a number of packets.
 fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(seconds) = text.strip_suffix('s') {
-        return nanoseconds(seconds).map(|ns| Stop::After(ns.cast_unsigned()));
+    if let Some(ns) = time_ns(text) {
+        return Ok(Stop::After(ns));
     }
-    text.parse()
-        .map(Stop::Packets)
-        .map_err(|_| format!("{text:?}: expected a time such as 5s, or a number of packets"))
+    text.parse().map(Stop::Packets).map_err(|_| {
+        format!("invalid stop {text:?}, expected a time such as 5s, or a number of packets")
+    })
 }
 
 /// `02:00:00:00:00:01`

@@ -43,9 +43,9 @@ impl Hint for IntentError {
 impl Hint for OrderError {
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Same { .. } => "--allow-negative analyses them all the same".to_owned(),
+            Self::Same { .. } => "use --allow-negative to analyse them as they are".to_owned(),
             Self::Negative { .. } => {
-                "give the ingress capture first; --allow-negative analyses them as they are"
+                "give the ingress capture first, or use --allow-negative to analyse them as they are"
                     .to_owned()
             }
         })
@@ -130,7 +130,7 @@ impl Hint for ApplyError {
         match self {
             Self::Pending { .. } => {
                 let tune = format!("{} tune", name());
-                Some(format!("`{tune} status` shows it, `{tune} revert` takes it back"))
+                Some(format!("`{tune} status` shows it, `{tune} revert` reverts it"))
             }
             Self::Failed { .. } => Some(format!("`{} tune revert` restores what was set", name())),
             Self::Journal(error) => error.hint(),
@@ -152,8 +152,8 @@ impl Hint for StateError {
     fn hint(&self) -> Option<String> {
         Some(match self.problem {
             Problem::Untrusted(_) => {
-                "a journal says what is written to this host: if this one is yours, give it to root (chown) and close \
-                 it to others (chmod go-w); --state names another folder"
+                "revert writes what the journal says: if this journal is yours, give it to root (chown) and remove \
+                 the write permission of others (chmod go-w); --state names another folder"
                     .to_owned()
             }
             Problem::System(_) => {
@@ -169,8 +169,8 @@ impl Hint for JournalError {
         match self {
             Self::Format { .. } => None,
             _ => Some(
-                "bring the file back from a copy; or set the values by hand (its lines have the old ones, \
-                 `tailtrim-agent tune plan` shows those that are), and remove it"
+                "restore the file from a copy; or set the values by hand (its lines hold the old ones, \
+                 `tailtrim-agent tune plan` shows the current ones), and remove it"
                     .to_owned(),
             ),
         }

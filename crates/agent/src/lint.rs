@@ -9,14 +9,13 @@ use tailtrim_host::{Cpus, KernelVersion, Tree, limits};
 /// A boot line, read as a kernel does: words that it does not know, takes otherwise, or drops.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Request {
-    /// Only read this boot line as a kernel does; without a value the running kernel's, which is compared
-    /// with what came of it
+    /// Check only this kernel command line; without a value that of the running kernel, compared with its effect
     #[arg(long, value_name = "LINE", num_args = 0..=1)]
     boot_line: Option<Option<String>>,
-    /// The kernel that will boot it: 6.1, or what uname -r says
+    /// Kernel version that will boot it: 6.1, or the output of uname -r
     #[arg(long, value_name = "VERSION", requires = "boot_line")]
     kernel: Option<KernelVersion>,
-    /// The CPUs of the machine, such as 0-15
+    /// CPUs of the machine, such as 0-15
     #[arg(long, value_name = "LIST", value_parser = some_cpus, requires = "boot_line")]
     cpus: Option<Cpus>,
 }

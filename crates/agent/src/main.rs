@@ -27,10 +27,13 @@ mod tune;
 
 use args::{Args, Verb};
 use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompleteEnv;
 use exit::Exit;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Asked by a shell, by COMPLETE in the environment, it prints how a command line may go on, and ends.
+    CompleteEnv::with_factory(|| called::named(Args::command())).complete();
     let matches = called::named(Args::command()).try_get_matches();
     let args = match matches.and_then(|matches| Args::from_arg_matches(&matches)) {
         Ok(args) => args,

@@ -4,7 +4,7 @@ mod others;
 mod report;
 mod table;
 
-use crate::args::nanoseconds;
+use crate::args;
 use crate::events;
 use crate::exit::Exit;
 use crate::output::failed;
@@ -26,54 +26,54 @@ use tailtrim_trace::axis::Axis;
 use tailtrim_trace::lines::Source;
 use tailtrim_wire::duration::time_ns;
 
-/// Measure how quiet CPUs are, and name who disturbs them.
+/// Measure OS noise and attribute it to its causes.
 ///
 /// As root with a trace of the kernel, which names the cause of each gap; otherwise with counters only.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent noise --cpus 2,3 --stop-after 10\n  \
-    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60 --hgrm timer.hgrm\n  \
-    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10 --json | jq .cpus\n  \
+    tailtrim-agent noise --cpus 2,3 --stop-after 10s\n  \
+    tailtrim-agent noise --cpus 1 --mode timer --fifo --stop-after 60s --hgrm timer.hgrm\n  \
+    tailtrim-agent noise --cpus 1 --threshold 500ns --stop-after 10s --json | jq .cpus\n  \
     oslat --cpu-list 1 --duration 10 --json=oslat.json\n  \
-    tailtrim-agent noise --read oslat.json             # the same table, of what oslat measured")]
+    tailtrim-agent noise --read oslat.json             # the same table from oslat's result")]
 pub(crate) struct Noise {
-    /// CPUs to measure, each by a thread of its own, such as 1,3-5
+    /// CPUs to measure, one thread on each, such as 1,3-5
     #[arg(long, value_name = "LIST", required_unless_present = "read")]
     pub(crate) cpus: Option<Cpus>,
-    /// Measure nothing, but read what another tool wrote: cyclictest or oslat with --json, rtla osnoise hist or
-    /// rtla timerlat hist; several times for several files
+    /// Read the output of another tool instead of measuring: cyclictest or oslat with --json, rtla osnoise hist or
+    /// rtla timerlat hist; repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "mode", "interval", "fifo", "default_system", "no_trace", "source", "stop_after"])]
     pub(crate) read: Vec<PathBuf>,
     /// What to measure
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
-    /// Gaps that count, of the polling loop
+    /// Shortest gap of the polling loop that counts
     #[arg(long, value_name = "TIME", default_value = "1us", value_parser = time)]
     pub(crate) threshold: i64,
-    /// From one timer to the next
+    /// Interval of the timer
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
     pub(crate) interval: i64,
-    /// Run with real-time priority (SCHED_FIFO 50): other threads are then no noise
+    /// Run with real-time priority (SCHED_FIFO 50): other threads then cause no noise
     #[arg(long)]
     pub(crate) fifo: bool,
-    /// Leave CPUs their idle states while timers are measured, as cyclictest's option of this name: to wake up is then
-    /// part of the lateness
+    /// Allow idle states while timers are measured, as cyclictest's option of this name: the lateness then includes
+    /// the wake-up
     #[arg(long)]
     pub(crate) default_system: bool,
-    /// Do not trace the kernel: what tracing itself costs is not measured, and no cause is named
+    /// Do not trace the kernel: no overhead of tracing, and no causes
     #[arg(long, conflicts_with = "source")]
     pub(crate) no_trace: bool,
-    /// Who traces; otherwise the first of them that can
+    /// How to trace (default: the first one that works)
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
     /// Print events as JSON lines instead of a table
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write the distribution of all CPUs together for HdrHistogram's tools, in µs
+    /// Write the distribution of all CPUs for HdrHistogram's tools, in µs
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
-    /// End after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = args::time)]
     pub(crate) stop_after: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
@@ -81,10 +81,10 @@ pub(crate) struct Noise {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 pub(crate) enum Mode {
-    /// Gaps of a loop that reads the time-stamp counter, as of oslat
+    /// Gaps of a loop that reads the time-stamp counter, like oslat
     #[default]
     Poll,
-    /// Lateness of timers, as of cyclictest
+    /// Lateness of timers, like cyclictest
     Timer,
 }
 
@@ -225,7 +225,7 @@ fn time(text: &str) -> Result<i64, String> {
     time_ns(text)
         .filter(|ns| *ns > 0)
         .map(u64::cast_signed)
-        .ok_or_else(|| format!("{text:?} is no time, expected one such as 500ns, 1us or 2.5ms"))
+        .ok_or_else(|| format!("invalid time {text:?}, expected one such as 500ns, 1us or 2.5ms"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use tailtrim_linux::host;
 /// How a verb that runs for a while ends.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ending {
-    /// End when standard input does, or the parent process
+    /// End when standard input or the parent process ends
     #[arg(long)]
     pub(crate) until_eof: bool,
 }

@@ -1,6 +1,6 @@
 //! `tailtrim-agent trace`.
 
-use crate::args::nanoseconds;
+use crate::args::time;
 use crate::events;
 use crate::exit::Exit;
 use crate::output::failed;
@@ -18,31 +18,31 @@ use tailtrim_linux::host;
 use tailtrim_linux::trace::{self as recording, Counts, Recorder, TraceError};
 use tailtrim_trace::lines::{Header, Source};
 
-/// Record what takes CPUs: interrupts, softirqs, threads, and who sent them.
+/// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
 ///
 /// Counters of interrupts are sampled ten times a second into interrupts.csv beside the file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10\n  \
+    tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
     tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C")]
 pub(crate) struct Trace {
     /// CPUs to watch, such as 1,3-5
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
-    /// The file: JSON lines, compressed by zstd
+    /// Output file: JSON lines, compressed with zstd
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Process of the device under test: when its group has used its quota of CPU time up is noted
+    /// Process of the device under test; records when the CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
-    /// Who records; otherwise the first of them that can
+    /// How to record (default: the first one that works)
     #[arg(long, value_enum)]
     pub(crate) source: Option<By>,
-    /// Megabytes of kernel memory for the events of each CPU; the oldest are lost when it is full, by perf the newest
+    /// Kernel buffer for the events of each CPU, in megabytes; a full buffer loses the oldest events (perf: the newest)
     #[arg(long, value_name = "MB", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) buffer: u32,
-    /// End after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = nanoseconds)]
+    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) stop_after: Option<i64>,
     #[command(flatten)]
     pub(crate) ending: Ending,
@@ -51,11 +51,11 @@ pub(crate) struct Trace {
 /// Who records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// An instance of tracefs, stamped by the time-stamp counter
+    /// An instance of tracefs, with stamps of the time-stamp counter
     Tracefs,
-    /// perf_event_open, the same events; where tracefs can be read but has no instance for us
+    /// perf_event_open, the same events; if tracefs is readable but instances cannot be made
     Perf,
-    /// Nobody: only interrupts.csv, from which causes follow statistically
+    /// No events, only interrupts.csv; causes follow statistically
     Counters,
 }
 

@@ -22,7 +22,7 @@ use tailtrim_linux::tune::{
 
 const STATE: &str = "/var/lib/tailtrim/tune";
 
-/// Plan the changes that low latency needs, apply them, look after them, take them back.
+/// Plan, apply, verify and revert host tuning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent tune plan --profile latency-poll --isolate 2-7 --nic eth1\n  \
@@ -30,8 +30,8 @@ const STATE: &str = "/var/lib/tailtrim/tune";
     tailtrim-agent tune verify\n  \
     tailtrim-agent tune revert\n  \
     tailtrim-agent tune export --format tuned --profile latency-kernel --out /etc/tuned/profiles\n\n\
-    Nothing is changed without --yes. Old values are on the disk before the first change: `revert` \
-    restores them from wherever `apply` was stopped, a crash included.")]
+    Nothing is changed without --yes. All old values are stored before the first change: `revert` restores them wherever `apply` stopped, \
+    also after a crash.")]
 pub(crate) struct Tune {
     #[command(subcommand)]
     verb: TuneVerb,
@@ -39,17 +39,17 @@ pub(crate) struct Tune {
 
 #[derive(Debug, Subcommand)]
 enum TuneVerb {
-    /// Show what would be changed, why, at what price, and when it takes effect.
+    /// Show the changes with reason, cost and when they take effect.
     Plan(PlanArgs),
-    /// Carry a plan out: a dry run without --yes.
+    /// Apply a plan; without --yes a dry run.
     Apply(ApplyArgs),
-    /// Read back what was applied, and say why a value did not stick (exit 1 if any did not).
+    /// Read back all values, and say why one differs (exit code 1 if any does).
     Verify(StateArgs),
-    /// Restore every value, byte for byte, in reverse order; from any point of a crash.
+    /// Restore every value, byte for byte, in reverse order; also after a crash.
     Revert(StateArgs),
-    /// Say what is applied, since when, and what has changed since.
+    /// Show what is applied, since when, and what has changed since.
     Status(StateArgs),
-    /// Write a plan in the language of another tool.
+    /// Write a plan as files of another tool.
     Export(ExportArgs),
     /// Hold the exit latency of idle CPUs: what `apply` starts.
     #[command(hide = true)]
@@ -60,10 +60,10 @@ enum TuneVerb {
 struct PlanArgs {
     #[command(flatten)]
     wanted: Wanted,
-    /// Print JSON, with every single value
+    /// Print JSON with all values
     #[arg(long)]
     json: bool,
-    /// A host's files in a folder instead of this host
+    /// Use a folder with a host's files instead of this host
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
@@ -72,23 +72,23 @@ struct PlanArgs {
 struct ApplyArgs {
     #[command(flatten)]
     plan: PlanArgs,
-    /// Change it
+    /// Apply the changes
     #[arg(long)]
     yes: bool,
-    /// Where the journal is kept
+    /// Folder of the journal
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
 struct StateArgs {
-    /// Where the journal is kept
+    /// Folder of the journal
     #[arg(long, value_name = "DIR", default_value = STATE)]
     state: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// A host's files in a folder instead of this host
+    /// Use a folder with a host's files instead of this host
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
@@ -97,13 +97,13 @@ struct StateArgs {
 struct ExportArgs {
     #[command(flatten)]
     wanted: Wanted,
-    /// In which language
+    /// Output format
     #[arg(long, value_enum)]
     format: Format,
-    /// Write files below this folder instead of printing them
+    /// Write files below this folder instead of printing
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A host's files in a folder instead of this host
+    /// Use a folder with a host's files instead of this host
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
 }
@@ -223,7 +223,7 @@ fn exit_of_state(error: &StateError) -> Exit {
     }
 }
 
-/// The kernel's name for the time since it was started; a tree that is no host has none.
+/// The kernel's name for the time since it was started; a tree that is not a host has none.
 fn boot_id(host: &Live) -> String {
     host.text("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }

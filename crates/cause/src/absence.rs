@@ -1,7 +1,7 @@
 //! When the device's own thread was away from its CPU, and why.
 //!
 //! A thread that gave the CPU up by itself, was stopped, or used the quota of its group up leaves a CPU that idles,
-//! or that others make use of. Who only ran because it was away is no thief.
+//! or that others make use of. Who only ran because it was away is not a thief.
 
 use super::explanation::Trace;
 use super::serving::{self, Thread};

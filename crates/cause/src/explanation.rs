@@ -90,7 +90,7 @@ pub struct Late {
 pub struct Explanation {
     /// The service process behind the stamps.
     pub service: Service,
-    /// The thread that serves packets; its time is no theft. None where the kernel itself does.
+    /// The thread that serves packets; its time is not theft. None where the kernel itself does.
     pub serving: Option<String>,
     /// Error bound of the trace's times on the packets' axis.
     pub error_ns: i64,

@@ -73,7 +73,7 @@ pub(super) fn costs(
 /// is not its cost. The longest way that was measured is 27 µs (see the module); a slower host gets four times that.
 const ON_ITS_WAY_NS: i64 = 100_000;
 
-/// The slices with what their events cost before them, as far as nobody else had the CPU then.
+/// The slices with what their events cost before them, as far as nothing else had the CPU then.
 pub(super) fn widened(
     slices: &[Slice],
     events: &[Event],

@@ -153,7 +153,7 @@ const BY_WORD: [(&str, KnownCause); 20] = [
     ("watchdog", signature("watchdog", "the lockup watchdog", &["WD-001", "WD-002", "WD-003"])),
     ("rcu", signature("RCU", "callbacks or grace periods of RCU on this CPU", &["ISO-006"])),
     ("kworker", signature("kworker", "work of a bound workqueue", &["ISO-012", "ISO-014"])),
-    ("ksoftirqd", signature("ksoftirqd", "softirqs that were put off to a thread", &["IRQ-010"])),
+    ("ksoftirqd", signature("ksoftirqd", "softirqs that were deferred to a thread", &["IRQ-010"])),
     (
         "migration",
         signature(
@@ -176,7 +176,7 @@ const RESIDUAL_TICK: KnownCause = signature(
 );
 const THROTTLING: KnownCause = signature(
     "RT throttling",
-    "50 ms of each second go to other threads: real-time throttling or the fair server",
+    "50 ms of each second for other threads: real-time throttling or the fair server",
     &["SCH-001", "SCH-002"],
 );
 const MCE_POLL: KnownCause = signature(
@@ -191,7 +191,7 @@ const TSC_ADJUST: KnownCause = signature(
 );
 const HOST_TICK: KnownCause = signature(
     "host tick",
-    "at the rate of a tick, and nothing in this system: the hypervisor's host took the CPU",
+    "at the rate of a tick, but nothing ran in this system: the hypervisor's host took the CPU",
     &["VM-001", "VM-006", "VM-008"],
 );
 const STOLEN: KnownCause = signature(
@@ -206,22 +206,22 @@ const STOPPED: KnownCause = signature(
 );
 const ASLEEP: KnownCause = signature(
     "device asleep",
-    "the device's thread gave the CPU up by itself: it waits for packets, or paused",
+    "the device's thread gave up the CPU: it waited for packets, or paused",
     &["PWR-003", "PWR-004", "NET-018"],
 );
 const THROTTLED: KnownCause = signature(
     "device throttled",
-    "the device's thread could have run and did not: its control group had used its CPU quota up",
+    "the device's thread was runnable but did not run: its control group had used up its CPU quota",
     &["SVC-005"],
 );
 const IDLE_EXIT: KnownCause = signature(
     "idle exit",
-    "the CPU slept when the packet came: it had to leave a C-state",
+    "the CPU was idle when the packet arrived, and had to leave a C-state",
     &["PWR-003", "PWR-004", "PWR-002"],
 );
 const START_UP: KnownCause = signature(
     "start-up TLB shootdowns",
-    "mappings changed in the first tenth of the run only: memory was not touched before",
+    "mappings changed only in the first tenth of the run: memory was not touched before",
     &["MEM-008", "MEM-013"],
 );
 

@@ -1,4 +1,4 @@
-//! Which thread serves the packets: its time on the CPU is no theft.
+//! Which thread serves the packets: its time on the CPU is not theft.
 
 use std::collections::BTreeMap;
 use tailtrim_trace::{Event, Kind};

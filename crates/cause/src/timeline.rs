@@ -15,7 +15,7 @@ pub struct Slice {
 }
 
 /// Who goes first: what interrupts, before what is interrupted. A hole says less than anything that was
-/// seen in it, and more than a gap, which says that nobody was seen.
+/// seen in it, and more than a gap, which says that nothing was seen on the CPU.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Nmi => 6,

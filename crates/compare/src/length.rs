@@ -38,15 +38,15 @@ pub struct Length {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LengthError {
     /// The precision makes no sense.
-    #[error("precision {0} is out of range, expected more than 0 and less than 1 (100 %)")]
+    #[error("invalid precision {0}, expected more than 0 and less than 1 (100 %)")]
     Precision(f64),
     /// The maximum has no interval.
-    #[error("quantile 1 is the maximum, which no number of samples bounds")]
+    #[error("invalid quantile 1: the maximum has no confidence interval")]
     Maximum,
     /// The pilot ends before the quantile.
     #[error(
-        "the run has {samples} samples, of which too few lie beyond p{percent} to tell how steep its \
-         tail is there: expected {needed} samples or more"
+        "the run has {samples} samples, too few beyond p{percent} to estimate how steep the tail is; expected \
+         {needed} or more"
     )]
     Pilot {
         /// Samples of the run.

@@ -144,7 +144,7 @@ impl<'a> Side<'a> {
     }
 
     /// The level of few units at the quantile `p`: of repetitions, or where runs drift what tells how
-    /// a next one may differ. `None` where blocks tell it, and where a quantile is no latency.
+    /// a next one may differ. `None` where blocks tell it, and where a quantile is not a latency.
     pub(super) fn level(&self, p: Probability) -> Option<LogQuantile> {
         if self.by == Resampling::Blocks && !self.drifts {
             return None;

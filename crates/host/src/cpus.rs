@@ -13,9 +13,9 @@ const MOST: u32 = 1 << 16;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Cpus(BTreeSet<u32>);
 
-/// A text that is no list or mask of CPUs.
+/// A text that is not a list or mask of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{text:?} is no {expected}")]
+#[error("invalid {expected}: {text:?}")]
 pub struct CpusError {
     text: String,
     expected: &'static str,

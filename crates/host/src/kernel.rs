@@ -15,7 +15,7 @@ pub struct KernelVersion {
 
 /// A text that begins with no version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is no kernel version, expected one such as 6.1 or 6.1.0-56-amd64")]
+#[error("invalid kernel version {0:?}, expected one such as 6.1 or 6.1.0-56-amd64")]
 pub struct KernelVersionError(String);
 
 impl KernelVersion {

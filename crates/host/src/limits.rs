@@ -44,5 +44,5 @@ pub fn longest(path: &str) -> u64 {
 /// What is told of a file that is longer.
 #[must_use]
 pub fn too_long(path: &str) -> String {
-    format!("longer than {} bytes, which no kernel writes there", longest(path))
+    format!("longer than {} bytes, not a file of the kernel", longest(path))
 }

@@ -146,7 +146,7 @@ impl Tree for Memory {
             .collect();
         names.dedup();
         if names.len() > limits::NAMES {
-            let problem = format!("more than {} names, which no host has there", limits::NAMES);
+            let problem = format!("more than {} names, not a folder of the kernel", limits::NAMES);
             return Err(Unread::Broken { path: path.to_owned(), problem });
         }
         if names.is_empty() { Err(self.missing(path)) } else { Ok(names) }

@@ -44,6 +44,8 @@ impl FromStr for Workload {
         [Self::Poll, Self::Interrupt, Self::Vm, Self::Guest]
             .into_iter()
             .find(|kind| kind.word() == text)
-            .ok_or_else(|| format!("{text:?} is no workload: poll, interrupt, vm or guest"))
+            .ok_or_else(|| {
+                format!("invalid workload {text:?}, expected poll, interrupt, vm or guest")
+            })
     }
 }

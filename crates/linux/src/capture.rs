@@ -60,7 +60,7 @@ pub enum TapError {
 pub enum Sink {
     /// As it is.
     Plain(BufWriter<File>),
-    /// Compressed by zstd.
+    /// Compress with zstded by zstd.
     Zstd(BufWriter<zstd::Encoder<'static, File>>),
 }
 

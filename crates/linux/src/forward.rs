@@ -22,9 +22,9 @@ const MOST_BATCH: usize = 64;
 /// How frames are forwarded.
 #[derive(Debug, Clone)]
 pub struct Forwarding {
-    /// Sleep until a frame comes, instead of asking all the time.
+    /// Sleep until a frame arrives, instead of asking all the time.
     pub wait: bool,
-    /// Most frames handled in one go, 1 to 64.
+    /// Most frames handled in one batch, 1 to 64.
     pub batch: usize,
     /// Work for each frame, in ns that it takes if nothing takes the CPU meanwhile.
     pub work_ns: u64,
@@ -207,7 +207,7 @@ impl Way {
         work.round();
         let mut count = 0;
         let came = from.receive(batch.len(), &mut |frame| {
-            // A frame that was cut is none that anybody sent.
+            // A frame that was cut is not one that was sent.
             if frame.bytes.len() < frame.length || !carries.carries(frame.bytes) {
                 forwarded.too_long += 1;
                 return;

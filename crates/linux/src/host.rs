@@ -73,7 +73,7 @@ pub struct PlacementError {
 /// Names the calling thread, and those that it starts without names of their own, for `top` and for traces: of
 /// several parts of the meter at work, who took the CPU? The kernel keeps 15 bytes.
 pub fn name_threads(name: &str) {
-    // Without /proc nobody asks for names either.
+    // Without /proc the names are not needed either.
     let _ = std::fs::write("/proc/thread-self/comm", name);
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Start<T> {
     runners: Vec<Sender<T>>,
 }
 
-/// Held by each thread. Dropped, it lets nobody wait for this thread.
+/// Held by each thread. Dropped, no other thread waits for this one.
 pub(crate) struct Runner<T> {
     ready: Sender<()>,
     start: Receiver<T>,

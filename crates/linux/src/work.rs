@@ -20,7 +20,7 @@ const STALLS: usize = 1 << 18;
 #[derive(Debug)]
 pub(crate) struct Work {
     steps: u64,
-    /// Usual time of a piece; `None` if nobody watches.
+    /// Usual time of a piece; `None` if not watched.
     piece_ns: Option<i64>,
     /// The last look at the clock.
     before_ns: i64,
@@ -108,7 +108,7 @@ fn spin(steps: u64) {
 mod tests {
     use super::*;
 
-    /// Work of so many steps, whose pieces take `piece_ns` as a rule, if anybody watches.
+    /// Work of so many steps, whose pieces take `piece_ns` as a rule, if watched.
     fn work(steps: u64, piece_ns: Option<i64>) -> Work {
         Work { steps, piece_ns, before_ns: i64::MAX, stalls: Vec::new() }
     }

@@ -137,7 +137,7 @@ pub(crate) fn plan_length(
             values.extend_from_slice(column.values());
         }
         let latencies = Ranked::from_values(&mut values);
-        // Beyond the last latency that enough samples exceed, nobody knows how they cluster.
+        // Beyond the last latency that enough samples exceed, it is unknown how they cluster.
         let rank = p
             .rank(latencies.count())
             .min(latencies.count().saturating_sub(BlockCounts::TELLING).max(1));

@@ -36,9 +36,9 @@ pub(crate) fn raise_capture(py: Python<'_>, error: &capture::CaptureError) -> Py
 /// The exception for captures that were given in the wrong order, or twice.
 pub(crate) fn raise_order(py: Python<'_>, error: &OrderError) -> PyErr {
     let hint = match error {
-        OrderError::Same { .. } => "allow_negative=True analyses them all the same",
+        OrderError::Same { .. } => "use allow_negative=True to analyse them as they are",
         OrderError::Negative { .. } => {
-            "give the ingress capture first; allow_negative=True analyses them as they are"
+            "give the ingress capture first, or use allow_negative=True to analyse them as they are"
         }
     };
     noted(py, CaptureError::new_err(error.to_string()), Some(hint.to_owned()))

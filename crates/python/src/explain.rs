@@ -78,7 +78,7 @@ pub(crate) fn simulate_interrupts(
 ) -> PyResult<String> {
     let fraction = |(numerator, denominator): (u64, u64)| {
         if numerator == 0 || denominator == 0 {
-            return Err(PyValueError::new_err("a time between two events must be positive"));
+            return Err(PyValueError::new_err("invalid interval, expected more than 0"));
         }
         Ok(Fraction { numerator: numerator.into(), denominator: denominator.into() })
     };

@@ -165,14 +165,16 @@ impl NativeLedger {
             for worst in &mut analysis.worst {
                 let index = worst.sample.signature.low;
                 worst.sample.signature = *signatures.get(&index).ok_or_else(|| {
-                    TailtrimError::new_err(format!("the engine lost packet {index}"))
+                    TailtrimError::new_err(format!(
+                        "internal error: the engine did not return packet {index}"
+                    ))
                 })?;
             }
         }
         Ok(NativeAnalysis { analysis, samples: self.sink().kept.take() })
     }
 
-    /// Ingress packets after which nobody remembers one.
+    /// Ingress packets after which one is forgotten.
     #[classattr]
     const MEMORY: usize = MEMORY;
 }
@@ -201,5 +203,5 @@ impl NativeLedger {
 }
 
 fn finished() -> PyErr {
-    PyValueError::new_err("the books are closed")
+    PyValueError::new_err("the ledger is closed")
 }

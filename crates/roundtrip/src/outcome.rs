@@ -18,7 +18,7 @@ pub struct Probes {
     pub undelivered: u64,
     /// This host did not send it.
     pub refused: u64,
-    /// The end came before the timeout: nobody knows.
+    /// The end came before the timeout: unknown.
     pub cut: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Replies {
     pub late: u64,
     /// A further reply to a probe.
     pub duplicate: u64,
-    /// A reply to no probe of this session, or to one so old that nobody knows any more.
+    /// A reply to no probe of this session, or to one so old that it is forgotten.
     pub stray: u64,
     /// No reply at all: too short, wrong, or cut.
     pub malformed: u64,

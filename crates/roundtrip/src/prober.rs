@@ -77,7 +77,7 @@ pub struct Prober {
     pub identifier: u16,
     /// Which ICMP.
     pub version: icmp::Version,
-    /// How far this host's clock may be from UTC; `None`: nobody knows.
+    /// How far this host's clock may be from UTC; `None`: unknown.
     pub clock_bound_ns: Option<u64>,
     /// Both hosts have one clock: whatever they say, their times subtract.
     pub same_clock: bool,
@@ -92,7 +92,7 @@ pub struct Answer {
     pub bits: u32,
     /// T2 and T3, by the clock of the far host.
     pub far_ns: Option<(i64, i64)>,
-    /// How far the two clocks may be apart; `None`: nobody knows.
+    /// How far the two clocks may be apart; `None`: unknown.
     pub clock_bound_ns: Option<u64>,
     /// The number of the reply, of the far host's choice.
     pub far_number: Option<u32>,
@@ -100,7 +100,7 @@ pub struct Answer {
     pub follow_up: Option<(u32, i64)>,
 }
 
-/// Why a datagram is no reply of this session.
+/// Why a datagram is not a reply of this session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAnswer {
     /// Another session's.
@@ -163,7 +163,7 @@ impl Prober {
             Protocol::UdpEcho { cookie } => self.read_echo(behind(*cookie, packet)),
             Protocol::IcmpEcho => {
                 let echo = icmp::Echo::read(self.version, packet).ok_or(NoAnswer::Malformed)?;
-                // A request of somebody else's, on a raw socket to this very host.
+                // A request of another process, on a raw socket to this very host.
                 if !echo.reply || echo.identifier != self.identifier {
                     return Err(NoAnswer::Stray);
                 }

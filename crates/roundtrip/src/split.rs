@@ -213,7 +213,7 @@ impl Split {
     }
 
     /// Counts an answered round trip. `clock_bound_ns` says how far the two hosts' clocks may be apart;
-    /// `None`: nobody knows.
+    /// `None`: unknown.
     pub fn record(&mut self, stamps: &Stamps, clock_bound_ns: Option<u64>) {
         let between = |from: Option<i64>, to: Option<i64>| to?.checked_sub(from?);
         self.app_send.record(between(Some(stamps.app_send_ns), stamps.queued_ns));

@@ -14,7 +14,7 @@ const MAX_DECIMALS: u32 = 18;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProbabilityError {
-    /// The text is no plain decimal number.
+    /// The text is not a plain decimal number.
     #[error(
         "`{0}` is not a probability: expected a decimal such as `0.999` or a percentage such as `99.9%`"
     )]

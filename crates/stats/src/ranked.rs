@@ -91,7 +91,7 @@ impl Ranked {
     }
 
     /// The quantile in nanoseconds by nearest rank: the value at rank ⌈p·count⌉. `None` if there
-    /// is no value.
+    /// is not a value.
     #[must_use]
     pub fn quantile(&self, p: Probability) -> Option<i64> {
         self.at_rank(p.rank(self.count()))

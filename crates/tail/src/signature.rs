@@ -85,12 +85,12 @@ impl FromStr for Selection {
         let mut ranges = Vec::new();
         for part in text.split(',') {
             let (offset, length) =
-                part.split_once(':').ok_or_else(|| error(format!("{part:?} has no colon")))?;
+                part.split_once(':').ok_or_else(|| error(format!("no colon in {part:?}")))?;
             let number = |digits: &str| {
                 digits
                     .trim()
                     .parse::<usize>()
-                    .map_err(|_| error(format!("{digits:?} is no number")))
+                    .map_err(|_| error(format!("invalid number {digits:?}")))
             };
             let (offset, length) = (number(offset)?, number(length)?);
             let end = offset.saturating_add(length);

@@ -5,11 +5,11 @@ use serde::Serialize;
 use std::collections::HashMap;
 
 /// Events that together cover less of a gap than one part in so many are not its cause: the CPU was away for
-/// something that nobody traces, and took the interrupts that waited when it came back.
+/// something that is not traced, and took the interrupts that waited when it came back.
 ///
-/// In a gap that nobody traces, ticks of 1 kHz with handlers of 10 µs (long ones, on a virtual machine) cover 1 %; a
+/// In a gap that is not traced, ticks of 1 kHz with handlers of 10 µs (long ones, on a virtual machine) cover 1 %; a
 /// single one that waited covers a tenth of a gap of 100 µs. A traced interrupt covers less than its gap, too: on
-/// a virtual machine, handlers of 0.6 to 2 µs came with 6 to 9 µs in which the trace shows nobody, which is 7 to 24 %.
+/// a virtual machine, handlers of 0.6 to 2 µs came with 6 to 9 µs in which the trace shows nothing, which is 7 to 24 %.
 /// So a tenth separates the two but for the shortest handlers, which count as unknown.
 const LEAST_SHARE: i64 = 10;
 
@@ -57,9 +57,9 @@ type Key<'a> = (Kind, &'a str, Option<&'a str>, Option<String>);
 /// Whose gaps they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Own<'a> {
-    /// The name of the thread: its events are no cause.
+    /// The name of the thread: its events are not causes.
     pub comm: &'a str,
-    /// Whether it always wants to run. A gap in which nobody had the CPU is then one of a thread that was not
+    /// Whether it always wants to run. A gap in which nothing had the CPU is then one of a thread that was not
     /// allowed to; one that waits for a timer leaves the CPU idle by itself.
     pub polls: bool,
 }
@@ -171,7 +171,7 @@ fn of_gap<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> (DueTo<'a>, i64)
     }
     let length_ns = gap.end_ns - gap.start_ns;
     let own_ns: i64 = events.iter().filter(is_own).map(|event| take(&mut taken, part(event))).sum();
-    // Where the loop's own turns on the CPU are traced, what neither it nor anybody else had was idle.
+    // Where the loop's own turns on the CPU are traced, what neither it nor anything else had was idle.
     let traced = own.polls && events.iter().any(|event| is_own(&event));
     let idle_ns = if traced { length_ns - covered_ns - own_ns } else { 0 };
     let enough = |net_ns: i64| net_ns > 0 && net_ns >= length_ns / LEAST_SHARE;
@@ -184,7 +184,7 @@ fn of_gap<'a>(gap: &Gap, events: &[&'a Event], own: Own<'_>) -> (DueTo<'a>, i64)
     }
 }
 
-/// Takes a part of the time, and says how much of it nobody had taken.
+/// Takes a part of the time, and returns how much of it was free.
 fn take(taken: &mut Vec<(i64, i64)>, part: (i64, i64)) -> i64 {
     if part.0 >= part.1 {
         return 0;

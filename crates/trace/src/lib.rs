@@ -82,7 +82,7 @@ pub struct Sender {
     /// The process that ran there; 0 is the idle task, or an interrupt that it was sent by: whom that interrupted has
     /// no part in it.
     pub pid: u32,
-    /// Its name; empty where nobody knows it any more.
+    /// Its name; empty if it is no longer known.
     pub comm: String,
     /// The kernel function that sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub enum Kind {
     Thread,
     /// A page fault: a moment, since its end is not traced.
     Fault,
-    /// A polling loop did not run and nobody was seen.
+    /// A polling loop did not run, and nothing was seen on the CPU.
     Gap,
     /// Events were lost here.
     Hole,

@@ -74,7 +74,7 @@ impl Source {
     }
 }
 
-/// Why a line is no header or no event.
+/// Why a line is not a header or an event.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It has another shape.
@@ -107,7 +107,7 @@ impl Header {
     /// Reads the first line.
     ///
     /// # Errors
-    /// It is no header of this schema.
+    /// It is not a header of this schema.
     pub fn parse(line: &str) -> Result<Self, LineError> {
         let header: Self =
             serde_json::from_str(line).map_err(|source| LineError::Json { number: 1, source })?;
@@ -118,7 +118,7 @@ impl Header {
 /// Reads a line that is not the first one.
 ///
 /// # Errors
-/// It is no event.
+/// It is not an event.
 pub fn parse(number: usize, line: &str) -> Result<Event, LineError> {
     let event: Event =
         serde_json::from_str(line).map_err(|source| LineError::Json { number, source })?;

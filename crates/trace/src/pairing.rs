@@ -220,7 +220,7 @@ impl<'a> Pairing<'a> {
         match self.occupant {
             Occupant::Unknown(since) => self.occupant = self.thread(pid, None, since),
             Occupant::Thread { pid: known, .. } if known != pid => {
-                // Who was given the CPU may have lost it earlier; nobody else was seen.
+                // Who was given the CPU may have lost it earlier; nothing else was seen.
                 self.paired.hidden_switches += 1;
                 self.end_thread(stamp, None);
                 self.occupant = self.thread(pid, None, stamp);

@@ -24,7 +24,7 @@ pub enum Item<'a> {
         /// How many.
         count: u64,
     },
-    /// Something that nobody asked for.
+    /// Something that was not requested.
     Other,
 }
 
@@ -68,7 +68,7 @@ fn item(bytes: &[u8]) -> Option<(Item<'_>, usize)> {
             let length = u32::from_le_bytes(body.get(8..12)?.try_into().ok()?) as usize;
             Item::Sample { stamp: word(0)?, record: body.get(12..)?.get(..length)? }
         }
-        // The event's number, how many, and as in every record that is no sample the time.
+        // The event's number, how many, and as in every record that is not a sample the time.
         LOST => Item::Lost { stamp: word(16)?, count: word(8)? },
         _ => Item::Other,
     };

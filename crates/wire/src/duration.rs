@@ -1,4 +1,4 @@
-//! Times as people write them, in ns: `20us`, `2.5ms`, or seconds without a unit.
+//! Times as people write them, in ns: `20us`, `2.5ms`, or without a unit where an option has a usual one.
 
 /// A time with its unit: `500ns`, `20us`, `2.5ms`, `1s`.
 ///
@@ -17,12 +17,12 @@ pub fn time_ns(text: &str) -> Option<u64> {
     decimal(number, unit_ns)
 }
 
-/// Decimal seconds without a unit: `5`, `0.25`.
+/// A time with its unit, or a decimal number of `unit_ns`: `500ms`, `5`, `0.25`.
 ///
-/// `None` where they are none: a sign, a part of a nanosecond, or more than 2⁶³ ns.
+/// `None` where it is neither: a sign, a part of a nanosecond, or more than 2⁶³ ns.
 #[must_use]
-pub fn seconds_ns(text: &str) -> Option<u64> {
-    decimal(text, 1_000_000_000)
+pub fn time_or_number_ns(text: &str, unit_ns: u64) -> Option<u64> {
+    time_ns(text).or_else(|| decimal(text, unit_ns))
 }
 
 /// Exactly, without floating point.
@@ -69,11 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_exact() {
+    fn seconds_are_exact_with_and_without_their_unit() {
+        let seconds_ns = |text: &str| time_or_number_ns(text, 1_000_000_000);
         assert_eq!(seconds_ns("0.000000001"), Some(1));
         assert_eq!(seconds_ns("9223372036.854775807"), Some(i64::MAX.cast_unsigned()));
+        assert_eq!(seconds_ns("5"), seconds_ns("5s"));
+        assert_eq!(seconds_ns("0.25"), seconds_ns("250ms"));
         for wrong in
-            ["9223372036.854775808", "99999999999999999999", "0.0000000001", "5s", ".", "-1"]
+            ["9223372036.854775808", "99999999999999999999", "0.0000000001", "5m", ".", "-1"]
         {
             assert_eq!(seconds_ns(wrong), None, "{wrong}");
         }

@@ -47,7 +47,7 @@ impl EchoProbe {
         Some(Self { session, sequence, unix_ns: i64::from_be_bytes(field(bytes, 16)) })
     }
 
-    /// Session and sequence number, also of bytes that were cut behind them; `None` when it is no probe.
+    /// Session and sequence number, also of bytes that were cut behind them; `None` when it is not a probe.
     #[must_use]
     pub fn identity(bytes: &[u8]) -> Option<(u32, u64)> {
         let bytes = bytes.first_chunk::<16>()?;

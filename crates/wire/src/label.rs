@@ -10,7 +10,7 @@
 //!
 //! Nothing here takes part in matching: a label is for who asks which packets were lost. Probes are known by their
 //! first bytes, and other people's payload may begin with them: with two random bytes, one packet in 65,536.
-//! The session identifier of STAMP is no flow here, since TWAMP pads with random bytes where it stands.
+//! The session identifier of STAMP is not a flow here, since TWAMP pads with random bytes where it stands.
 
 use crate::frame::{Layers, Link, VXLAN_PORT, layers, plain_datagram, within};
 use crate::icmp::{self, Echo, Version};

@@ -62,19 +62,19 @@ pub const fn base_len(key: Option<&Key>) -> usize {
     if key.is_some() { AUTHENTICATED_LEN } else { OPEN_LEN }
 }
 
-/// Why bytes are no test packet.
+/// Why bytes are not a test packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum StampError {
     /// Not all of it is there.
-    #[error("{bytes} bytes are no STAMP packet, expected {least} or more")]
+    #[error("a STAMP packet of {bytes} bytes, expected {least} or more")]
     Short {
         /// Bytes that there are.
         bytes: usize,
         /// Bytes of such a packet.
         least: usize,
     },
-    /// The HMAC is not that of the packet: another key, or somebody else.
-    #[error("the HMAC of the packet is wrong (another key?)")]
+    /// The HMAC is not that of the packet: another key, or another sender.
+    #[error("the HMAC of the packet is wrong (different keys?)")]
     Hmac,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
 #: What the device under test may rewrite.
 MASKS = ("nat", "tos", "tunnel")
 
-_LONGEST_S = 2**61 // 10**9
+_LONGEST_NS = 2**61
+_SECOND_NS = 10**9
+_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": _SECOND_NS}
 
 
 def known_masks(masks: Sequence[str]) -> list[str]:
@@ -23,23 +26,27 @@ def known_masks(masks: Sequence[str]) -> list[str]:
     """
     unknown = [mask for mask in masks if mask not in MASKS]
     if unknown:
-        raise ValueError(f"mask {unknown[0]!r} is unknown, expected one of {', '.join(MASKS)}")
+        raise ValueError(f"unknown mask {unknown[0]!r}, expected one of {', '.join(MASKS)}")
     return list(masks)
 
 
-def nanoseconds(name: str, seconds: str | float) -> int:
-    """Return seconds as an exact number of nanoseconds.
+def nanoseconds(name: str, time: str | float, *, unit_ns: int = _SECOND_NS) -> int:
+    """Return a time such as ``10s`` or ``500ms`` as a whole number of nanoseconds.
+
+    Args:
+        name: what the time is of, for the error.
+        time: the time, with its unit or as a number of ``unit_ns``.
+        unit_ns: the unit of a number without one; by default a second.
 
     Raises:
-        ValueError: when that is no time.
+        ValueError: the time is invalid.
 
     """
+    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([nuµm]?s)?", str(time))
     try:
-        exact = Decimal(str(seconds))
-        valid = 0 <= exact < _LONGEST_S
+        exact = Decimal(found[1]) * _UNITS_NS.get(found[2], unit_ns) if found else None
     except InvalidOperation:
-        valid = False
-    if not valid:
-        message = f"{name} {str(seconds)!r} is no time, expected seconds such as 5 or 0.25"
-        raise ValueError(message)
-    return int(exact * 10**9)
+        exact = None
+    if exact is None or exact >= _LONGEST_NS:
+        raise ValueError(f"invalid {name} {str(time)!r}, expected a time such as 5s or 250ms")
+    return int(exact)

@@ -1,8 +1,8 @@
 """The command line: arguments in, calls out, nothing else.
 
-Exit codes, the same as the agent's: 0 done, 1 done but the answer is no (nothing matched; B is
-worse), 2 wrong request or input, 3 not possible on this host, 4 broke while running, 5 not
-decided (``--assert``), 130 interrupted.
+Exit codes, the same as the agent's: 0 success, 1 negative result (nothing matched; B is worse; an
+objective failed), 2 invalid arguments or input, 3 not possible on this host, 4 failed while
+running, 5 not decided (``--assert``), 130 interrupted.
 """
 
 from __future__ import annotations

@@ -53,17 +53,16 @@ Masks = Annotated[
     list[Mask] | None,
     typer.Option(
         metavar="FIELDS",
-        help="What the device rewrites beside MAC addresses, VLAN tags, TTL and checksums: "
-        "nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes VXLAN or GRE). "
-        "May be given several times.",
+        help="Fields that the device rewrites, beside MAC addresses, VLAN tags, TTL and"
+        " checksums: nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes"
+        " VXLAN or GRE). Repeatable.",
     ),
 ]
 Quantiles = Annotated[
     list[str] | None,
     typer.Option(
         metavar="P",
-        help="A quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. May be given "
-        "several times.",
+        help="Another quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
     ),
 ]
 StampSource = Annotated[
@@ -74,21 +73,22 @@ StampSource = Annotated[
     ),
 ]
 Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Use what precedes damage instead of failing.")
+    bool, typer.Option("--salvage", help="Analyse a damaged capture up to the damage.")
 ]
 AllowNegative = Annotated[
     bool,
     typer.Option(
         "--allow-negative",
-        help="Analyse captures although most packets left before they entered.",
+        help="Accept captures in which most packets leave before they enter.",
     ),
 ]
 Where = Annotated[
     EngineName | None,
     typer.Option(
         metavar="ENGINE",
-        help="Where to match: native (captures, in one pass), duckdb, postgres, spark. "
-        "Default: native for captures, duckdb for decoded directories. The result is the same.",
+        help="Engine that matches: native (captures, in one pass), duckdb, postgres or spark."
+        " Default: native for captures, duckdb for decoded directories. All give the same"
+        " result.",
     ),
 ]
 
@@ -97,13 +97,17 @@ def command(  # noqa: PLR0913 - one parameter an option
     ingress: Annotated[
         str,
         typer.Argument(
-            help="Capture of what enters the device under test: pcap, pcapng or mscap, also .zst "
+            help="Capture of the packets that enter the device under test: pcap, pcapng or"
+            " mscap, also .zst "
             "or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER."
         ),
     ],
     egress: Annotated[
         str | None,
-        typer.Argument(help="Capture of what leaves it. Not with a decoded directory of two."),
+        typer.Argument(
+            help="Capture of the packets that leave it; omitted if INGRESS is a decoded"
+            " directory of two captures."
+        ),
     ] = None,
     *,
     signature: Signature = None,
@@ -111,15 +115,20 @@ def command(  # noqa: PLR0913 - one parameter an option
     trim: Annotated[
         str,
         typer.Option(
-            metavar="SECONDS", help="Leave out samples within this of the first matched one."
+            metavar="TIME",
+            help="Leave out samples within this time of the first match, such as 1s or 500ms.",
         ),
-    ] = "1",
+    ] = "1s",
     window: Annotated[
-        str, typer.Option(metavar="SECONDS", help="Do not match packets that leave after this.")
-    ] = "5",
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Longest latency: later packets are not matched, such as 5s or 500ms.",
+        ),
+    ] = "5s",
     quantile: Quantiles = None,
     confidence: Annotated[
-        str, typer.Option(metavar="P", help="Confidence of the intervals.")
+        str, typer.Option(metavar="P", help="Confidence level of the intervals.")
     ] = "0.95",
     stamps: StampSource = Stamps.HEADER,
     salvage: Salvage = False,
@@ -134,7 +143,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Leave a run directory here, for report and convert."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write a run directory here, for report, explain, compare and convert.",
         ),
     ] = None,
 ) -> None:
@@ -175,7 +187,9 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _in_one_pass(captures: list[str], options: dict[str, Any]) -> tailtrim.Analysis:
     if is_decoded(captures):
-        raise ValueError("engine native reads captures; decoded ones are for the other engines")
+        raise ValueError(
+            "engine native cannot read decoded captures: expected duckdb, postgres or spark"
+        )
     if len(captures) == 1:
         raise ValueError(f"{captures[0]}: is one capture, expected ingress and egress")
     with Progress("matching") as progress:

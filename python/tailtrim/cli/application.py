@@ -13,17 +13,25 @@ from typer.core import TyperGroup
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
 from tailtrim.cli.command import Command
 from tailtrim.cli.console import INTERRUPTED, USAGE, complain, say
-from tailtrim.cli.delegated import delegate
+from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import TailtrimError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 done but the answer is no (nothing matched; B is worse), 2 wrong request"
-    " or input, 3 not possible on this host, 4 broke while running, 5 not decided (--assert),"
-    " 130 interrupted."
+    "Exit codes: 0 success, 1 negative result (nothing matched; B is worse; an objective failed),"
+    " 2 invalid arguments or input, 3 not possible on this host, 4 failed while running, 5 not"
+    " decided (--assert), 130 interrupted."
 )
+
+
+class AgentCommand(Command):
+    """A command of the agent's, which completes its options."""
+
+    def shell_complete(self, context: Any, incomplete: str) -> Any:
+        """Return how the last word may go on."""
+        return candidates(context.info_name or "", context.args, incomplete)
 
 
 class Commands(TyperGroup):
@@ -66,17 +74,21 @@ def _command(name: str) -> Any:
     if name == "help":
         return _alone(name, _help, hidden=True, context_settings={"help_option_names": []})
     if name in BY_AGENT:
-        return _alone(name, _agent, context_settings=_PASSED_ON, help=CATALOGUE[name].summary)
+        return _alone(
+            name, _agent, AgentCommand, context_settings=_PASSED_ON, help=CATALOGUE[name].summary
+        )
     if name not in CATALOGUE:
         return None
     module = import_module(f"tailtrim.cli.{CATALOGUE[name].module}")
     return _alone(name, module.command, epilog=module.EXAMPLES)
 
 
-def _alone(name: str, command: Callable[..., None], **options: Any) -> Any:
+def _alone(
+    name: str, command: Callable[..., None], kind: type[Command] = Command, **options: Any
+) -> Any:
     """Return one command as typer makes it."""
     one = typer.Typer(rich_markup_mode=None, add_completion=False)
-    one.command(name, cls=Command, **options)(command)
+    one.command(name, cls=kind, **options)(command)
     return typer.main.get_command(one)
 
 

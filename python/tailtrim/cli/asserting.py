@@ -23,14 +23,14 @@ Asserts = Annotated[
     typer.Option(
         "--assert",
         metavar="OBJECTIVES",
-        help="What has to hold, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted "
-        "p99' (a lost packet is infinitely late). Exit code 1: failed; 5: the interval holds the "
-        "limit, so more packets are needed.",
+        help="Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted"
+        " p99' (lost packets count as infinitely late). Exit code 1: failed; 5: not decided, the"
+        " confidence interval contains the limit.",
     ),
 ]
 Junit = Annotated[
     Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write what --assert found as JUnit XML."),
+    typer.Option("--junit", metavar="FILE", help="Write the results of --assert as JUnit XML."),
 ]
 
 
@@ -42,7 +42,7 @@ def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
         complain(error)
         raise typer.Exit(USAGE) from error
     if report is not None and not found:
-        complain(ValueError("--junit: there is nothing to report without --assert"))
+        complain(ValueError("--junit: expected --assert, whose results it reports"))
         raise typer.Exit(USAGE)
     return found
 

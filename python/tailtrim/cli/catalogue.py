@@ -17,16 +17,16 @@ class Entry(NamedTuple):
 
 CATALOGUE = {
     "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
-    "selftest": Entry("Measure", "Measure the meter: its floor and its error", "selftest"),
+    "selftest": Entry("Measure", "Measure the floor and the error of tailtrim here", "selftest"),
     "generate": Entry("Measure", "Send probe packets on a schedule", None),
     "capture": Entry("Measure", "Capture at the taps of a device under test", None),
     "forward": Entry("Measure", "Forward frames between two ports", None),
     "analyze": Entry("Analyse", "Match two captures and print the tail of the latency", "analyze"),
     "compare": Entry("Analyse", "Compare two runs, quantile by quantile", "compare"),
-    "plan-length": Entry("Analyse", "Say how long to measure for a quantile", "plan_length"),
+    "plan-length": Entry("Analyse", "Estimate how long to measure for a quantile", "plan_length"),
     "report": Entry("Analyse", "Write a page and figures of runs", "report"),
-    "explain": Entry("Explain", "Name the causes of late packets", "explain"),
-    "trace": Entry("Explain", "Record what takes CPUs: interrupts, softirqs, threads", None),
+    "explain": Entry("Explain", "Attribute late packets to their causes", "explain"),
+    "trace": Entry("Explain", "Record what uses CPUs: interrupts, softirqs, threads", None),
     "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
     "simulate-interrupts": Entry(
         "Explain", "Simulate what packets see of periodic interrupts", "simulate_interrupts"

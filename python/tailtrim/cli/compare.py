@@ -19,8 +19,8 @@ Examples:
   tailtrim compare results/rt results/nohz
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure improvement.svg
-  tailtrim compare results/hw --halves                                 # differences nobody made
-Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 wrong request or input.
+  tailtrim compare results/hw --halves                                 # differences by chance alone
+Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 invalid arguments or input.
 """
 
 
@@ -29,46 +29,51 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[str],
         typer.Argument(
             metavar="A B…",
-            help="A is the baseline, each B is compared with it. A side is a run directory, an "
-            "experiment, a folder of run directories (repetitions), or captures as "
-            "INGRESS,EGRESS.",
+            help="A is the baseline; each B is compared with it. Each is a run directory, an"
+            " experiment, a folder of run directories (repetitions), or two captures as"
+            " INGRESS,EGRESS.",
         ),
     ],
     *,
     quantile: Annotated[
         list[str] | None,
-        typer.Option(metavar="P", help="A quantile beside 0.5, 0.9, 0.99 …; several times."),
+        typer.Option(metavar="P", help="Another quantile beside 0.5, 0.9, 0.99 …; repeatable."),
     ] = None,
     margin: Annotated[
         str,
         typer.Option(
             metavar="SHARE",
-            help="Call B better or worse where it is so by more than this. Runs of one setup "
-            "differ by a little, and with many packets the smallest difference is shown.",
+            help="Smallest relative difference that counts as better or worse. Runs of the same"
+            " setup differ slightly, and many packets show even that.",
         ),
     ] = "1%",
     confidence: Annotated[
-        str, typer.Option(metavar="P", help="Confidence of intervals and verdicts.")
+        str, typer.Option(metavar="P", help="Confidence level of intervals and verdicts.")
     ] = "0.95",
     halves: Annotated[
         bool,
-        typer.Option("--halves", help="Compare the two halves of each run of A with each other."),
+        typer.Option(
+            "--halves",
+            help="Compare the two halves of each run of A: differences by chance and drift.",
+        ),
     ] = False,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the draws.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the permutations.")] = 1,
     fail_if_worse: Annotated[
         bool,
-        typer.Option("--fail-if-worse", help="End with code 1 if B is worse anywhere."),
+        typer.Option("--fail-if-worse", help="Exit with code 1 if B is worse at any quantile."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with the figure.")
+        Path | None, typer.Option(metavar="FILE", help="Write an HTML page with tables and figure.")
     ] = None,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Draw the relative improvement: .svg or .pdf."),
+        typer.Option(
+            metavar="FILE", help="Write a figure of the relative improvement: .svg or .pdf."
+        ),
     ] = None,
 ) -> None:
-    """Say whether B is faster or slower than A, quantile by quantile, and how sure that is."""
+    """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
     try:
         compared = _compare(
             sides,
@@ -97,7 +102,7 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
     if halves:
         return [one for side in sides for one in compare_halves(side, **options)]
     if len(sides) == 1:
-        raise ValueError("there is one side, expected A and B (or --halves)")
+        raise ValueError("only one side given, expected A and B (or --halves)")
     first, *others = sides
     return [one for other in others for one in compare(first, other, **options)]
 
@@ -125,5 +130,5 @@ def _share(name: str, text: str) -> float:
     try:
         share = float(digits) / (100 if text.endswith("%") else 1)
     except ValueError as error:
-        raise ValueError(f"{name} {text!r} is no share, expected 1% or 0.01") from error
+        raise ValueError(f"invalid {name} {text!r}, expected 1% or 0.01") from error
     return share

@@ -26,22 +26,26 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 
 def command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A run directory, made by analyze --out.")
+        Path,
+        typer.Argument(metavar="DIR", help="A run directory, written by analyze --out or run."),
     ],
     *,
     to: Annotated[
         TargetFormat,
         typer.Option(
             metavar="FORMAT",
-            help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
-            "papers' percentiles, hist, worst, jitter and rates; hpct: HiPerConTracer's results, "
-            "of what tailtrim ping measured.",
+            help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv:"
+            " percentiles, histograms, worst packets, jitter and rates as in the TUM papers;"
+            " hpct: results of tailtrim ping in HiPerConTracer's format.",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Where to put the files. Default: the run directory."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Directory for the files. Default: the run directory.",
         ),
     ] = None,
 ) -> None:

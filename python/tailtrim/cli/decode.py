@@ -41,18 +41,20 @@ def command(  # noqa: PLR0913 - one parameter an option
             "--out",
             "-o",
             metavar="DIR",
-            help="Where to put them. What was interrupted is completed.",
+            help="Directory for the Parquet files. An interrupted decoding is continued.",
         ),
     ],
     signature: Annotated[
         str | None,
-        typer.Option(metavar="OFFSET:LENGTH,…", help="Bytes that identify a packet, see analyze."),
+        typer.Option(
+            metavar="OFFSET:LENGTH,…", help="Bytes that identify a packet, as for analyze."
+        ),
     ] = None,
     mask: Annotated[
         list[Mask] | None,
         typer.Option(
             metavar="FIELDS",
-            help="What the device rewrites, see analyze. May be given several times.",
+            help="Fields that the device rewrites, as for analyze. Repeatable.",
         ),
     ] = None,
     stamps: StampSource = Stamps.HEADER,
@@ -61,20 +63,20 @@ def command(  # noqa: PLR0913 - one parameter an option
         int | None,
         typer.Option(
             metavar="N",
-            help="Split packets by signature into this many, a power of two up to 512. Default: "
-            "so many that each has about 2 million packets of a capture; 64 with --follow.",
+            help="Number of buckets of signatures, a power of two up to 512. Default: about 2"
+            " million packets of a capture in each bucket; 64 with --follow.",
         ),
     ] = None,
     following: Annotated[
         bool,
         typer.Option(
             "--follow",
-            help="Decode files of rotating captures as they become complete, until interrupted. "
-            "Each capture is a folder, or a pattern in quotes.",
+            help="Decode files of rotating captures as soon as they are complete, until"
+            " interrupted. Each capture is a folder or a quoted pattern of file names.",
         ),
     ] = False,
 ) -> None:
-    """Turn captures into Parquet, for engines that match what one machine cannot hold."""
+    """Write captures as Parquet, for engines that match more than one machine can hold."""
     from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
     options: dict[str, Any] = {

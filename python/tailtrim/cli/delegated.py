@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.cli.console import IMPOSSIBLE, complain
 from tailtrim.errors import HostError
@@ -20,6 +21,44 @@ def delegate(name: str, arguments: Sequence[str]) -> int:
 
         return ping.command(arguments)
     return become_agent(name, arguments)
+
+
+class Candidate(NamedTuple):
+    """How a word may go on, as typer's completion reads it."""
+
+    value: str
+    help: str | None
+    type: str = "plain"
+
+
+#: The option that the agent does not have.
+_OUT_OF_PING = Candidate("--out", "Write run directories to this directory")
+
+
+def candidates(name: str, arguments: Sequence[str], incomplete: str) -> list[Candidate]:
+    """Return what the agent knows to complete the last word of a command line with."""
+    from tailtrim.nodes.agent import program  # noqa: PLC0415 - the table of commands needs none
+
+    try:
+        told = subprocess.run(  # noqa: S603 - the agent, no shell
+            [program(), "--", "tailtrim", name, *arguments, incomplete],
+            check=True,
+            # For this shell it prints a line each: the word, a tab, and its help.
+            env={**os.environ, "COMPLETE": "fish"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+    except (HostError, OSError, subprocess.CalledProcessError):
+        # A shell that completes has no place for errors.
+        return []
+    found = [
+        Candidate(word, about or None)
+        for word, _, about in (line.partition("\t") for line in told.stdout.splitlines())
+    ]
+    if name == "ping" and _OUT_OF_PING.value.startswith(incomplete):
+        found.append(_OUT_OF_PING)
+    return found
 
 
 def become_agent(name: str, arguments: Sequence[str]) -> int:

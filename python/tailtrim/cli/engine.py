@@ -33,16 +33,16 @@ Server = Annotated[
     str | None,
     typer.Option(
         metavar="WHERE",
-        help="postgres: a DSN such as postgresql://user@host/database (what it leaves out comes "
-        "from libpq's environment); spark: sc://HOST:PORT; duckdb: a database file.",
+        help="postgres: a DSN such as postgresql://user@host/database (completed from libpq's"
+        " environment variables); spark: sc://HOST:PORT; duckdb: a database file.",
     ),
 ]
 Memory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="What DuckDB may take, such as 2GB.")
+    str | None, typer.Option(metavar="SIZE", help="Memory limit of DuckDB, such as 2GB.")
 ]
 Scratch = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Where to put what does not fit into memory."),
+    typer.Option(metavar="DIR", help="Directory for data that does not fit into memory."),
 ]
 
 
@@ -79,7 +79,7 @@ def analyze(  # noqa: PLR0913 - what the command line says
         given = [name for name, value in decoding.items() if value]
         if given:
             raise ValueError(
-                f"--{given[0].split('_')[0]} is an option of decode: it is done already"
+                f"--{given[0].split('_')[0]} is an option of decode, which is already done"
             )
         decoded = Decoded(directory)
         with engines.connect(str(engine), options) as at:
@@ -112,7 +112,7 @@ def _decoded(captures: Sequence[str]) -> tuple[Path | None, tuple[int | None, in
         folders = {path for path, _, _ in parted}
         if len(folders) > 1:
             raise ValueError(
-                "captures that were decoded apart cannot be matched: name one directory"
+                "captures of two decoded directories cannot be matched: name one directory"
             )
         return Path(folders.pop()), (int(parted[0][2]), int(parted[1][2]))
     return None, (None, None)

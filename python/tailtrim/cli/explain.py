@@ -23,15 +23,15 @@ Examples:
 def command(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="A run directory, made by analyze --out or by run."),
+        typer.Argument(metavar="DIR", help="A run directory, written by analyze --out or run."),
     ],
     *,
     interrupts: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Counters of interrupts during the run (columns separated by ';', one of them "
-            "timestamp_us). May be given several times: host, virtual machine.",
+            help="Counters of interrupts during the run (columns separated by ';', one of them"
+            " timestamp_us). Repeatable: host, virtual machine.",
         ),
     ] = None,
     cpu: Annotated[
@@ -39,16 +39,16 @@ def command(
         typer.Option(
             metavar="CPU",
             min=0,
-            help="The CPU that serves packets, where the trace covers several.",
+            help="The CPU that serves the packets, if the trace covers several.",
         ),
     ] = None,
     late_from: Annotated[
         str,
-        typer.Option(metavar="P", help="Explain packets from this quantile on one by one."),
+        typer.Option(metavar="P", help="Packets above this quantile are explained one by one."),
     ] = "0.999",
     json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
 ) -> None:
-    """Say what made packets late: periodic causes, and with a trace each packet's."""
+    """Attribute late packets to causes: periodic ones, and with a trace those of each packet."""
     from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
     from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
 

@@ -34,19 +34,19 @@ def command(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where to leave the run directory; one in it for each of several pairs of hosts.",
+            help="Run directory to write; with several pairs of hosts, a folder with one for each.",
         ),
     ],
     level: Annotated[
         str,
         typer.Option(
             metavar="LEVEL",
-            help="Which of HiPerConTracer's times: application, software or hardware.",
+            help="Time stamps of HiPerConTracer to use: application, software or hardware.",
         ),
     ] = "application",
     json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
 ) -> None:
-    """Analyse round trips that other tools measured, and leave run directories."""
+    """Analyse round trips that other tools measured, and write run directories."""
     from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
 
     try:

@@ -34,7 +34,7 @@ def command(
     ] = Database.POSTGRES,
     server: Server = None,
 ) -> None:
-    """Load decoded captures into a database, whole or not at all, for queries of your own."""
+    """Load decoded captures into a database, in one transaction, for your own queries."""
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
     from tailtrim.decode import Decoded  # noqa: PLC0415
 

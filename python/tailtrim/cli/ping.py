@@ -69,7 +69,7 @@ def _out(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
         if word in {"--out", "-o"}:
             value = next(words, None)
             if value is None:
-                raise ValueError(f"{word}: expected a directory behind it")
+                raise ValueError(f"{word}: expected a directory after it")
             out = Path(value)
         elif word.startswith("--out="):
             out = Path(word.removeprefix("--out="))

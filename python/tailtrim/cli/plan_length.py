@@ -22,29 +22,31 @@ def command(  # noqa: PLR0913 - one parameter an option
     quantile: Annotated[str, typer.Option(metavar="P", help="The quantile: 0.9999 or 99.99%.")],
     precision: Annotated[
         str,
-        typer.Option(metavar="SHARE", help="How far its interval may reach on either side."),
+        typer.Option(
+            metavar="SHARE", help="Half width of its confidence interval, relative to the quantile."
+        ),
     ] = "10%",
     pilot: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="RUN",
-            help="A run that was measured already: how steep its tail is, how much it clusters, "
-            "and its rate. Without one, the precision is that of the share of late packets.",
+            help="A pilot run, which shows how steep and how autocorrelated the tail is, and its"
+            " rate. Without one, the precision is that of the share of late packets.",
         ),
     ] = None,
     rate: Annotated[
         float | None, typer.Option(metavar="PPS", min=0.001, help="Packets per second.")
     ] = None,
     cluster: Annotated[
-        float, typer.Option(metavar="N", min=1, help="How many late packets come together.")
+        float, typer.Option(metavar="N", min=1, help="Mean number of late packets in a cluster.")
     ] = 1,
     confidence: Annotated[
-        str, typer.Option(metavar="P", help="Confidence of the interval.")
+        str, typer.Option(metavar="P", help="Confidence level of the interval.")
     ] = "0.95",
-    json: Annotated[bool, typer.Option("--json", help="Print the length as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Say how long to measure for a quantile of a given precision."""
+    """Estimate how long to measure for a quantile of a given precision."""
     from tailtrim.compare import plan_length as planned  # noqa: PLC0415 - others start without
     from tailtrim.report.terminal.comparison_text import length_lines  # noqa: PLC0415
 
@@ -66,4 +68,4 @@ def command(  # noqa: PLR0913 - one parameter an option
     for line in length_lines(length, confidence):
         say(line)
     if not length.of_latency:
-        say("  How steep the tail is, only a run tells: --from RUN.")
+        say("  For the precision of the quantile itself, a pilot run is needed: --from RUN.")

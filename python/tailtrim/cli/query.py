@@ -47,8 +47,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[Path] | None,
         typer.Argument(
             metavar="DIR…",
-            help="Run directories, whose tables get a column run, and at most one decoded "
-            "directory, the table packet.",
+            help="Run directories (their tables get a column run) and at most one decoded"
+            " directory (table packet).",
         ),
     ] = None,
     *,
@@ -61,12 +61,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="table, csv, json (one object a line), parquet (needs --out).",
+            help="table, csv, json (one object per line), parquet (needs --out).",
         ),
     ] = RowFormat.TABLE,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Write here instead of standard output."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write to this file instead of standard output."
+        ),
     ] = None,
     memory: Memory = None,
     scratch: Scratch = None,
@@ -74,25 +76,27 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option(
             "--unrestricted",
-            help="Let DuckDB run any statement as you: read and write every file that you may, "
-            "attach and change databases, fetch extensions and files from the network.",
+            help="Allow DuckDB any statement with your rights: read and write files, attach and"
+            " change databases, load extensions and files from the network.",
         ),
     ] = False,
 ) -> None:
-    """Ask run directories and decoded captures in SQL.
+    """Query run directories and decoded captures in SQL.
 
     DuckDB reads the tables of the directories, or of the database file, and nothing else.
     """
     from tailtrim import engines  # noqa: PLC0415 - only this verb needs it
 
     if engine is EngineName.NATIVE:
-        complain(ValueError("engine native knows no SQL, expected duckdb, postgres or spark"))
+        complain(ValueError("engine native has no SQL, expected duckdb, postgres or spark"))
         raise typer.Exit(USAGE)
     if form is RowFormat.PARQUET and out is None:
-        complain(ValueError("parquet is nothing to print, name a file with --out"))
+        complain(ValueError("parquet cannot be printed, name a file with --out"))
         raise typer.Exit(USAGE)
     if unrestricted and engine is not EngineName.DUCKDB:
-        complain(ValueError(f"--unrestricted is for duckdb: {engine} has rules of its server's"))
+        complain(
+            ValueError(f"--unrestricted: only for duckdb; the server decides what {engine} permits")
+        )
         raise typer.Exit(USAGE)
     confined = engine is EngineName.DUCKDB and not unrestricted
     options = engines.EngineOptions(
@@ -186,4 +190,4 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
     if table is not None:
         console.print(table)
     if rows > _SHOWN:
-        say(f"{rows - _SHOWN:,} more rows: --format csv, json or parquet has all", err=True)
+        say(f"{rows - _SHOWN:,} more rows; --format csv, json or parquet shows all", err=True)

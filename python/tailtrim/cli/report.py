@@ -16,7 +16,7 @@ Examples:
   tailtrim report results/hw
   tailtrim report results/hw results/vm --name bare-metal --name virtual --out comparison
   tailtrim report results/forwarder-tail       # all runs of an experiment
-  tailtrim report results/reflector-tests      # what each factor of an experiment makes of latency
+  tailtrim report results/reflector-tests      # effect of each factor on latency
 """
 
 
@@ -25,7 +25,7 @@ def command(
         list[Path],
         typer.Argument(
             metavar="DIR…",
-            help="Run directories, made by analyze --out; or an experiment, made by run.",
+            help="Run directories, written by analyze --out; or an experiment, written by run.",
         ),
     ],
     *,
@@ -33,7 +33,7 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="What to call a run; once for each directory. Default: the directory's name.",
+            help="Name of a run; once for each directory. Default: the name of the directory.",
         ),
     ] = None,
     out: Annotated[
@@ -42,8 +42,8 @@ def command(
             "--out",
             "-o",
             metavar="DIR",
-            help="Where to put the report. Default: report in the run directory, or in the "
-            "current one for several.",
+            help="Directory of the report. Default: report in the run directory; for several"
+            " runs, in the current directory.",
         ),
     ] = None,
 ) -> None:

@@ -27,12 +27,12 @@ Examples:
   tailtrim run forwarder-tail.yml
   tailtrim run forwarder-tail.yml --out results/tail --resume
   tailtrim run forwarder-tail.yml --resume --retry-invalid
-  tailtrim run forwarder-tail.yml --check        # what would be run
+  tailtrim run forwarder-tail.yml --check        # print the runs only
 """
 
 
 def command(  # noqa: PLR0913 - one parameter an option
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="What to run.")],
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="The plan, a YAML file.")],
     *,
     out: Annotated[
         Path | None,
@@ -40,22 +40,22 @@ def command(  # noqa: PLR0913 - one parameter an option
             "--out",
             "-o",
             metavar="DIR",
-            help="Where results go. Default: results/NAME of the plan.",
+            help="Directory of the results. Default: results/NAME of the plan.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an experiment that was interrupted.")
+        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
     ] = False,
     retry_invalid: Annotated[
-        bool, typer.Option("--retry-invalid", help="With --resume, do invalid runs again, too.")
+        bool, typer.Option("--retry-invalid", help="With --resume, also repeat invalid runs.")
     ] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Print the runs of the plan and do none.")
+        bool, typer.Option("--check", help="Only check the plan and print its runs.")
     ] = False,
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print what became of the runs as JSON.")
+        bool, typer.Option("--json", help="Print the outcome of the runs as JSON.")
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""

@@ -31,7 +31,7 @@ Examples:
   tailtrim selftest
   tailtrim selftest --json | jq '.truth[] | .error_ns'
   tailtrim selftest --out results/selftest       # keep the runs
-  tailtrim selftest --attribution                # are causes named rightly? (root)
+  tailtrim selftest --attribution                # are causes found correctly? (root)
 """
 
 
@@ -41,8 +41,8 @@ def command(
         bool,
         typer.Option(
             "--attribution",
-            help="Instead, disturb a device at known times and check the causes that explain names "
-            "(as root, four minutes).",
+            help="Instead, disturb a device at known times and check the causes that explain"
+            " finds (as root, four minutes).",
         ),
     ] = False,
     out: Annotated[
@@ -53,7 +53,7 @@ def command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Measure the meter: its floor on the wire, and its error on delays that are known."""
+    """Measure the error of tailtrim on this host: its floor, and its error with known delays."""
     try:
         enter()
         with ExitStack() as stack:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json as encoding
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.analysis.options import nanoseconds
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
 
@@ -25,31 +27,33 @@ Examples (the first is Figure 4a of "5G QoS: Impact of Security Functions on Lat
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     rate: Annotated[
-        str, typer.Option(metavar="PPS", help="Packets a second. Default: as published.")
+        str, typer.Option(metavar="PPS", help="Packets per second. Default: as published.")
     ] = "10007.84",
     frequency: Annotated[
-        str, typer.Option(metavar="HZ", help="Interrupts a second. Default: as published.")
+        str, typer.Option(metavar="HZ", help="Interrupts per second. Default: as published.")
     ] = "249.9878",
     stall: Annotated[
-        list[float] | None,
+        list[str] | None,
         typer.Option(
-            metavar="US",
-            help="How long an interrupt takes, µs. Given several times, interrupts take these in "
-            "turn. Default: 7.5, 7.5 and 10.4.",
+            metavar="TIME",
+            help="Duration of an interrupt, such as 7.5us. Given several times, interrupts take"
+            " these in turn. Default: 7.5us, 7.5us and 10.4us.",
         ),
     ] = None,
     start: Annotated[
-        float, typer.Option(metavar="US", min=0, help="When the first one begins, µs.")
-    ] = 0,
+        str, typer.Option(metavar="TIME", help="Start of the first interrupt, such as 5us.")
+    ] = "0us",
     latency: Annotated[
-        float, typer.Option(metavar="US", min=0, help="Latency of undisturbed packets, µs.")
-    ] = 3.1,
-    duration: Annotated[str, typer.Option(metavar="SECONDS", help="Time to simulate.")] = "30",
+        str, typer.Option(metavar="TIME", help="Latency of undisturbed packets, such as 3.1us.")
+    ] = "3.1us",
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Simulated time, such as 30s.")
+    ] = "30s",
     drift: Annotated[
-        str, typer.Option(metavar="PPM", help="By how much the packets' clock is slow.")
+        str, typer.Option(metavar="PPM", help="How slow the clock of the packets is.")
     ] = "0",
     schedule: Annotated[
-        str, typer.Option(metavar="PATTERN", help="cbr, poisson, burst:N or jitter:SHARE.")
+        str, typer.Option(metavar="SCHEDULE", help="cbr, poisson, burst:N or jitter:SHARE.")
     ] = "cbr",
     json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
     figure: Annotated[
@@ -59,13 +63,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Simulate what packets observe of periodic interrupts (aliasing)."""
     from tailtrim.explain import Interrupt, simulate  # noqa: PLC0415 - other commands start without
 
-    stalls_ns = tuple(round(1000 * us) for us in stall or (7.5, 7.5, 10.4))
     try:
+        stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
+        start_ns = _microseconds("--start", start)
         simulation = simulate(
             rate_pps=rate,
-            interrupts=[Interrupt(frequency, stalls_ns, start_ns=round(1000 * start))],
-            run_s=duration,
-            latency_ns=round(1000 * latency),
+            interrupts=[Interrupt(frequency, stalls_ns, start_ns=start_ns)],
+            run_s=str(Decimal(nanoseconds("--duration", duration)).scaleb(-9)),
+            latency_ns=_microseconds("--latency", latency),
             drift_ppm=drift,
             schedule=schedule,
         )
@@ -90,10 +95,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     say(f"beat         {'-' if beat_hz is None else f'{beat_hz:.4g} Hz'}")
     if sampling["aliased"]:
         say(
-            "warning: packets and interrupts hardly move against each other: what a run shows of"
-            " them is luck; a Poisson schedule, or another rate, samples them evenly",
+            "warning: packets and interrupts are almost in phase (aliasing), so a run shows only"
+            " a few phases; use a Poisson schedule or another rate",
             err=True,
         )
+
+
+def _microseconds(name: str, time: str) -> int:
+    """Return a time in nanoseconds; a number without a unit is one of microseconds."""
+    return nanoseconds(name, time, unit_ns=1000)
 
 
 def _draw(simulation: Simulation, path: Path) -> None:

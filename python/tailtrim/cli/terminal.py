@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Terminal(Console):
     """Standard output or standard error, for what ``rich`` lays out.
 
-    Names and values come from files: brackets in them are no markup, colons no emoji, and what a
+    Names and values come from files: brackets in them are not markup, colons not emoji, and what a
     terminal would act on is escaped.
     """
 
@@ -34,7 +34,7 @@ class Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Escape all other text; rich's own control codes and colours are no text."""
+        """Escape all other text; rich's own control codes and colours are not text."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment

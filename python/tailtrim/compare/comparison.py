@@ -208,7 +208,7 @@ def compare_halves(
     margin: float = 0.0,
     seed: int = 1,
 ) -> list[Comparison]:
-    """Compare the second half of each run with its first: differences that nobody made.
+    """Compare the second half of each run with its first: differences by chance alone.
 
     Raises:
         RunDirectoryError: the source cannot be read.
@@ -286,7 +286,7 @@ def _share(text: str) -> Decimal:
     try:
         return Decimal(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ArithmeticError as error:
-        raise ValueError(f"quantile {text!r} is no number, expected 0.9999 or 99.99%") from error
+        raise ValueError(f"invalid quantile {text!r}, expected 0.9999 or 99.99%") from error
 
 
 def _curve(samples: int) -> list[str]:

@@ -94,5 +94,5 @@ def _relative(precision: str | float) -> float:
     try:
         share = Decimal(text.removesuffix("%"))
     except InvalidOperation as error:
-        raise ValueError(f"precision {text!r} is no number, expected 10% or 0.1") from error
+        raise ValueError(f"invalid precision {text!r}, expected 10% or 0.1") from error
     return float(share / 100 if text.endswith("%") else share)

@@ -162,7 +162,7 @@ def groups_of(source: Source) -> list[Group]:
     if pair := _captures(str(source)):
         analysis = analyze(*pair, keep_samples=True)
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
-    error = RunDirectoryError(f"{source}: there is nothing to compare")
+    error = RunDirectoryError(f"{source}: nothing to compare")
     error.add_note(
         "expected a run directory, an experiment, a folder of run directories, or captures as"
         " INGRESS,EGRESS"
@@ -183,7 +183,7 @@ def _captures(text: str) -> tuple[Path, Path] | None:
 def _folder(path: Path) -> Group:
     runs = sorted(child for child in path.iterdir() if (child / "summary.json").is_file())
     if not runs:
-        raise RunDirectoryError(f"{path}: holds no run directory, and is none")
+        raise RunDirectoryError(f"{path}: not a run directory, and contains none")
     repetitions = tuple(Repetition(run.name, RunDirectory(run)) for run in runs)
     return Group(path.resolve().name, repetitions)
 
@@ -258,7 +258,9 @@ def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Gr
             loops = [[(group.floor, group.loop) for group in side] for side in (a, b)]
             pairs = _by(a, b, *loops)
     if not pairs:
-        error = RunDirectoryError(f"{a[0].name} and {b[0].name}: no combination is in both")
+        error = RunDirectoryError(
+            f"{a[0].name} and {b[0].name}: no common combination of loop variables"
+        )
         error.add_note("compare single runs by naming their directories: EXPERIMENT/run-000")
         raise error
     met = {id(group) for pair in pairs for group in pair}
@@ -267,7 +269,7 @@ def paired(a: Sequence[Group], b: Sequence[Group]) -> tuple[list[tuple[Group, Gr
         for group in (one, two):
             if not group.repetitions:
                 why = "; ".join(group.left_out)
-                raise RunDirectoryError(f"{group.name}: no run is to be trusted ({why})")
+                raise RunDirectoryError(f"{group.name}: no valid run ({why})")
     return pairs, alone
 
 

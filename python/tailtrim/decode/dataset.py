@@ -78,11 +78,11 @@ class Decoded:
             )
             self.captures = tuple(Captured(**captured) for captured in found["captures"])
         except FileNotFoundError as error:
-            message = f"{self.path}: this is no decoded directory, expected one with a {INDEX}"
+            message = f"{self.path}: not a decoded directory, expected one with a {INDEX}"
             failure = DecodedError(message)
             if (self.path / ".decode").exists():
                 failure.add_note(
-                    "decoding was interrupted: the same command once more completes it"
+                    "decoding was interrupted: run the same command again to complete it"
                 )
             raise failure from error
         except (OSError, ValueError, KeyError, TypeError) as error:

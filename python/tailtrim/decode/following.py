@@ -48,7 +48,7 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 ) -> Decoded:
     """Decode captures that are written to files one after the other, while they are.
 
-    A file is decoded when there is a newer one or nobody has it open for writing. What is there
+    A file is decoded when there is a newer one or no process has it open for writing. What is there
     when ``stop`` is set is decoded still, but for a file that is being written to: following the
     same directory again takes it up.
 
@@ -180,7 +180,7 @@ class _Follower:
 
     def _open(self, file: File, checkpoint: str | None) -> _native.NativeDecoder:
         if ".mscap" in file.path.suffixes:
-            message = f"{file.path}: the stamps of mscap files do not tell which file comes first"
+            message = f"{file.path}: mscap files cannot be ordered by their time stamps"
             raise CaptureError(message)
         return _native.NativeDecoder(file.path, **self._options, checkpoint=checkpoint)
 
@@ -217,6 +217,6 @@ class _Follower:
         if not unchanged:
             failure = CaptureError(f"{file.path}: was written to again while it was decoded")
             failure.add_note(
-                "the ring is too short for the packets that come: more or larger files"
+                "the ring of files is too short for this packet rate: use more or larger files"
             )
             raise failure

@@ -50,7 +50,7 @@ class Rotation:
         if not path.is_dir():
             self._folder, self._pattern = path.parent, path.name
         if not self._folder.is_dir() or _WILD.search(str(self._folder)):
-            failure = CaptureError(f"{source}: is no folder, nor a pattern for files of one")
+            failure = CaptureError(f"{source}: expected a folder or a pattern for its files")
             failure.add_note("name such as captures/ or 'captures/in-*.pcap'")
             raise failure
 
@@ -66,7 +66,7 @@ class Rotation:
         return sorted(found, key=lambda file: (file.changed_ns, _natural(file.path.name)))
 
     def complete(self) -> list[File]:
-        """Return the files to which nobody writes any more: all but the newest, perhaps it too."""
+        """Return the files that are complete: all but the newest, perhaps it too."""
         files = self.files()
         if files and (files[-1].bytes == 0 or not _is_closed(files[-1].path)):
             files.pop()
@@ -79,7 +79,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _is_closed(path: Path) -> bool:
-    """Whether nobody has the file open for writing, as far as the kernel tells us.
+    """Whether no process has the file open for writing, as far as the kernel tells us.
 
     It grants a lease for reading only then (fcntl(2), F_SETLEASE), and only to the file's owner.
     """

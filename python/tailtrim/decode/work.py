@@ -39,7 +39,7 @@ def checked(  # noqa: PLR0913 - keyword-only options
         raise ValueError("no capture is given, expected at least one")
     if not 1 <= buckets <= MOST_BUCKETS or buckets & (buckets - 1):
         raise ValueError(
-            f"{buckets} buckets make no sense, expected a power of two up to {MOST_BUCKETS}"
+            f"invalid number of buckets {buckets}, expected a power of two up to {MOST_BUCKETS}"
         )
     return {
         "signature": signature,
@@ -68,11 +68,11 @@ def occupied(out: str | os.PathLike[str]) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise DecodedError(f"{place}: another decoder is at work here") from error
+            raise DecodedError(f"{place}: another decoder is running here") from error
         yield place
     except OSError as error:
         failure = OutputError(f"{place}: cannot be written: {error.strerror or error}")
-        failure.add_note("what was written stays: the same command once more goes on from there")
+        failure.add_note("what was written is kept: run the same command again to continue")
         raise failure from error
     finally:
         os.close(lock)
@@ -107,7 +107,7 @@ class Work:
             if before == settings:
                 return identity
             failure = DecodedError(
-                f"{self._place}: holds an interrupted decoding of something else"
+                f"{self._place}: holds an interrupted decoding of other captures"
             )
             failure.add_note("name another directory, or remove this one")
             raise failure

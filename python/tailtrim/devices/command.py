@@ -28,7 +28,7 @@ class Command(ProgramDevice):
 
     preset: Literal["command"]
     command: Annotated[str, AfterValidator(_can_be_split)] = Field(
-        description="What to run; {in} and {out} are its interfaces."
+        description="Program and arguments; {in} and {out} stand for its interfaces."
     )
 
     def words(self, at: Forwarding) -> list[str]:

@@ -46,10 +46,10 @@ class DisturbedDevice(InlineDevice):
 
     disturb: Annotated[str | None, AfterValidator(_known)] = Field(
         default=None,
-        description="What is done to it at random times, which the run's disturbed.csv tells:"
-        " thread, fifo, timers, softirqs, quota or stop, such as stop:2ms,100ms (for 2 ms), or"
-        " bpf:20ms; to forward from within, also munmap:20ms, mprotect:20ms, membarrier:20ms or"
-        " pause:2ms,100ms.",
+        description="Disturbance at random times, logged in disturbed.csv of the run: thread,"
+        " fifo, timers, softirqs, quota or stop, such as stop:2ms,100ms (for 2 ms, every 100 ms"
+        " on average), or bpf:20ms; with preset forward also munmap:20ms, mprotect:20ms,"
+        " membarrier:20ms or pause:2ms,100ms.",
     )
 
     #: Whether it implements the disturbances :data:`WITHIN`.
@@ -58,7 +58,7 @@ class DisturbedDevice(InlineDevice):
     @model_validator(mode="after")
     def _can_be_disturbed(self) -> Self:
         if self.disturbed_from_within and not self.disturbs_itself:
-            raise ValueError(f"disturb: only preset forward can do that to itself: {self.disturb}")
+            raise ValueError(f"disturb: only preset forward has {self.disturb}")
         return self
 
     @model_serializer(mode="wrap")

@@ -35,14 +35,16 @@ def _known(value: str | None) -> str | None:
 
 
 class Forward(DisturbedDevice):
-    """The reference forwarder, which can delay packets, be busy and disturb itself on purpose."""
+    """The reference forwarder: it can delay packets, do busy work and disturb itself."""
 
     preset: Literal["forward"]
     mode: Literal["poll", "wait"] = Field(
-        default="poll", description="Ask all the time, or sleep until a frame comes."
+        default="poll", description="Busy-poll, or sleep until a frame arrives."
     )
-    batch: int = Field(default=32, ge=1, le=64, description="Most frames in one go.")
-    work_ns: int = Field(default=0, ge=0, le=10_000_000, description="Busy work for each frame.")
+    batch: int = Field(default=32, ge=1, le=64, description="Most frames in one batch.")
+    work_ns: int = Field(
+        default=0, ge=0, le=10_000_000, description="Busy work for each frame, in ns."
+    )
     delay: Annotated[str | None, AfterValidator(_known)] = Field(
         default=None, description="A known delay, such as bimodal:20us,100us,0.01."
     )

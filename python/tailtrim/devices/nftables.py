@@ -23,11 +23,13 @@ _OTHER_PORTS = DESTINATION_PORT - 1
 
 
 class Nftables(InlineDevice):
-    """A router with a firewall, of whose rules one accepts the packets."""
+    """A router with a firewall; one of its rules accepts the packets."""
 
     preset: Literal["nftables"]
-    rules: int = Field(default=1, ge=1, le=100_000, description="How many rules it has.")
-    position: int = Field(default=1, ge=1, description="Which of them accepts the packets, from 1.")
+    rules: int = Field(default=1, ge=1, le=100_000, description="Number of rules.")
+    position: int = Field(
+        default=1, ge=1, description="The rule that accepts the packets, counted from 1."
+    )
 
     @model_validator(mode="after")
     def _is_there(self) -> Self:

@@ -44,36 +44,36 @@ _WITH_RULE = {
 
 
 class Reflector(Device):
-    """Round trips to another host are measured, not packets that pass."""
+    """Measure round trips to a reflector instead of packets that pass a device."""
 
     preset: Literal["reflector"]
     protocol: Literal["udp", "icmp"] = Field(
-        default="udp", description="UDP echo, or ICMP echo, which the kernel answers."
+        default="udp", description="UDP echo, or ICMP echo (answered by the kernel)."
     )
     reflect: Literal["socket", "af-xdp", "xdp", "nat"] = Field(
-        default="socket", description="Where requests become replies."
+        default="socket", description="Where requests are reflected."
     )
     busy_poll: bool = Field(
-        default=False, description="It asks all the time, or sleeps until one comes."
+        default=False, description="Busy-poll instead of sleeping until a request arrives."
     )
-    pinned: bool = Field(default=False, description="It keeps to one CPU.")
+    pinned: bool = Field(default=False, description="Pin the reflector to one CPU.")
     path: str = Field(
         default="direct",
-        description="What lies between: direct, bridge, router, or firewall:N, a router whose rule"
-        " N of so many accepts the probes.",
+        description="Path between the hosts: direct, bridge, router, or firewall:N, a router"
+        " whose rule N of `rules` accepts the probes.",
     )
     firewall: str = Field(
         default="none",
-        description="Its host's own: none, nftables:N or iptables:N (which writes into nftables),"
-        " where rule N of so many accepts the probes.",
+        description="Firewall of the reflector's host: none, nftables:N or iptables:N (by"
+        " nftables), whose rule N of `rules` accepts the probes.",
     )
-    rules: int = Field(default=1, ge=1, le=100_000, description="How many rules a firewall has.")
+    rules: int = Field(default=1, ge=1, le=100_000, description="Number of rules of a firewall.")
     coalesce_us: int | Literal["as-is"] = Field(
-        default="as-is", description="Microseconds for which its NIC gathers packets."
+        default="as-is", description="Interrupt coalescing of its NIC, in µs."
     )
-    tuned: str = Field(default="as-is", description="Profile of tuned for its host.")
+    tuned: str = Field(default="as-is", description="Profile of tuned on its host.")
     preemption: Literal["as-is", "none", "voluntary", "lazy", "full"] = Field(
-        default="as-is", description="How its host's kernel lets itself be preempted."
+        default="as-is", description="Preemption mode of its host's kernel."
     )
 
     @field_validator("path", "firewall")
@@ -92,7 +92,7 @@ class Reflector(Device):
             if rule and int(rule) > self.rules:
                 raise ValueError(f"{option}: {kind} has {self.rules} rules, not {rule}")
         if self.protocol == "icmp" and self.reflect != "socket":
-            raise ValueError("reflect: the kernel answers ICMP, and nobody else")
+            raise ValueError("reflect: ICMP is answered by the kernel only")
         if self.protocol == "icmp" and ":" in self.path + self.firewall:
             raise ValueError("protocol: the rules of a firewall are for UDP")
         return self

@@ -49,7 +49,7 @@ def route(at: Forwarding, ip: int) -> None:
     node = at.dut
     for port, address in zip((at.dut_in.name, at.dut_out.name), _ADDRESSES[ip], strict=True):
         if ip == 6:  # noqa: PLR2004 - IPv6
-            # It announces nothing, and asks nobody whether its address is taken.
+            # It announces nothing, and does not ask whether its address is taken.
             for name, value in _QUIET.items():
                 node.set(f"net/ipv6/conf/{port}/{name}", value)
         else:

@@ -21,7 +21,7 @@ class Snort(ProgramDevice):
 
     preset: Literal["snort"]
     ruleset: str | None = Field(
-        default=None, description="File with rules; without, it only forwards."
+        default=None, description="File with rules. Without one, packets are only forwarded."
     )
 
     def words(self, at: Forwarding) -> list[str]:

@@ -57,7 +57,7 @@ class Started:
     def pid(self) -> int:
         """The process of a device that is one."""
         if self._process is None:
-            raise RunError(f"the device under test ({self._name}) is no process")
+            raise RunError(f"the device under test ({self._name}) is not a process")
         return self._process.pid
 
     def check(self) -> None:

@@ -38,7 +38,7 @@ class Suricata(ProgramDevice):
 
     preset: Literal["suricata"]
     ruleset: str | None = Field(
-        default=None, description="File with rules; without, it only forwards."
+        default=None, description="File with rules. Without one, packets are only forwarded."
     )
 
     def words(self, at: Forwarding) -> list[str]:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Testpmd(ProgramDevice):
-    """DPDK's testpmd, on the ports that the kernel has."""
+    """DPDK's testpmd on kernel interfaces."""
 
     preset: Literal["testpmd"]
     driver: Literal["af_packet", "af_xdp"] = Field(
-        default="af_packet", description="How it gets at its ports; af_xdp needs root."
+        default="af_packet", description="Driver of its ports; af_xdp needs root."
     )
     forward_mode: Literal["io", "mac", "macswap"] = Field(
-        default="io", description="What it does with MAC addresses."
+        default="io", description="Forwarding mode: what is done with MAC addresses."
     )
 
     largest_frame: ClassVar[int | None] = 1_518

@@ -83,7 +83,7 @@ def _batch(rows: bytes, row: np.dtype[Any], names: Sequence[str]) -> pa.RecordBa
     values = np.frombuffer(rows, row)
     for index in range(len(names)):
         if not (values[f"length{index}"] == _BYTES).all():
-            raise ValueError(f"column {names[index]} is no 64-bit integer, or null")
+            raise ValueError(f"column {names[index]} is null or not a 64-bit integer")
     return pa.record_batch(
         {
             name: pa.array(values[f"value{index}"].astype(np.int64))

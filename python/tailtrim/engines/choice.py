@@ -58,7 +58,7 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
 
     """
     if name not in ENGINES:
-        raise EngineError(f"engine {name!r} is unknown, expected one of {', '.join(ENGINES)}")
+        raise EngineError(f"unknown engine {name!r}, expected one of {', '.join(ENGINES)}")
     missing = [needed for needed in _NEEDS[name] if find_spec(needed) is None]
     if missing:
         failure = EngineError(f"engine {name} is not installed: no module {missing[0]!r}")

@@ -1,8 +1,8 @@
 """DuckDB for SQL that may come from elsewhere: it is handed tables and opens no file itself.
 
 DuckDB can be told which directories it may read, but it may then write there too: ``COPY`` in a
-``WITH``, behind ``EXPLAIN ANALYZE`` or within ``json_execute_serialized_sql`` is no statement that
-could be told from a query. So it may open nothing, and Arrow reads the Parquet files for it.
+``WITH``, behind ``EXPLAIN ANALYZE`` or within ``json_execute_serialized_sql`` is not a statement
+that could be told from a query. So it may open nothing, and Arrow reads the Parquet files for it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ConfinedDuckDb(DuckDb):
                 error.add_note(
                     Remedy(
                         "a query reads the tables of the directories given and nothing else;"
-                        " {unconfined} permits it all that you may do"
+                        " {unconfined} permits everything that you may do"
                     )
                 )
             raise

@@ -159,7 +159,7 @@ class DuckDb(Session):
 
         """
         if not self._kept:
-            failure = EngineError("duckdb: there is no file to keep the packets in")
+            failure = EngineError("duckdb: no database file given")
             failure.add_note(Remedy("name one with {server}"))
             raise failure
         self._view("decoded", decoded)

@@ -131,7 +131,7 @@ def judged(folded: ir.Table, rules: Rules) -> ir.Table:
         & (latency_ns >= rules.beyond_from_ns)
         & (latency_ns < rules.outside_from_ns)
     )
-    # Integers, not cases: a literal is no 64-bit integer everywhere. 1 matched, 2 beyond, 3 apart.
+    # Integers, not cases: a literal is not 64-bit everywhere. 1 matched, 2 beyond, 3 apart.
     apart = _number(~matched & ~beyond)
     return one.mutate(kind=_number(~tangled) * (1 + _number(beyond) + 2 * apart))
 
@@ -152,7 +152,7 @@ def pairs(one: ir.Table) -> ir.Table:
 
 
 def rest(one: ir.Table) -> ir.Table:
-    """Return the signatures that are no pair."""
+    """Return the signatures that are not pairs."""
     return one.filter(one.kind != MATCHED)
 
 

@@ -214,7 +214,7 @@ class Matching:
         of, packet = self._expressions, self._packet
         capture = self._rules.egress if side else self._rules.ingress
         until_ns = self._ledger.trimmed_until_ns
-        # Without any match, nobody knows where the trim ends.
+        # Without any match, the end of the trim is unknown.
         after_ns = of.NEVER_NS if until_ns is None else max(until_ns, -of.NEVER_NS)
         in_order = self._taps[side]["out_of_order"] == 0
         asked = of.gaps_in_order if in_order else of.gaps_within

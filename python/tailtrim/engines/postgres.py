@@ -92,7 +92,7 @@ class Postgres(Session):
         try:
             self._connection = psycopg.connect(dsn, connect_timeout=10)
         except psycopg.ProgrammingError as error:
-            message = f"postgres: {dsn!r} is no DSN: {_first(error)}"
+            message = f"postgres: invalid DSN {dsn!r}: {_first(error)}"
             failure = EngineError(message)
             failure.add_note("expected such as postgresql://user@host:5432/database")
             raise failure from error
@@ -171,7 +171,7 @@ class Postgres(Session):
                 self._execute(statement)
             if self._find(decoded):
                 return
-            # A number that only this transaction knows: nobody sees a part of it.
+            # A number that only this transaction knows: no part of it is visible.
             for captured in decoded.captures:
                 number = self._one(
                     f"INSERT INTO {SCHEMA}.capture (dataset, number, name, rows, facts)"  # noqa: S608 - constants

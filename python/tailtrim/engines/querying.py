@@ -43,7 +43,7 @@ def query(
     decoded = [Path(source) for source in sources if (Path(source) / INDEX).exists()]
     runs = [RunDirectory(source) for source in sources if Path(source) not in decoded]
     if len(decoded) > 1:
-        raise EngineError(f"{decoded[1]}: only one decoded directory can be asked at a time")
+        raise EngineError(f"{decoded[1]}: only one decoded directory can be queried at a time")
     if decoded and engine.name != "postgres":
         engine.packets(Decoded(decoded[0]))
     views = getattr(engine, "views", None)

@@ -50,7 +50,7 @@ def connect(options: EngineOptions) -> Spark:
 
     """
     if not options.server or not options.server.startswith("sc://"):
-        failure = EngineError(f"spark: {options.server or ''!r} is no Spark Connect URL")
+        failure = EngineError(f"spark: {options.server or ''!r} is not a Spark Connect URL")
         failure.add_note(Remedy("{server} says where it is, such as sc://host:15002"))
         raise failure
     return Spark(options.server, options.scratch)
@@ -77,7 +77,7 @@ class Spark(Session):
     by_bucket = True
 
     def __init__(self, url: str, scratch: Path | None) -> None:
-        """Open a session and see that somebody answers."""
+        """Open a session and check that the server answers."""
         self.scratch = scratch
         with _telling(f"reach {url}"):
             # Typed as nothing: pyspark's methods name classes of the other kind of session.
@@ -223,6 +223,6 @@ class Spark(Session):
                 for level in levels:
                     self._forget(level)
             self._session.client.release_session()
-        # It would try once more, and log that nobody answers.
+        # It would try once more, and log that the server does not answer.
         self._session.release_session_on_close = False
         self._session.stop()

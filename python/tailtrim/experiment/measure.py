@@ -131,7 +131,7 @@ def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | N
 def _load(run: Run, target: Port, at: Forwarding) -> list[str]:
     traffic = run.traffic
     arguments = ["--port", at.send.name, "--dst-mac", target.mac]
-    arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.pattern)]
+    arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.schedule)]
     rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
     arguments += ["--rate", str(rate)] if rate is not None else []
     arguments += ["--src-ip", SOURCE_IP[traffic.ip], "--dst-ip", DESTINATION_IP[traffic.ip]]

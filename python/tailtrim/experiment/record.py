@@ -69,7 +69,9 @@ class Experiment:
         self.testbed = TESTBEDS[plan.testbed]()
         record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise OutputError(f"{path}: exists and is no experiment, so nothing is put there")
+            raise OutputError(
+                f"{path}: exists and is not an experiment, so nothing is written to it"
+            )
         self._lock()
         self.outcomes: dict[str, Outcome] = {}
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
@@ -109,14 +111,14 @@ class Experiment:
                 if outcome.exists():
                     self.outcomes[run.folder] = outcome_of(json.loads(outcome.read_text("utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OutputError(f"{record}: this is no record of an experiment ({error})") from error
+            raise OutputError(f"{record}: not the record of an experiment ({error})") from error
         if schema != SCHEMA:
             raise OutputError(f"{record}: the schema is {schema!r}, expected {SCHEMA!r}")
         wanted = self.plan.model_dump(mode="json")
         other = [key for key in {**wanted, **plan} if wanted.get(key) != plan.get(key)]
         if other or order != [run.label for run in self.runs]:
             told = ", ".join(other) or "order of the runs"
-            raise OutputError(f"{self.path}: holds an experiment with another plan: {told}")
+            raise OutputError(f"{self.path}: holds an experiment with a different plan: {told}")
 
     def missing(self) -> list[Run]:
         """Return the runs that are not complete, in order."""

@@ -91,7 +91,7 @@ def recorded(path: Path) -> RecordedExperiment:
     except OSError as error:
         raise RunDirectoryError(f"{place}: cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{place}: is not the record of an experiment ({error})") from error
+        raise RunDirectoryError(f"{place}: not the record of an experiment ({error})") from error
 
 
 def _run(path: Path, outcome: Outcome) -> RecordedRun:

@@ -116,7 +116,7 @@ def _schedule(run: Run) -> list[str]:
     traffic = run.traffic
     rate = traffic.rate if traffic.rate is not None else f"{traffic.rate_pps}pps"
     return [
-        *("--rate", rate, "--schedule", str(traffic.pattern)),
+        *("--rate", rate, "--schedule", str(traffic.schedule)),
         *("--packet-bytes", str(int(traffic.frame_bytes) - _AROUND), "--dscp", str(traffic.dscp)),
         # Repetitions are not the same again: each has a seed of its own, which the result tells.
         *("--seed", str(traffic.seed + run.repetition)),

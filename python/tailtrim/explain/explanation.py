@@ -188,11 +188,11 @@ class Explanation:
 
 def _beat(cause: PeriodicCause) -> str:
     if cause.beat_hz is None:
-        beat = "they stand still against each other"
+        beat = "always the same phase"
     else:
-        beat = f"they sweep over it {cause.beat_hz:.3g} times a second"
-    luck = ", so seldom that what the run shows of it is luck" if cause.aliased else ""
-    return f"{beat}, and {100 * cause.met:.1f} % of its occurrences met a packet{luck}"
+        beat = f"all phases {cause.beat_hz:.3g} times per second"
+    few = ", too seldom for this run to show all of them" if cause.aliased else ""
+    return f"{beat}, and {100 * cause.met:.1f} % of its occurrences met a packet{few}"
 
 
 def explain(
@@ -271,7 +271,9 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
         found = serving_cpu(events, samples)
         if found is None:
             listed = header.get("cpus")
-            message = f"the trace covers CPUs {listed!r}: say which of them serves packets (cpu)"
+            message = (
+                f"the trace covers CPUs {listed!r}: say which of them serves the packets (cpu)"
+            )
             raise ValueError(message)
         chosen = found
     text = _native.explain_late(

@@ -51,9 +51,9 @@ def read_interrupts(path: str | os.PathLike[str]) -> tuple[InterruptRate, ...]:
     try:
         elapsed_s = (float(rows[-1][time]) - float(rows[0][time])) / 1e6
     except (ValueError, IndexError) as error:
-        raise RunDirectoryError(f"{path}: {_TIME} holds what is no time: {error}") from error
+        raise RunDirectoryError(f"{path}: invalid time in column {_TIME}: {error}") from error
     if elapsed_s <= 0:
-        raise RunDirectoryError(f"{path}: {_TIME} does not grow")
+        raise RunDirectoryError(f"{path}: column {_TIME} is not in increasing order")
     rates = []
     for index, name in enumerate(header):
         column = _COLUMN.fullmatch(name)

@@ -81,7 +81,7 @@ def convert(
 
     """
     if format not in FORMATS:
-        message = f"format {format!r} is unknown, expected one of {', '.join(FORMATS)}"
+        message = f"unknown format {format!r}, expected one of {', '.join(FORMATS)}"
         raise ValueError(message)
     if not 1 <= significant_digits <= _MOST_DIGITS:
         message = f"{significant_digits} significant digits, expected 1 to {_MOST_DIGITS}"

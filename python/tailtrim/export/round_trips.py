@@ -24,7 +24,7 @@ def write(run: RunDirectory, out: Path) -> Conversion:
 
     """
     if not (run.path / "roundtrip.parquet").exists():
-        failure = RunDirectoryError(f"{run.path}: there are no round trips, expected a run of ping")
+        failure = RunDirectoryError(f"{run.path}: no round trips here, expected a run of ping")
         failure.add_note(Remedy("{ping} leaves such a run"))
         raise failure
     try:
@@ -32,7 +32,7 @@ def write(run: RunDirectory, out: Path) -> Conversion:
     except RoundTripError as error:
         raise RunDirectoryError(f"{run.path}: {error}") from error
     if not rows:
-        raise RunDirectoryError(f"{run.path}: no probe was sent, so there is nothing to write")
+        raise RunDirectoryError(f"{run.path}: no probe was sent, so nothing is written")
     place = out / hpct_name(rows)
     write_hpct(place, rows)
     return Conversion((place,))

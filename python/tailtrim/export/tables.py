@@ -83,6 +83,6 @@ def check_samples(run: RunDirectory, table: str, found: int) -> None:
 def _columns(table: Any, names: tuple[str, ...], path: Path) -> list[Column]:
     missing = [name for name in names if name not in table.schema.names]
     if missing:
-        message = f"{path}: there is no column {missing[0]!r}, expected {', '.join(names)}"
+        message = f"{path}: no column {missing[0]!r}, expected {', '.join(names)}"
         raise RunDirectoryError(message)
     return [np.asarray(table.column(name)) for name in names]

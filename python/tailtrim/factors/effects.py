@@ -160,7 +160,7 @@ def _record(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{record}: cannot be read: {error}") from error
     if not isinstance(parsed, dict) or not isinstance(parsed.get("outcomes"), list):
-        raise RunDirectoryError(f"{record}: this is no record of an experiment")
+        raise RunDirectoryError(f"{record}: not the record of an experiment")
     return parsed
 
 

@@ -67,7 +67,7 @@ def audit() -> dict[str, Any]:
 
 
 def _errors_file() -> IO[str]:
-    # A pipe that nobody empties would stop who writes to it.
+    # A pipe that is not emptied would stop its writer.
     return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 

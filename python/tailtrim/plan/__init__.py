@@ -4,7 +4,7 @@
 
     name: forwarder-tail
     dut: {preset: testpmd}
-    traffic: {frame_bytes: 64, rate_pps: $rate, pattern: cbr, flows: 256, duration_s: 5}
+    traffic: {frame_bytes: 64, rate_pps: $rate, schedule: cbr, flows: 256, duration_s: 5}
     loop: {rate: [10000, 60000, 120000]}
     repeat: 3
     trim_s: 1

@@ -39,13 +39,13 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     source = Source(path)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
-    # What is no number, or less than one, is told when the plan is looked at.
+    # What is not a number, or less than one, is told when the plan is looked at.
     repeats = max(repeat, 1) if isinstance(repeat, int) else 1
     cases = 1 + sum(len(values) - 1 for values in factors.values()) + ("together" in source.data)
     count = prod(map(len, loop.values())) * cases * repeats
     if count > MOST_RUNS:
         told = f"{count:,}" if count < _UNTOLD else f"more than {_UNTOLD:,}"
-        source.fail(("loop",), f"makes {told} runs, at most {MOST_RUNS:,}")
+        source.fail(("loop",), f"makes {told} runs, expected at most {MOST_RUNS:,}")
     # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
     combinations = list(_combinations(loop, factors, source))
     variables = {"loop": loop, "factors": factors}
@@ -75,8 +75,8 @@ def _combinations(
         source.fail(("together",), "expected values of factors, such as {pinned: true}")
     for name in together or ():
         if name not in factors:
-            known = ", ".join(factors) or "none: there are no factors"
-            source.fail(("together", str(name)), f"is no factor, expected one of {known}")
+            known = ", ".join(factors) or "none (the plan has no factors)"
+            source.fail(("together", str(name)), f"unknown factor, expected one of {known}")
     first = {name: values[0] for name, values in factors.items()}
     for values in product(*loop.values()):
         looped = dict(zip(loop, values, strict=True))
@@ -98,7 +98,7 @@ def _all_used(
                 source.fail((key, name), f"${name} is used neither in dut nor in traffic")
     for name, values in factors.items():
         if name in loop:
-            source.fail(("factors", name), "is a loop variable already")
+            source.fail(("factors", name), "already a loop variable")
         if len(values) == 1:
             source.fail(("factors", name), "expected a second value, to compare the first with")
 

@@ -19,7 +19,7 @@ _ECHO = 70
 
 
 class Limits(Strict):
-    """Beyond these a run is not done, or says more about the generator than about the device."""
+    """Limits of a valid run: beyond them it shows the generator rather than the device."""
 
     # The defaults are conventions. A late departure does not count as latency, since packets are
     # stamped at the device; it changes how packets follow each other. 1 ms is a quarter of a tick
@@ -27,57 +27,69 @@ class Limits(Strict):
     # (benchmarks/runs/2026-11-21-epyc-2core-live). A queue is proportional to load / (1 - load)
     # (Pollaczek and Khinchine): 1 % less load makes it 2 % shorter at half load.
     ready_s: Number = Field(
-        default=30.0, gt=0, le=3_600, description="How long packets may take to pass at first."
+        default=30.0,
+        gt=0,
+        le=3_600,
+        description="How long to wait for the first packet to pass, in seconds.",
     )
     lateness_p99_us: Number = Field(
-        default=1_000.0, gt=0, description="99th percentile of the generator's departure lateness."
+        default=1_000.0,
+        gt=0,
+        description="Highest 99th percentile of the generator's departure lateness, in µs.",
     )
     sent_share: Number = Field(
-        default=0.99, gt=0, le=1, description="Share of the intended packets that have to be sent."
+        default=0.99,
+        gt=0,
+        le=1,
+        description="Smallest share of the intended packets that must be sent.",
     )
 
 
 class Plan(Strict):
     """An experiment."""
 
-    name: Name = Field(description="What to call it; results go to results/NAME.")
+    name: Name = Field(description="Name of the experiment; results go to results/NAME.")
     testbed: testbeds.Name = Field(
-        default="local", description="local: network namespaces of this machine."
+        default="local", description="Where to run: local, network namespaces of this machine."
     )
     dut: AnyDevice
     traffic: Traffic
     loop: dict[Name, list[Scalar]] = Field(
         default_factory=dict,
-        description="Loop variables: $name in dut and traffic stands for each value in turn. They"
-        " multiply. [10000, 20000, ..., 120000] is a range.",
+        description="Loop variables: $name in dut and traffic stands for each value in turn. All"
+        " combinations are run. [10000, 20000, ..., 120000] is a range.",
     )
-    repeat: int = Field(default=1, ge=1, le=1_000, description="How often each combination is run.")
+    repeat: int = Field(
+        default=1, ge=1, le=1_000, description="Number of runs of each combination."
+    )
     factors: dict[Name, list[Scalar]] = Field(
         default_factory=dict,
-        description="Loop variables that do not multiply: all have their first value, and one at a"
-        " time each of its others. What it makes of the latency is compared.",
+        description="Loop variables that are varied one at a time, while all others keep their"
+        " first value (the baseline). The effect of each value is compared with the baseline.",
     )
     together: dict[Name, Scalar] = Field(
-        default_factory=dict, description="Values that factors have in one more combination."
+        default_factory=dict, description="Values of the factors in one additional combination."
     )
     trim_s: Number = Field(
-        default=1.0, ge=0, description="Leave out what leaves within this of the first match."
+        default=1.0,
+        ge=0,
+        description="Leave out samples within this time of the first match, in seconds.",
     )
     order: Literal["plan", "random"] = Field(
-        default="plan", description="The plan's order, or a random one, which seed fixes."
+        default="plan", description="Order of the runs: that of the plan, or random (see seed)."
     )
-    seed: int = Field(default=1, ge=0, description="Of the random order.")
+    seed: int = Field(default=1, ge=0, description="Seed of the random order.")
     snap_bytes: int = Field(
-        default=96, ge=64, le=9_018, description="Bytes of each frame that are captured."
+        default=96, ge=64, le=9_018, description="Bytes captured of each frame."
     )
     keep_captures: bool = Field(default=False, description="Keep the captures of each run.")
     trace: bool | Literal["both"] = Field(
         default=False,
-        description="Record what takes the device's CPU, and name the causes of late packets; both:"
-        " run everything without and with, which tells what recording costs. Needs root.",
+        description="Trace the device's CPU and attribute late packets to causes; both: each run"
+        " without and with a trace, which shows the overhead of tracing. Needs root.",
     )
     floor: bool = Field(
-        default=True, description="Run all traffic with the wire, too: the floor of this testbed."
+        default=True, description="Also run all traffic with the wire: the floor of this testbed."
     )
     limits: Limits = Field(default_factory=Limits)
 
@@ -87,7 +99,7 @@ class Plan(Strict):
             self._is_of_round_trips()
         elif self.trim_s >= self.traffic.duration_s:
             raise ValueError(
-                f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
+                f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
         largest = self.dut.largest_frame
         if largest is not None and self.traffic.largest_frame > largest:
@@ -106,7 +118,7 @@ class Plan(Strict):
             "traffic.flows": (traffic.flows, 1),
             "traffic.vlan": (traffic.vlan, None),
             "traffic.ip": (traffic.ip, 4),
-            "traffic.pattern": (traffic.pattern.brings_rate, False),
+            "traffic.schedule": (traffic.schedule.brings_rate, False),
         }
         for key, (value, only) in impossible.items():
             if value != only:

@@ -66,7 +66,7 @@ class Pattern:
 
 
 class Cbr(Pattern):
-    """All packets at the same distance."""
+    """Constant rate: all packets at the same distance."""
 
     form: ClassVar[str] = "cbr"
     told: ClassVar[str] = "cbr"
@@ -78,14 +78,14 @@ class Cbr(Pattern):
 
 
 class Poisson(Pattern):
-    """Distances that are random, and independent of each other (exponentially distributed)."""
+    """Random, independent, exponentially distributed distances."""
 
     form: ClassVar[str] = "poisson"
     told: ClassVar[str] = "poisson"
 
 
 class Burst(Pattern):
-    """burst:N, so many packets in one go, and bursts at the same distance."""
+    """burst:N, bursts of N packets back to back at the same distance."""
 
     form: ClassVar[str] = r"burst:[1-9]\d*"
     told: ClassVar[str] = "burst:N"
@@ -97,14 +97,14 @@ class Burst(Pattern):
 
 
 class Jitter(Pattern):
-    """jitter:SHARE, the same distance, but each packet up to this share of it off."""
+    """jitter:SHARE, constant rate, each packet moved by up to this share of the distance."""
 
     form: ClassVar[str] = r"jitter:0?\.([0-4]\d*|50*)"
     told: ClassVar[str] = "jitter:SHARE up to 0.5"
 
 
 class Replay(Pattern):
-    """replay:CAPTURE or replay:CAPTURE:SCALE, the distances of a capture, or so many times them."""
+    """replay:CAPTURE or replay:CAPTURE:SCALE, the distances of a capture, multiplied by SCALE."""
 
     form: ClassVar[str] = r"replay:.+"
     told: ClassVar[str] = "replay:CAPTURE"

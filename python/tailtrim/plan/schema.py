@@ -1,4 +1,4 @@
-"""The JSON Schema of a plan, for editors that complete and check while somebody writes."""
+"""The JSON Schema of a plan, for editors that complete and check plans."""
 
 from __future__ import annotations
 

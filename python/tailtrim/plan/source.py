@@ -37,7 +37,7 @@ class Source:
         path: the file.
 
     Raises:
-        PlanError: it cannot be read, is no YAML, or says a thing twice.
+        PlanError: it cannot be read, is not YAML, or says a thing twice.
 
     """
 
@@ -174,7 +174,7 @@ class Source:
             if key in seen:
                 line = name.start_mark.line + 1
                 told = _shortened(f"line {line}: {'.'.join((*where, key))}")
-                raise PlanError(f"{self._path}: {told}: is there twice")
+                raise PlanError(f"{self._path}: {told}: given twice")
             seen.add(key)
             self._nothing_twice(value, (*where, key))
 
@@ -186,12 +186,12 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
     if len(found) > tree.MOST_BYTES:
-        raise PlanError(f"{path}: more than {tree.MOST_BYTES:,} bytes: no plan is as long")
+        raise PlanError(f"{path}: more than {tree.MOST_BYTES:,} bytes, too long for a plan")
     try:
         # Line ends as a text file has them.
         return found.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise PlanError(f"{path}: cannot be read: it is no UTF-8 text") from error
+        raise PlanError(f"{path}: cannot be read: not UTF-8 text") from error
 
 
 def _shortened(told: str) -> str:

@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from tailtrim.devices.options import DECIMAL, Strict
 from tailtrim.plan.base import Number
@@ -26,23 +26,30 @@ class Traffic(Strict):
         default=64, description="Bytes with FCS: one size, a list such as 64,1518, or imix."
     )
     rate_pps: int | None = Field(
-        default=None, gt=0, le=100_000_000, description="Packets a second; or rate."
+        default=None, gt=0, le=100_000_000, description="Packets per second; alternative: rate."
     )
     rate: str | None = Field(
         default=None,
-        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such as"
-        " 20bursts/s; a number alone is packets a second.",
+        description="Packets or bits on the wire, such as 120kpps or 500Mbit/s, or bursts, such"
+        " as 20bursts/s; a plain number is packets per second.",
     )
-    pattern: Pattern = Field(
-        default=Cbr.form, validate_default=True, description="When packets are sent."
+    schedule: Pattern = Field(
+        default=Cbr.form,
+        validate_default=True,
+        validation_alias=AliasChoices("schedule", "pattern"),
+        description="When packets are sent; pattern is the older name of this key.",
     )
-    flows: int = Field(default=1, ge=1, le=55_000, description="Told apart by source ports.")
-    duration_s: Number = Field(default=5.0, gt=0, le=86_400, description="How long, in seconds.")
-    ip: Literal[4, 6] = Field(default=4, description="Version of IP.")
+    flows: int = Field(
+        default=1, ge=1, le=55_000, description="Number of flows, each with its own source port."
+    )
+    duration_s: Number = Field(
+        default=5.0, gt=0, le=86_400, description="Duration of the traffic, in seconds."
+    )
+    ip: Literal[4, 6] = Field(default=4, description="IP version.")
     dscp: int = Field(default=0, ge=0, le=63, description="Differentiated services code point.")
     vlan: int | None = Field(default=None, ge=1, le=4_094, description="802.1Q VLAN.")
     seed: int = Field(
-        default=1, ge=0, description="Of the schedule; each repetition adds its number."
+        default=1, ge=0, description="Seed of the schedule; each repetition adds its number."
     )
 
     @field_validator("frame_bytes", mode="plain", json_schema_input_type=int | str)
@@ -71,11 +78,11 @@ class Traffic(Strict):
     def _known_rate(cls, value: str | None) -> str | None:
         if value is not None and not re.fullmatch(rf"{DECIMAL} ?[kMG]?(pps|bit/s)?", value):
             raise ValueError(
-                "expected packets such as 120kpps, bits such as 500Mbit/s or, with pattern burst:N,"
-                " 20bursts/s"
+                "expected packets such as 120kpps, bits such as 500Mbit/s or, with schedule"
+                " burst:N, 20bursts/s"
             )
         if value is not None and not re.search("[1-9]", value):
-            raise ValueError("expected more than nothing")
+            raise ValueError("expected more than 0")
         return value
 
     @model_validator(mode="before")
@@ -86,9 +93,9 @@ class Traffic(Strict):
             return data
         rate = re.fullmatch(rf"({DECIMAL}) ?bursts/s", str(data.get("rate")))
         try:
-            burst = parse(str(data.get("pattern", Cbr.form))).burst
+            burst = parse(str(data.get("schedule", data.get("pattern", Cbr.form)))).burst
         except ValueError:
-            # It is told when the pattern itself is looked at.
+            # It is told when the schedule itself is looked at.
             return data
         if not rate or burst is None:
             return data
@@ -97,9 +104,9 @@ class Traffic(Strict):
 
     @model_validator(mode="after")
     def _one_rate(self) -> Traffic:
-        if self.pattern.brings_rate and (self.rate_pps is not None or self.rate is not None):
+        if self.schedule.brings_rate and (self.rate_pps is not None or self.rate is not None):
             raise ValueError("rate_pps or rate: a replay has the rate of its capture")
-        if not self.pattern.brings_rate and (self.rate_pps is None) == (self.rate is None):
+        if not self.schedule.brings_rate and (self.rate_pps is None) == (self.rate is None):
             raise ValueError("rate_pps or rate: exactly one of them is needed")
         least = _PROBE[self.ip] + (_TAG if self.vlan is not None else 0)
         if min(self._sizes) < least:

@@ -31,7 +31,7 @@ def compose(text: str) -> yaml.Node | None:
 
     Raises:
         TooMuch: with its aliases written out, it has too many nodes or is too deep.
-        yaml.YAMLError: it is no YAML.
+        yaml.YAMLError: it is not YAML.
 
     """
     root: yaml.Node | None = _Counting(text).get_single_node()
@@ -82,7 +82,7 @@ class _Counting(yaml.SafeLoader):
         self._deepest = max(self._deepest, self._depth + levels)
         if self._nodes > MOST_NODES:
             counted = "keys and values, aliases written out"
-            self._refuse(event, f"more than {MOST_NODES:,} {counted}: no plan needs as many")
+            self._refuse(event, f"more than {MOST_NODES:,} {counted}: too many for a plan")
         if self._deepest > MOST_DEPTH:
             self._refuse(event, f"nested more than {MOST_DEPTH} deep, aliases written out")
 

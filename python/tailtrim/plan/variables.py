@@ -25,7 +25,7 @@ def loop_of(source: Source, key: str = "loop") -> dict[str, list[Scalar]]:
     """Return the values of each loop variable, or factor, with ranges written out.
 
     Raises:
-        PlanError: a loop is no list, or a range ends nowhere.
+        PlanError: a loop is not a list, or a range ends nowhere.
 
     """
     loop = source.data.get(key)
@@ -49,9 +49,9 @@ def _values(values: list[Any], where: Place, source: Source) -> list[Scalar]:
     if "..." not in values:
         for value in values:
             if not isinstance(value, int | float | str):
-                source.fail(where, f"{value!r} is no value, expected numbers or text")
+                source.fail(where, f"invalid value {value!r}, expected numbers or text")
         if len(set(map(repr, values))) < len(values):
-            source.fail(where, "a value is there twice: use repeat to run it again")
+            source.fail(where, "value given twice: use repeat to run it again")
         return values
     numbers = [value for value in values if value != "..."]
     plain = all(type(value) is int for value in numbers)
@@ -62,7 +62,7 @@ def _values(values: list[Any], where: Place, source: Source) -> list[Scalar]:
     if step == 0 or (last - first) % step or (last - first) // step < 1:
         source.fail(where, f"from {first} in steps of {step} the range never reaches {last}")
     if (last - first) // step >= MOST_RUNS:
-        source.fail(where, f"more than {MOST_RUNS:,} values: no plan may have as many runs")
+        source.fail(where, f"more than {MOST_RUNS:,} values: too many for a plan")
     return list(range(first, last + (1 if step > 0 else -1), step))
 
 
@@ -95,8 +95,8 @@ def filled_in(value: Any, values: Mapping[str, Scalar], source: Source, where: P
         return value
     for name in names_in(value):
         if name not in values:
-            known = ", ".join(f"${known}" for known in values) or "none: there is no loop"
-            problem = f"${name} is no loop variable, expected one of {known}"
+            known = ", ".join(f"${known}" for known in values) or "none (the plan has no loop)"
+            problem = f"unknown loop variable ${name}, expected one of {known}"
             source.fail(where, f"{problem} ($$ is a dollar sign)")
     alone = _VARIABLE.fullmatch(value)
     if alone and not alone.group(1):

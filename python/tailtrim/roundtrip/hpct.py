@@ -175,7 +175,7 @@ def _read_line(results: Results, hops: list[Hop], line: str) -> None:
     if kind in _READERS:
         _READERS[kind](results, columns)
     elif line:
-        raise ValueError(f"{line[:20]!r} starts no known result")
+        raise ValueError(f"{line[:20]!r} is not the start of a known result")
 
 
 def _close_hops(results: Results, hops: list[Hop]) -> None:

@@ -38,12 +38,12 @@ def leave_runs(
 
     """
     if level not in _LEVELS:
-        message = f"level {level!r} is unknown, expected one of {', '.join(_LEVELS)}"
+        message = f"unknown level {level!r}, expected one of {', '.join(_LEVELS)}"
         raise ValueError(message)
     every = [_of_irtt(files), *_of_hpct(files, level)]
     found = [series for series in every if series is not None]
     if not found:
-        raise RoundTripError(f"{files[0]}: there are no round trips, expected ping results")
+        raise RoundTripError(f"{files[0]}: no round trips here, expected ping results")
     places = [out] if len(found) == 1 else [out / str(at) for at in range(len(found))]
     return [
         (series.name, place, leave(place, series, inputs=files))

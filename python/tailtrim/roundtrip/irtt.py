@@ -75,7 +75,7 @@ def read_irtt(path: str | os.PathLike[str]) -> IrttSession:
             data = json.load(file)
             version = data["version"]
         except (ValueError, KeyError, TypeError) as error:
-            raise RoundTripError(f"{path}: this is no JSON of irtt: {error}") from error
+            raise RoundTripError(f"{path}: not a JSON file of irtt: {error}") from error
     if version.get("json_format") != FORMAT:
         found = version.get("json_format")
         raise RoundTripError(f"{path}: format {found!r} of irtt, expected {FORMAT}")

@@ -51,7 +51,7 @@ def leave(  # noqa: PLR0913 - keyword-only options, each with a default
         series: the round trips.
         inputs: the files that they come from, for the provenance.
         timeout_ns: after which a reply counts as late; by default none does.
-        summary: the summary as whoever measured wrote it; by default that of the analysis.
+        summary: the summary as the measuring tool wrote it; by default that of the analysis.
         tables: further tables to leave beside the usual ones.
 
     Returns:

@@ -131,7 +131,7 @@ def pings(trips: pa.Table) -> Iterator[HpctPing]:
     try:
         stream = json.loads((trips.schema.metadata or {})[b"tailtrim.ping"])
     except (KeyError, ValueError) as error:
-        raise RoundTripError("the round trips do not say whose they are") from error
+        raise RoundTripError("the round trips name no target") from error
     (target, port), (local, local_port) = map(_endpoint, (stream["target"], stream["local"]))
     is_icmp = stream["protocol"] == "icmp"
     intended_before, position, sent_ns = None, 0, -1
@@ -179,7 +179,7 @@ def _between(trip: dict[str, Any], start: str, end: str) -> int:
 
 
 def _time_source(trip: dict[str, Any]) -> int:
-    """Return eight nibbles: of each part, who stamped its end and who its start, 0 for nobody."""
+    """Return eight nibbles: of each part, who stamped its end and who its start, 0 for none."""
     parts = (
         ("app_receive_ns", "app_send_ns", _CLOCK),
         ("sent_ns", "queued_ns", _KERNEL),

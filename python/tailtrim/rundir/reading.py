@@ -35,7 +35,7 @@ class RunDirectory:
         try:
             text = summary.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            message = f"{self.path}: this is no run directory, expected one with a {SUMMARY}"
+            message = f"{self.path}: not a run directory, expected one with a {SUMMARY}"
             raise RunDirectoryError(message) from error
         self.summary = Summary.from_json(text, source=str(summary))
 

@@ -206,7 +206,7 @@ class Summary:
         """Read what ``--json`` prints.
 
         Raises:
-            RunDirectoryError: when the text is no summary of this version; ``source`` says where
+            RunDirectoryError: when the text is not a summary of this version; ``source`` says where
                 it came from.
 
         """
@@ -214,7 +214,7 @@ class Summary:
             data = json.loads(text)
             schema = data["schema"]
         except (ValueError, TypeError, KeyError) as error:
-            raise RunDirectoryError(f"{source}: this is no summary, expected {SCHEMA}") from error
+            raise RunDirectoryError(f"{source}: not a summary, expected {SCHEMA}") from error
         if schema != SCHEMA:
             raise RunDirectoryError(f"{source}: the schema is {schema!r}, expected {SCHEMA!r}")
         try:

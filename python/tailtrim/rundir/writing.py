@@ -37,7 +37,7 @@ class Draft:
         """Make a draft beside ``place``."""
         self.place = Path(place)
         if self.place.exists() and not self._replaceable():
-            message = f"{self.place}: exists and is no run directory, so it is not replaced"
+            message = f"{self.place}: exists and is not a run directory, so it is not replaced"
             raise OutputError(message)
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)

@@ -189,7 +189,7 @@ def _kind(what: str) -> str:
 def _standing(run: RunDirectory, done: Integers, kind: str) -> Integers:
     """Return when the device stood still because of what was done to it.
 
-    That is at least half of the time for which it did: it may have been somebody else otherwise.
+    That is at least half of the time for which it did: otherwise it may have been something else.
     Without quota, it is from then on, and until that is given back.
     """
     if kind in MOMENTS:
@@ -291,7 +291,7 @@ def _spans(path: Path) -> Integers:
         spans = [tuple(map(int, line.split(","))) for line in lines]
         return np.array(spans, dtype=np.int64).reshape(-1, 2)
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{path}: holds no times from,to in ns: {error}") from error
+        raise RunDirectoryError(f"{path}: expected times from,to in ns: {error}") from error
 
 
 def _dominant(late: dict[str, Any], causes: Sequence[dict[str, Any]]) -> str:

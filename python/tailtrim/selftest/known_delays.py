@@ -129,7 +129,7 @@ def truth(run: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
     try:
         log = np.fromfile(run / "truth.bin", dtype="<i8")
     except OSError as error:
-        raise RunDirectoryError(f"{run}: there is no log of delays, truth.bin") from error
+        raise RunDirectoryError(f"{run}: no log of delays (truth.bin)") from error
     return np.sort(log.reshape(-1, 2)[:, 1].astype(np.int64))
 
 

@@ -74,7 +74,7 @@ def _known(summary: Summary, objective: Objective) -> _Known:
     found = next((quantile for quantile in among if quantile.p == objective.p), None)
     if found is None:
         asked = objective.what if objective.p is None else f"p{_percent(objective.p)}"
-        return _unknown(f"its summary has no {asked}: analyse the captures again")
+        return _unknown(f"its summary lacks {asked}: analyse the captures again")
     return _quantile(found, summary)
 
 
@@ -107,7 +107,7 @@ def _loss(summary: Summary) -> _Known:
     undelivered = ingress.lost + ingress.beyond_window
     known = ingress.matched + undelivered
     if not known:
-        return _unknown("the end of no packet is known")
+        return _unknown("no packet has a known outcome")
     z = NormalDist().inv_cdf((1 + float(summary.latency_ns.confidence)) / 2)
     share, z2 = undelivered / known, z * z
     middle = (share + z2 / (2 * known)) / (1 + z2 / known)

@@ -75,7 +75,7 @@ pub(super) fn complete(wish: Wish, path: Option<&Path>) -> Result<(Wish, Option<
     Ok((wish.or(said), Some(path.display().to_string())))
 }
 
-/// What somebody accepts.
+/// An accepted finding.
 pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
     let waivers: Waivers = read(path)?;
     let mut all = Vec::new();
@@ -85,10 +85,10 @@ pub(super) fn waivers(path: &Path) -> Result<Vec<Waiver>, Failure> {
         };
         let check = find(&entry.id).ok_or_else(|| wrong("no such check; --list shows all"))?;
         if entry.reason.trim().is_empty() {
-            return Err(wrong("has no reason; say why it is accepted"));
+            return Err(wrong("reason is missing, expected why the finding is accepted"));
         }
         let Some(date) = entry.until.date else {
-            return Err(wrong("until is no date; expected one such as 2027-03-31"));
+            return Err(wrong("invalid date in until, expected one such as 2027-03-31"));
         };
         all.push(Waiver { id: check.id.to_owned(), reason: entry.reason, until: date.to_string() });
     }

@@ -87,7 +87,7 @@ pub(super) fn write(report: &AuditReport, out: &mut dyn Write) -> io::Result<()>
     writeln!(out)
 }
 
-/// Prints SARIF 2.1.0: a rule for each check, a result for each answer that is no plain ok.
+/// Prints SARIF 2.1.0: a rule for each check, a result for each answer that is not a plain ok.
 pub(super) fn sarif(report: &AuditReport, out: &mut dyn Write) -> io::Result<()> {
     let rules: Vec<Value> = report
         .asked

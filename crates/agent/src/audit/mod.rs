@@ -6,6 +6,7 @@ mod formats;
 mod json;
 mod table;
 
+use crate::args;
 use crate::exit::Exit;
 use crate::hints::Hint;
 use crate::lint;
@@ -18,58 +19,57 @@ use tailtrim_host::audit::{self, AuditReport, Check, Intent, Selection, Wish, Wo
 use tailtrim_host::{Cpus, Tree};
 use tailtrim_linux::inspect::{self, Host};
 use tailtrim_linux::today;
-use tailtrim_wire::duration::{seconds_ns, time_ns};
 
-/// Ask whether this host is fit for a promise in microseconds: what is set, what was seen, what to change.
+/// Check this host's settings for low latency: what is set, what was observed, what to change.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Audit {
-    /// CPUs for the packets alone, such as 2-7; inferred if not given
+    /// CPUs for packet processing only, such as 2-7 (default: inferred)
     #[arg(long, value_name = "CPUS")]
     isolate: Option<Cpus>,
-    /// CPUs for everything else; all others if not given
+    /// CPUs for everything else (default: all others)
     #[arg(long, value_name = "CPUS")]
     housekeeping: Option<Cpus>,
-    /// Interfaces that the packets use; those with a device that are up if not given
+    /// Interfaces that the packets use (default: all that are up and have a device)
     #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
     nics: Vec<String>,
-    /// How packets are worked on: poll, interrupt, vm (this host runs guests) or guest (this is one)
+    /// How packets are processed: poll, interrupt, vm (host of virtual machines) or guest (virtual machine)
     #[arg(long)]
     workload: Option<Workload>,
-    /// File with the intent in its table [host] (tailtrim.toml of this folder, if there is one)
+    /// File whose table [host] has these options (default: tailtrim.toml of this folder)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder with files of a host, or a capture of one, instead of this host
+    /// Audit a folder with a host's files, or a capture of a host, instead of this host
     #[arg(long, value_name = "PATH")]
     root: Option<PathBuf>,
-    /// Write what an audit needs of this host into a tar file (.tar, .tar.zst) instead of asking
+    /// Write what an audit reads of this host to a tar file (.tar, .tar.zst), and audit nothing
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     capture: Option<PathBuf>,
-    /// Watch counters so long, such as 10s or 500ms; 0 for not at all
+    /// How long to watch counters, such as 10s or 500ms; 0: do not watch
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     observe: Duration,
-    /// Ask only these checks or families (ISO-003, MEM)
+    /// Run only these checks or families (ISO-003, MEM)
     #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
     only: Vec<String>,
-    /// Leave these checks or families out
+    /// Skip these checks or families
     #[arg(long, value_name = "ID|FAMILY", value_delimiter = ',')]
     skip: Vec<String>,
-    /// File with what somebody accepts: [[waiver]] with id, reason and until (a date)
+    /// File with accepted findings: [[waiver]] with id, reason and until (a date)
     #[arg(long, value_name = "FILE")]
     waivers: Option<PathBuf>,
-    /// Tell all about a check: why, where it is read, how to set it and undo it
+    /// Describe a check: reason, files that it reads, how to set it and undo it
     #[arg(long, value_name = "ID")]
     explain: Option<String>,
-    /// How to print the answers
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
     /// List all checks
     #[arg(long)]
     list: bool,
-    /// Show in the table what is as wanted and what does not arise, too
+    /// Also show checks that are ok or not applicable in the table
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -78,10 +78,10 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
 enum Format {
-    /// For people
+    /// For the terminal
     #[default]
     Table,
-    /// Everything, for programs
+    /// Complete, for programs
     Json,
     /// SARIF 2.1.0, for code scanning
     Sarif,
@@ -93,9 +93,10 @@ enum Format {
     Nagios,
 }
 
-const HELP: &str = "Evidence: asked (boot line, configuration), set (the kernel says so), seen (counters while watched).
+const HELP: &str = "Evidence: asked (boot line, configuration), set (reported by the kernel), seen (counters that \
+    were watched).
 
-Exit codes: 0 nothing failed, 1 something failed, 2 wrong request or input, 3 this host cannot be read. \
+Exit codes: 0 no check failed, 1 a check failed, 2 invalid arguments or input, 3 this host cannot be read. \
 With --format nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
 Examples:
@@ -103,7 +104,7 @@ Examples:
   tailtrim-agent audit --isolate 2-7 --housekeeping 0-1 --nic eth1 --workload poll --observe 10s
   tailtrim-agent audit --explain ISO-003
   tailtrim-agent audit --boot-line 'isolcpus=1-3 rcu_nocbs=1-3 rcu_nocbs_poll' --kernel 6.1 --cpus 0-3
-  tailtrim-agent audit --boot-line        # that of the running kernel, beside what came of it
+  tailtrim-agent audit --boot-line        # that of the running kernel, with its effect
   tailtrim-agent audit --capture host.tar.zst; tailtrim-agent audit --root host.tar.zst
   tailtrim-agent audit --only ISO,IRQ --waivers waivers.toml --format junit > audit.xml
 
@@ -152,10 +153,7 @@ impl Failure {
 
 /// A time such as 10s, 500ms, or seconds without a unit.
 fn time(text: &str) -> Result<Duration, String> {
-    time_ns(text)
-        .or_else(|| seconds_ns(text))
-        .map(Duration::from_nanos)
-        .ok_or_else(|| format!("{text:?} is no time, expected one such as 10s or 500ms"))
+    args::time(text).map(|ns| Duration::from_nanos(ns.cast_unsigned()))
 }
 
 /// Runs the verb.
@@ -243,7 +241,7 @@ fn judge(
         let place =
             request.root.as_ref().map_or("this host".to_owned(), |root| root.display().to_string());
         return Err(Failure::impossible(format!(
-            "{place}: no file of a host can be read; expected proc/ and sys/ in it"
+            "{place}: no host files found, expected proc/ and sys/ in it"
         )));
     }
     report.waive(waivers, &today());

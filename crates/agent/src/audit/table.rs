@@ -131,7 +131,7 @@ fn head(report: &AuditReport, from: Option<&str>, style: Style, out: &mut Page) 
     match report.observed_ms {
         Some(ms) => writeln!(out, "observed    {:.1} s", ms as f64 / 1e3),
         None => {
-            writeln!(out, "observed    not at all: no counter can prove anything (--observe 10s)")
+            writeln!(out, "observed    nothing: counters were not watched (--observe 10s)")
         }
     }
 }
@@ -158,7 +158,7 @@ fn answer(report: &AuditReport, one: &Asked, style: Style, out: &mut Page) -> io
     out.paint(&right, "2");
     writeln!(out)?;
     style.row("", &finding.said, out)?;
-    // Tables, what stands for many files, and the whole boot line are no evidence to look at.
+    // Tables, what stands for many files, and the whole boot line are not evidence to look at.
     let summary = [" lines", " threads", " entries"];
     let evidence = finding.evidence.iter().filter(|known| {
         !known.path.starts_with("/tailtrim/observation")
@@ -286,10 +286,13 @@ fn foot(report: &AuditReport, style: Style, out: &mut Page) -> io::Result<()> {
     writeln!(out)?;
     let mut hints = Vec::new();
     if let Some(one) = report.of(CheckStatus::Fail).next() {
-        hints.push(format!("--explain {} tells why and how to undo it", one.check.id));
+        hints.push(format!(
+            "--explain {} shows the reason, how to set it and how to undo it",
+            one.check.id
+        ));
     }
     if !style.all {
-        hints.push("--all lists what is ok and what does not arise".to_owned());
+        hints.push("--all also lists checks that are ok or not applicable".to_owned());
     }
     for (number, hint) in hints.iter().enumerate() {
         writeln!(out, "{}{hint}", if number == 0 { "next: " } else { "      " })?;

@@ -55,8 +55,7 @@ struct OfCpu {
 /// Reads the files and shows each.
 pub(super) fn show(request: &Noise) -> Exit {
     if request.hgrm.is_some() && request.read.len() > 1 {
-        let message =
-            "--hgrm: one distribution of several tools' values says nothing; expected one --read";
+        let message = "--hgrm: one distribution cannot combine several tools; expected one --read";
         return failed(&message, Exit::Usage);
     }
     let mut all = Vec::new();
@@ -95,7 +94,7 @@ fn findings(path: &Path) -> Result<Findings, String> {
     let expected = "expected what cyclictest, oslat or rtla wrote";
     let size = fs::metadata(path).map_err(|error| format!("{error}; {expected}"))?.len();
     if size > MOST_BYTES {
-        return Err(format!("{size} bytes are more than any of these tools writes; {expected}"));
+        return Err(format!("{size} bytes is too large for a result of these tools; {expected}"));
     }
     let text = fs::read_to_string(path).map_err(|error| format!("{error}; {expected}"))?;
     noise::read(&text).map_err(|error| error.to_string())
@@ -130,7 +129,7 @@ fn text(report: &HistogramReport<'_>) -> String {
     let mut text = String::new();
     let tool = report.read.tool;
     if report.cpus.is_empty() {
-        let _ = writeln!(text, "{tool}: no CPU has anything to tell of");
+        let _ = writeln!(text, "{tool}: the result has no CPU with values");
     }
     for of_cpu in &report.cpus {
         let cpu = of_cpu.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));

@@ -41,7 +41,7 @@ fn text(report: &NoiseReport) -> String {
         }
         if trace.source == Source::Counters {
             text.push_str(
-                "counters only: which interrupts are likely causes is a matter of their numbers; no gap has a cause\n",
+                "counters only: likely causes follow from the counts of interrupts; single gaps have no cause\n",
             );
             return text;
         }
@@ -200,7 +200,7 @@ fn named(cause: &GapCause) -> String {
     let sender =
         cause.sender.as_ref().map(|sender| format!(", sent by {sender}")).unwrap_or_default();
     if cause.kind == Kind::Gap {
-        return "unknown: hypervisor, firmware or hardware, which no kernel traces".to_owned();
+        return "unknown: hypervisor, firmware or hardware (not visible to the kernel)".to_owned();
     }
     format!("{kind}{}{detail}{sender}", cause.name)
 }

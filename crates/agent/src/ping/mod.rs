@@ -115,7 +115,7 @@ fn keep(folder: &Path, document: &Document<'_>) -> io::Result<()> {
     fs::write(folder.join("ping.json"), to_json(document))
 }
 
-/// A line on standard error that is written again each second, where somebody looks.
+/// A line on standard error that is rewritten each second, on a terminal.
 fn live_line(request: &Ping) -> Option<Sender<Live>> {
     if request.quiet || request.events || !io::stderr().is_terminal() {
         return None;

@@ -1,6 +1,6 @@
 //! The command line of `ping`, and the plan that it means.
 
-use crate::args::nanoseconds;
+use crate::args::{microseconds, time};
 use crate::cookie;
 use crate::stop::Ending;
 use std::fs;
@@ -13,31 +13,32 @@ use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
 use tailtrim_wire::Key;
+use tailtrim_wire::duration::time_ns;
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
-/// Measure round trips to reflectors, and which part of them each layer adds.
+/// Measure round trips to reflectors, and the part of each layer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Ping {
-    /// Whom to ask: NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT; several at once
+    /// Reflectors: NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT
     #[arg(required = true, value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
-    /// How to ask
+    /// Protocol of the probes
     #[arg(long, short = 'p', value_enum, default_value_t)]
     pub(crate) protocol: Asked,
-    /// The targets' port [default: 7 for udp, 862 for stamp and twamp-light]
+    /// Port of the targets [default: 7 for udp, 862 for stamp and twamp-light]
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// Send from this address; several: each to each target
+    /// Source address; several: from each to each target
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) source: Vec<IpAddr>,
-    /// Send from this port [default: the kernel chooses]
+    /// Source port [default: chosen by the kernel]
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
     pub(crate) source_port: u16,
-    /// Traffic class: a DSCP (0 to 63) or its name (EF, AF41, CS6, …); several: each to each target
+    /// Traffic class: a DSCP (0 to 63) or a name (EF, AF41, CS6, …); several: each to each target
     #[arg(long, value_name = "DSCP,…", value_delimiter = ',', value_parser = dscp)]
     pub(crate) dscp: Vec<u8>,
-    /// Probes a second to each target on average, such as 10pps or 20kpps
+    /// Average probes per second to each target, such as 10pps or 20kpps
     #[arg(long, default_value = "10pps")]
     pub(crate) rate: Rate,
     /// cbr, poisson, burst:N or jitter:SHARE
@@ -46,56 +47,56 @@ pub(crate) struct Ping {
     /// Seed of the schedule
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
-    /// When to stop: a time such as 10s, or a number of probes to each target [default: Ctrl-C]
+    /// Stop after a time such as 10s, or after this many probes to each target [default: Ctrl-C]
     #[arg(long, short = 'n', value_name = "TIME|PROBES", value_parser = stop)]
     pub(crate) stop_after: Option<Stop>,
-    /// A reply that comes later is late
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = nanoseconds)]
+    /// Replies after this time are late
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub(crate) timeout: i64,
-    /// Bytes of a probe's IP packet [default: the fewest that the protocol has]
+    /// Size of a probe's IP packet in bytes [default: the smallest of the protocol]
     #[arg(long, value_name = "BYTES")]
     pub(crate) packet_bytes: Option<usize>,
     /// TTL or hop limit [default: the kernel's, 255 for stamp and twamp-light]
     #[arg(long)]
     pub(crate) ttl: Option<u8>,
-    /// Use this interface only
+    /// Send and receive by this interface only
     #[arg(long, value_name = "IFACE")]
     pub(crate) device: Option<String>,
-    /// Where a round trip begins and ends. The fewer stamps are taken, the shorter it is
+    /// Where round trips are stamped. Fewer stamps make round trips shorter
     #[arg(long, value_enum, default_value_t)]
     pub(crate) level: Measured,
-    /// Both hosts have one clock (namespaces, containers): tell one-way delays whatever they say of it
+    /// Both hosts have the same clock (namespaces, containers): report one-way delays
     #[arg(long)]
     pub(crate) same_clock: bool,
-    /// The file with the key of authenticated STAMP
+    /// File with the key of authenticated STAMP
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Begin each UDP echo with these 8 bytes (16 hexadecimal digits), as reflect --cookie wants
+    /// First 8 bytes of each UDP echo (16 hexadecimal digits), for reflect --cookie
     #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
     pub(crate) cookie: Option<[u8; 8]>,
-    /// Ask a STAMP reflector when its replies really left (RFC 8972 section 4.7): one that keeps state tells it with a
-    /// later reply, and its residence is exact then
+    /// Request follow-up telemetry of STAMP (RFC 8972 section 4.7): a stateful reflector reports the exact send time
+    /// of its previous reply
     #[arg(long)]
     pub(crate) follow_up: bool,
-    /// Do not sleep between departures: takes a whole CPU
+    /// Busy-wait between departures (uses a whole CPU)
     #[arg(long)]
     pub(crate) spin: bool,
-    /// Microseconds for which the kernel asks the NIC itself instead of waiting (SO_BUSY_POLL)
-    #[arg(long, value_name = "US")]
+    /// How long the kernel busy-polls the NIC (SO_BUSY_POLL), such as 50us
+    #[arg(long, value_name = "TIME", value_parser = microseconds)]
     pub(crate) busy_poll: Option<u32>,
     /// CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
-    /// Run under SCHED_FIFO
+    /// Run with real-time priority (SCHED_FIFO)
     #[arg(long)]
     pub(crate) fifo: bool,
-    /// A quantile to give beside 0.5, 0.9, 0.99 …
+    /// Another quantile beside 0.5, 0.9, 0.99 …; repeatable
     #[arg(long = "quantile", value_name = "P")]
     pub(crate) quantiles: Vec<Probability>,
-    /// Confidence of the intervals
+    /// Confidence level of the intervals
     #[arg(long, value_name = "P", default_value = "0.95")]
     pub(crate) confidence: Probability,
-    /// Write every round trip to N.roundtrips in this folder, and the result to ping.json
+    /// Write all round trips to N.roundtrips and the result to ping.json in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
     /// Print the result as JSON
@@ -104,7 +105,7 @@ pub(crate) struct Ping {
     /// Print JSON lines: ready, then result
     #[arg(long)]
     pub(crate) events: bool,
-    /// No live line
+    /// No progress line
     #[arg(long, short)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -115,10 +116,11 @@ const EXAMPLES: &str = "Examples:\n  \
     tailtrim-agent ping 192.0.2.7 -p icmp -n 100\n  \
     tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps -n 60s --dscp EF,0\n  \
     tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\
-    Probes of STAMP and TWAMP-Light bring back the times of the far host: its residence is then taken out of the\n\
-    round trip and told apart. Reply or not, each probe is counted once; so is each datagram that comes.";
+    STAMP and TWAMP-Light report the reflector's residence time, which is subtracted from the round trip and shown\n\
+    separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run\n\
+    directories.";
 
-/// How to ask.
+/// Protocol of the probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
 pub(crate) enum Asked {
     /// UDP echo (RFC 862)
@@ -135,9 +137,9 @@ pub(crate) enum Asked {
 /// Where a round trip begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Default)]
 pub(crate) enum Measured {
-    /// In this process; the kernel takes no stamps, and tells nothing of replies but their bytes
+    /// In this process, without stamps of the kernel
     Application,
-    /// From this process until the kernel takes the reply from the driver, as ping(8) tells it
+    /// From this process until the kernel takes the reply from the driver, as ping(8)
     Arrival,
     /// Between kernel and driver
     #[default]
@@ -163,7 +165,11 @@ impl Ping {
     pub(super) fn plan(&self) -> Result<Plan, Rejected> {
         let reject = |message: String| Err(Rejected::Request(message));
         if self.level == Measured::Hardware && self.device.is_none() {
-            return reject("--level hardware: --device says whose NIC is to stamp".to_owned());
+            return reject(
+                "--level hardware: expected --device IFACE, the interface whose NIC takes the \
+                stamps"
+                    .to_owned(),
+            );
         }
         if self.timeout == 0 {
             return reject("--timeout 0: expected seconds such as 2 or 0.25".to_owned());
@@ -202,9 +208,7 @@ impl Ping {
         let key = match &self.key_file {
             None => None,
             Some(_) if self.protocol != Asked::Stamp => {
-                return Err(Rejected::Request(
-                    "--key-file: only --protocol stamp is signed".to_owned(),
-                ));
+                return Err(Rejected::Request("--key-file: only for --protocol stamp".to_owned()));
             }
             Some(path) => {
                 let told = |error: &dyn std::fmt::Display| {
@@ -215,12 +219,10 @@ impl Ping {
             }
         };
         if self.cookie.is_some() && self.protocol != Asked::Udp {
-            return Err(Rejected::Request("--cookie: only --protocol udp has one".to_owned()));
+            return Err(Rejected::Request("--cookie: only for --protocol udp".to_owned()));
         }
         if self.follow_up && self.protocol != Asked::Stamp {
-            return Err(Rejected::Request(
-                "--follow-up: only --protocol stamp can ask for it".to_owned(),
-            ));
+            return Err(Rejected::Request("--follow-up: only for --protocol stamp".to_owned()));
         }
         Ok(match self.protocol {
             Asked::Udp => Protocol::UdpEcho { cookie: self.cookie },
@@ -272,7 +274,7 @@ impl Ping {
         }
         if streams.len() > 1 && self.source_port != 0 {
             return Err(Rejected::Request(
-                "--source-port: only one target, source and class can have it at a time".to_owned(),
+                "--source-port: expected one target, one source and one class".to_owned(),
             ));
         }
         Ok(streams)
@@ -310,36 +312,38 @@ fn resolve(text: &str, port: u16) -> Result<Vec<SocketAddr>, Rejected> {
             Ok(port) => (name, port).to_socket_addrs(),
             Err(_) => {
                 return Err(Rejected::Request(format!(
-                    "{text:?} is no target, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
+                    "invalid target {text:?}, expected NAME, ADDRESS, NAME:PORT or [ADDRESS]:PORT"
                 )));
             }
         },
         _ => (text, port).to_socket_addrs(),
     };
     let addresses: Vec<SocketAddr> = found
-        .map_err(|error| Rejected::Host(format!("{text}: its address is not known: {error}")))?
+        .map_err(|error| Rejected::Host(format!("{text}: the name cannot be resolved: {error}")))?
         .collect();
     if addresses.is_empty() {
-        return Err(Rejected::Host(format!("{text}: has no address")));
+        return Err(Rejected::Host(format!("{text}: the name has no address")));
     }
     Ok(addresses)
 }
 
-/// `10s`, `0.25s` or a number of probes.
+/// `10s`, `500ms` or a number of probes.
 fn stop(text: &str) -> Result<Stop, String> {
-    if let Some(seconds) = text.strip_suffix('s') {
-        return nanoseconds(seconds).map(|ns| Stop::After(ns.cast_unsigned()));
+    if let Some(ns) = time_ns(text) {
+        return Ok(Stop::After(ns));
     }
-    text.parse()
-        .map(Stop::Packets)
-        .map_err(|_| format!("{text:?}: expected a time such as 10s, or a number of probes"))
+    text.parse().map(Stop::Packets).map_err(|_| {
+        format!("invalid stop {text:?}, expected a time such as 10s, or a number of probes")
+    })
 }
 
 /// A differentiated services code point by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865,
 /// RFC 8622).
 fn dscp(text: &str) -> Result<u8, String> {
     let expected = || {
-        format!("{text:?} is no DSCP, expected 0 to 63, EF, VA, LE, BE, CS0 to CS7 or AF11 to AF43")
+        format!(
+            "invalid DSCP {text:?}, expected 0 to 63, EF, VA, LE, BE, CS0 to CS7 or AF11 to AF43"
+        )
     };
     let upper = text.to_ascii_uppercase();
     let known = match upper.as_str() {

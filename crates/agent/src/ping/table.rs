@@ -36,7 +36,7 @@ pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
     let p99 = lateness.quantiles.iter().find(|quantile| quantile.p == Probability::P99);
     let _ = writeln!(
         text,
-        "Departures: late by {} µs at p99, {} µs at most.",
+        "Departure lateness: {} µs at p99, {} µs at most.",
         cell(p99.and_then(|quantile| quantile.value)),
         cell(lateness.max),
     );
@@ -46,7 +46,7 @@ pub(super) fn text(pinged: &Pinged, placement: &Placement) -> String {
     if pinged.clock_stepped_ns.abs() > 1_000_000 {
         let _ = writeln!(
             text,
-            "The clock was moved by {} µs meanwhile: round trips of that moment are wrong.",
+            "The clock stepped by {} µs during the measurement: round trips at that moment are wrong.",
             micros(pinged.clock_stepped_ns),
         );
     }
@@ -105,7 +105,7 @@ fn counts(text: &mut String, counts: &Counts) {
     if let Some(FollowUps { told, untold }) = counts.follow_up {
         let _ = writeln!(
             text,
-            "  far host told when its reply really left: {} times, {} times not",
+            "  reflector reported the exact send time of its reply: {} times, {} times not",
             grouped(told),
             grouped(untold),
         );
@@ -164,7 +164,7 @@ fn quantiles(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     if let Some(quantile) = shown.iter().find(|quantile| !quantile.supported) {
         let _ = writeln!(
             text,
-            "  * not bounded from above: that needs {} independent samples, these are worth {}",
+            "  * not bounded from above: {} independent samples are needed, the effective sample size is {}",
             grouped(quantile.samples_needed),
             grouped(quantile.effective_samples),
         );

@@ -65,8 +65,8 @@ struct Listener {
 
 /// Of [`Policy::repeats`].
 const REPEATS_AT_ONCE: u32 = 64;
-const LOOPBACK_ONLY: &str = "only requests of this host are answered; --interface IFACE, --allow PREFIX or \
-    --address IP opens it to other hosts (--address 0.0.0.0 --address :: to all)";
+const LOOPBACK_ONLY: &str = "only requests from this host are answered; --interface IFACE, --allow PREFIX or \
+    --address IP also answers other hosts (--address 0.0.0.0 --address :: to all)";
 
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Reflect) -> Exit {

@@ -13,9 +13,9 @@ use tailtrim_roundtrip::reflect::Allowed;
 /// TWAMP-Light (RFC 5357 appendix I).
 ///
 /// A reply is never longer than its request. Without --echo, --stamp and --twamp: echo on port 7, STAMP on
-/// port 862. Without --address, --interface and --allow, only this host is answered. Root and all capabilities are
-/// given up as soon as the ports are bound, and only the system calls that answering needs are allowed from then on; the
-/// result tells what is left.
+/// port 862. Without --address, --interface and --allow, only this host is answered. Once the ports are bound, root
+/// and all capabilities are given up, and a seccomp filter allows only the system calls of a reflector; the result
+/// reports what is left.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent reflect\n  \
@@ -37,56 +37,56 @@ pub(crate) struct Reflect {
     /// TWAMP-Light on this port
     #[arg(long, value_name = "PORT")]
     pub(crate) twamp: Vec<u16>,
-    /// Addresses of this host, 0.0.0.0 and :: for all [default: all with --interface or --allow, loopback otherwise]
+    /// Addresses to listen on, 0.0.0.0 and :: for all [default: all with --interface or --allow, loopback otherwise]
     #[arg(long, value_name = "IP")]
     pub(crate) address: Vec<IpAddr>,
-    /// Only requests that come by this interface
+    /// Answer only requests received by this interface
     #[arg(long, value_name = "IFACE")]
     pub(crate) interface: Option<String>,
-    /// Where requests become replies
+    /// Where requests are reflected
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: Mode,
-    /// Run the XDP program behind the driver, or within it [default: within, where there is hardware]
+    /// How to attach the XDP program [default: native if the interface is hardware]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub(crate) attach: Option<Attach>,
-    /// Look for requests all the time instead of sleeping until one comes; wants a CPU of its own
+    /// Busy-poll for requests instead of sleeping; needs a CPU of its own
     #[arg(long)]
     pub(crate) busy_poll: bool,
-    /// Answer only these [default: everybody]
+    /// Answer only these clients [default: all]
     #[arg(long, value_name = "PREFIX")]
     pub(crate) allow: Vec<Allowed>,
-    /// Requests per second of one client (an IPv4 address, an IPv6 /64) that are answered; 0: all
+    /// Most requests answered per second and client (an IPv4 address, an IPv6 /64); 0: no limit
     #[arg(long, value_name = "N", default_value = "100000")]
     pub(crate) rate: u32,
-    /// Requests of one client that may come at once [default: a tenth of the rate]
+    /// Largest burst of one client [default: a tenth of the rate]
     #[arg(long, value_name = "N")]
     pub(crate) burst: Option<u32>,
-    /// Echoes per second that may be in a loop, of one client address and port, and are answered: payloads that came
-    /// before, and TTLs of at most 32; 0: all. 64 may come at once
+    /// Most echoes answered per second, client address and port that may be in a loop (repeated payload, TTL of at
+    /// most 32); 0: no limit. Bursts of 64 are allowed
     #[arg(long, value_name = "N", default_value = "100")]
     pub(crate) repeats: u32,
-    /// Answer only echoes that begin with these 8 bytes, 16 hexadecimal digits
+    /// Answer only echoes that begin with these 8 bytes (16 hexadecimal digits)
     #[arg(long, value_name = "HEX", value_parser = cookie::parse)]
     pub(crate) cookie: Option<[u8; 8]>,
-    /// The key of authenticated STAMP; other STAMP packets are refused then
+    /// File with the key of authenticated STAMP; unauthenticated STAMP is then refused
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
-    /// Number replies of STAMP and TWAMP-Light by session, and tell when the one before really left
+    /// Stateful STAMP and TWAMP-Light: number replies by session, and report the exact send time of the previous one
     #[arg(long)]
     pub(crate) stateful: bool,
-    /// DSCP of all replies [default: that of the request, or what it asks for]
+    /// DSCP of all replies [default: as in the request, or as it asks]
     #[arg(long, value_name = "0-63", value_parser = clap::value_parser!(u8).range(0..=63))]
     pub(crate) dscp: Option<u8>,
-    /// Stamps by the NIC, whose clock something (phc2sys) keeps on UTC
+    /// Use time stamps of the NIC; its clock must be kept on UTC (phc2sys)
     #[arg(long, requires = "interface")]
     pub(crate) hardware_stamps: bool,
-    /// Whom to become once the ports are bound: numbers, as id(1) shows them; 0 to stay root, without its capabilities
+    /// User to switch to once the ports are bound, as numbers of id(1); 0: stay root without capabilities
     #[arg(long, value_name = "UID[:GID]", value_parser = parse_user, default_value = "65534:65534")]
     pub(crate) user: Nobody,
     /// CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
-    /// Run under SCHED_FIFO
+    /// Run with real-time priority (SCHED_FIFO)
     #[arg(long)]
     pub(crate) fifo: bool,
     #[command(flatten)]
@@ -102,24 +102,24 @@ pub(crate) enum Mode {
     /// By an XDP program where it can (echo, STAMP and TWAMP-Light without TLVs, key or sessions), by UDP sockets
     /// otherwise; needs --interface
     Xdp,
-    /// In this process, past the kernel's stack: one queue of --interface IFACE[:QUEUE] by AF_XDP; replies do not
-    /// tell when they really left
+    /// In this process, bypassing the kernel's stack: one queue of --interface IFACE[:QUEUE] by AF_XDP; no exact send
+    /// times of replies
     AfXdp,
-    /// By the kernel's address translation (nftables), echo only; needs --interface. A process of its own keeps
-    /// CAP_NET_ADMIN to remove the rules when the reflector ends, however that is
+    /// By the kernel's address translation (nftables), echo only; needs --interface. A separate process keeps
+    /// CAP_NET_ADMIN to remove the rules when the reflector ends
     Nat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Attach {
-    /// Within the driver; at a veth only where its other end has an XDP program, too
+    /// In the driver; for a veth its other end needs an XDP program, too
     Native,
-    /// Behind the driver
+    /// In the kernel, after the driver; works with every driver
     Generic,
 }
 
 fn parse_user(text: &str) -> Result<Nobody, String> {
-    let expected = || format!("{text:?} is no user, expected numbers such as 65534 or 1000:1000");
+    let expected = || format!("invalid user {text:?}, expected numbers such as 65534 or 1000:1000");
     let (user, group) = text.split_once(':').unwrap_or((text, text));
     let number = |text: &str| text.parse().map_err(|_| expected());
     Ok(Nobody { user: number(user)?, group: number(group)? })

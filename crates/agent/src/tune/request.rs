@@ -1,5 +1,6 @@
 //! The options that say what is wanted.
 
+use crate::args::microseconds;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use tailtrim_host::Cpus;
@@ -8,30 +9,30 @@ use tailtrim_host::tune::{Boot, HugePages, Profile, Request, Smt, Turbo, Workloa
 /// What is wanted of the host.
 #[derive(Debug, clap::Args)]
 pub(super) struct Wanted {
-    /// Which changes
+    /// Set of changes
     #[arg(long, value_enum, default_value = "latency-poll")]
     profile: ProfileName,
     /// CPUs for the workload, such as 2-7 (default: chosen by cores, caches and the interfaces' node)
     #[arg(long, value_name = "CPUS", conflicts_with = "isolate_cores")]
     isolate: Option<Cpus>,
-    /// CPUs for everything else (default: what is left)
+    /// CPUs for everything else (default: all others)
     #[arg(long, value_name = "CPUS")]
     housekeeping: Option<Cpus>,
-    /// How many cores to isolate
+    /// Number of cores to isolate
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     isolate_cores: Option<u16>,
-    /// How many cores to leave to everything else
+    /// Number of cores for everything else
     #[arg(long, value_name = "N", conflicts_with = "housekeeping",
           value_parser = clap::value_parser!(u16).range(1..))]
     housekeeping_cores: Option<u16>,
-    /// An interface that the workload uses (may be repeated)
+    /// Interface that the workload uses; repeatable
     #[arg(long = "nic", value_name = "IFACE", value_delimiter = ',')]
     nics: Vec<String>,
-    /// How packets are worked on: poll, interrupt, vm (this host runs guests) or guest (this is one);
-    /// by the profile if not given
+    /// How packets are processed: poll, interrupt, vm (host of virtual machines) or guest (virtual machine) (default:
+    /// that of the profile)
     #[arg(long)]
     workload: Option<Workload>,
-    /// Huge pages to set aside, such as 2M:512 or 1G:4
+    /// Huge pages to reserve, such as 2M:512 or 1G:4
     #[arg(long, value_name = "SIZE:N")]
     hugepages: Option<HugePages>,
     /// Ring size of the interfaces
@@ -40,25 +41,25 @@ pub(super) struct Wanted {
     /// Queues of the interfaces
     #[arg(long, value_name = "N", requires = "nics")]
     queues: Option<u32>,
-    /// Second hardware threads (default: off in latency-poll)
+    /// Hyper-threads: the second hardware threads of cores (default: off in latency-poll)
     #[arg(long, value_enum)]
     smt: Option<SmtName>,
-    /// Frequencies above the nominal one
+    /// Turbo frequencies
     #[arg(long, value_enum, default_value = "keep")]
     turbo: TurboName,
-    /// Longest exit latency of idle states on the workload's CPUs, in µs
-    #[arg(long, value_name = "US", default_value = "2")]
-    exit_latency: u64,
-    /// What becomes of the boot line and of other files that are read at the next start
+    /// Longest exit latency of idle states on the workload's CPUs, such as 2us
+    #[arg(long, value_name = "TIME", default_value = "2us", value_parser = microseconds)]
+    exit_latency: u32,
+    /// What to do with changes of the boot line and of files read at boot
     #[arg(long, value_enum, default_value = "print")]
     boot: BootName,
-    /// Stop a manager that sets these values itself, and start it again on revert: tuned, irqbalance …
+    /// Stop a service that sets these values itself, and start it again on revert: tuned, irqbalance …
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     take_over: Vec<String>,
-    /// Leave a change out, by its name or by a check's
+    /// Leave out a change, by its name or the ID of its check
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     without: Vec<String>,
-    /// Keep only these changes, by their names or by checks'
+    /// Keep only these changes, by their names or the IDs of their checks
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -87,12 +88,12 @@ impl ValueEnum for ProfileName {
                 "Polling applications: Table I of \"Ducked Tails\", by the kernel's names"
             }
             Profile::LatencyKernel => {
-                "Applications behind sockets: tuned network-latency, reflection servers"
+                "Applications that use sockets: tuned network-latency, reflection servers"
             }
             Profile::NfvHost => "Host of virtual network functions: Intel's NFV-I configuration",
             Profile::NfvGuest => "A virtual network function's own system",
             Profile::MeasureOnly => {
-                "Only what makes a measurement repeatable, nothing on the boot line"
+                "Only changes that make measurements repeatable, none on the boot line"
             }
         };
         Some(PossibleValue::new(self.0.name()).help(help))
@@ -101,15 +102,15 @@ impl ValueEnum for ProfileName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SmtName {
-    /// Switched off
+    /// Switch them off
     Off,
-    /// Left as they are; threads of a core stay together
+    /// Leave them; threads of a core stay together
     Keep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TurboName {
-    /// As it is
+    /// Leave it
     Keep,
     /// Least jitter
     Off,
@@ -119,9 +120,9 @@ enum TurboName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum BootName {
-    /// Printed
+    /// Print them
     Print,
-    /// Written to drop-ins of GRUB, systemd and modprobe
+    /// Write drop-ins of GRUB, systemd and modprobe
     Grub,
 }
 
@@ -152,7 +153,7 @@ impl Wanted {
                 BootName::Print => Boot::Print,
                 BootName::Grub => Boot::Grub,
             },
-            exit_latency_us: self.exit_latency,
+            exit_latency_us: self.exit_latency.into(),
             take_over: self.take_over.clone(),
             without: self.without.clone(),
             only: self.only.clone(),

@@ -40,16 +40,16 @@ fn list(out: &mut String, title: &str, told: &[Told]) {
 }
 
 pub(super) fn applied(applied: &Applied, plan: &Plan) -> Exit {
-    let mut out = format!("{} values set, {} as wanted already\n", applied.took, applied.already);
-    list(&mut out, "set, and read differently", &applied.differs);
+    let mut out = format!("{} values set, {} already as wanted\n", applied.took, applied.already);
+    list(&mut out, "set, but another value is read back", &applied.differs);
     list(&mut out, "cannot be changed here", &applied.cannot);
     if !applied.gone.is_empty() {
-        let _ = writeln!(out, "gone meanwhile: {}", applied.gone.len());
+        let _ = writeln!(out, "no longer there: {}", applied.gone.len());
     }
     let words = plan.boot_words();
     let written = plan.changes.iter().any(|change| change.id == "boot.grub");
     if !words.is_empty() && !written {
-        let _ = writeln!(out, "for the boot line, by hand: {}", words.join(" "));
+        let _ = writeln!(out, "to add to the boot line by hand: {}", words.join(" "));
     }
     let tune = format!("{} tune", crate::called::name());
     let _ = writeln!(out, "`{tune} verify` reads them back, `{tune} revert` reverts them");
@@ -71,7 +71,7 @@ pub(super) fn nothing(as_json: bool) -> Exit {
 pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
     let done = if told.left.is_empty() { Exit::Success } else { Exit::Disturbed };
     let mut out = format!("{} values restored, {} were as before\n", told.restored, told.as_before);
-    list(&mut out, "changed by somebody else meanwhile, restored nevertheless", &told.drifted);
+    list(&mut out, "changed by another program since, restored all the same", &told.drifted);
     list(&mut out, "ended since", &told.gone);
     list(&mut out, "could not be restored", &told.left);
     let shown = if as_json { json("tailtrim.tune-reverted/1", told) } else { print(&out) };
@@ -82,8 +82,8 @@ pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
         None => done,
         Some(first) => failed(
             &format!(
-                "{} values could not be restored, the first of them {}: {}; the journal stays: put it \
-                 right and revert again",
+                "{} values could not be restored, the first of them {}: {}; the journal is kept: correct that and \
+                 revert again",
                 told.left.len(),
                 first.place,
                 first.why
@@ -93,7 +93,7 @@ pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
     }
 }
 
-/// What the kernel does not let anybody change, and threads that have ended, are no reason to look again.
+/// What the kernel does not allow to change, and threads that have ended, are no reason to look again.
 fn is_wrong(one: &Finding) -> bool {
     match one.standing {
         Standing::InPlace | Standing::Cannot => false,
@@ -142,7 +142,7 @@ fn as_text(journal: &Journal, found: &[Finding], now_unix_s: u64, verify: bool) 
     let age = now_unix_s.saturating_sub(begin.at_unix_s);
     let mut out = format!("{} applied {} ago", begin.profile, duration(age));
     if !journal.applied {
-        out += ", not to its end";
+        out += ", incomplete";
     }
     let of = |standing| found.iter().filter(|one| one.standing == standing).count();
     let _ = writeln!(out, ": {} of {} values in place", of(Standing::InPlace), found.len());

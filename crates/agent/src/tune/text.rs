@@ -20,12 +20,12 @@ pub(super) fn text(plan: &Plan) -> String {
     let of = |when| plan.changes.iter().filter(|c| c.when == when).collect::<Vec<_>>();
     section(&mut out, "AT THE NEXT START", "boot line and drop-ins", &of(When::NextBoot));
     boot_line(plan, &mut out);
-    section(&mut out, "BY HAND", "firmware and wiring: told, not done", &of(When::ByHand));
+    section(&mut out, "BY HAND", "firmware and wiring: to do by hand", &of(When::ByHand));
     let (unknown, as_wanted): (Vec<&Change>, Vec<&Change>) = already
         .into_iter()
         .partition(|change| change.steps.iter().any(|s| s.state.unknown().is_some()));
     if !as_wanted.is_empty() {
-        out += "\nAS WANTED ALREADY\n";
+        out += "\nALREADY AS WANTED\n";
         let names: Vec<&str> = as_wanted.iter().map(|change| change.id.as_str()).collect();
         wrapped(&mut out, "  ", "  ", &names.join(", "));
     }
@@ -128,11 +128,11 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
     }
     let left = steps.iter().filter(|step| step.state == State::Already).count();
     if left > 0 && !needed.is_empty() {
-        lines.push(format!("{left} more as wanted already"));
+        lines.push(format!("{left} more are already as wanted"));
     }
     let unknown = steps.iter().filter(|step| step.state.unknown().is_some()).count();
     if unknown > 0 && !needed.is_empty() {
-        lines.push(format!("{unknown} more cannot be read, and are left alone"));
+        lines.push(format!("{unknown} more cannot be read and are not changed"));
     }
     lines
 }

@@ -1,9 +1,18 @@
-//! Writes the page about the checks of the audit: `cargo run -p tailtrim-host --example audit_page > docs/audit.md`.
+//! Writes the pages about the checks of the audit: `cargo run -p tailtrim-host --example audit_page -- docs`.
 
 mod page;
 
-use std::io::{self, Write};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 
 fn main() -> io::Result<()> {
-    io::stdout().lock().write_all(page::page().as_bytes())
+    let docs = PathBuf::from(
+        std::env::args_os().nth(1).ok_or_else(|| io::Error::other("usage: audit_page DOCS"))?,
+    );
+    fs::create_dir_all(docs.join("audit"))?;
+    for (path, text) in page::pages() {
+        fs::write(docs.join(path), text)?;
+    }
+    Ok(())
 }

@@ -39,7 +39,7 @@ pub enum Need {
     Nic,
     /// The work is of one of these kinds.
     Work(&'static [Workload]),
-    /// This host is no guest.
+    /// This host is not a guest.
     Metal,
     /// This host is a guest.
     Guest,
@@ -55,7 +55,7 @@ pub struct Check {
     pub importance: Importance,
     /// Why it costs latency.
     pub why: &'static str,
-    /// Where the answer is read. Paths below `/tailtrim/` stand for what is no file on a host: see
+    /// Where the answer is read. Paths below `/tailtrim/` stand for what is not a file on a host: see
     /// [`super::paths`].
     pub read_from: &'static [&'static str],
     /// What is good.
@@ -95,7 +95,7 @@ impl Check {
         source: "",
         since: None,
         needs: &[],
-        evaluate: |_| super::answer::unknown("nobody wrote down how to find out"),
+        evaluate: |_| super::answer::unknown("no method is known"),
     };
 
     /// Where it is confirmed: documents of stated versions.

@@ -80,7 +80,7 @@ impl<'a> Facts<'a> {
 
     /// The text of a file.
     pub(crate) fn text(&self, path: &str) -> Result<String, Unread> {
-        // A table is no evidence to look at; who wants one line of it says so.
+        // A table is not evidence to look at; who wants one line of it says so.
         self.note(path, self.tree.text(path), |text| match text.lines().count() {
             0..=3 => text.clone(),
             count => format!("{count} lines"),

@@ -3,7 +3,7 @@
 use crate::{BootLine, Cpus, Topology, Tree, Unread, Workload};
 use serde::Serialize;
 
-/// What somebody said of the intent; the rest is inferred.
+/// The part of the intent that was given; the rest is inferred.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wish {
     /// CPUs for the packets alone.
@@ -44,7 +44,7 @@ pub struct Intent {
     pub nics: Vec<String>,
     /// How packets are worked on.
     pub workload: Workload,
-    /// What nobody said, and from what it was inferred.
+    /// What was not given, and from what it was inferred.
     pub inferred: Vec<String>,
 }
 
@@ -55,11 +55,11 @@ pub enum IntentError {
     #[error("CPUs {0} are not on this host, which has {1}")]
     NoSuchCpus(Cpus, Cpus),
     /// A CPU is to be both.
-    #[error("CPUs {0} are both isolated and left to housekeeping; a CPU is one or the other")]
+    #[error("CPUs {0} are both isolated and for housekeeping")]
     Both(Cpus),
     /// Nothing is left for the host itself.
     #[error(
-        "isolating CPUs {0} leaves no CPU for the host itself; leave out at least one, best CPU 0"
+        "isolating CPUs {0} leaves no CPU for the host itself: leave out at least one, best CPU 0"
     )]
     NothingLeft(Cpus),
 }
@@ -136,7 +136,7 @@ fn shown(cpus: &Cpus) -> String {
     if cpus.is_empty() { "none".to_owned() } else { cpus.to_string() }
 }
 
-const ASSUMED: &str = "nothing is isolated: all but the first core is assumed";
+const ASSUMED: &str = "no CPU is isolated: all but the first core are assumed";
 
 /// What is isolated, or was meant to be; else all but the first core.
 fn isolated(tree: &dyn Tree, topology: Option<&Topology>) -> (Cpus, &'static str) {
@@ -172,7 +172,7 @@ pub(crate) fn numbers(value: &str) -> Cpus {
 }
 
 /// The CPUs that the value of a boot parameter means: flags aside, with the words that only boot
-/// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is no list.
+/// parameters know (`all`, `N` for the last CPU, `0-10:1/2`; lib/bitmap-str.c). `None` for what is not a list.
 pub(crate) fn meant(value: &str, possible: &Cpus) -> Option<Cpus> {
     let last = possible.iter().next_back()?;
     let mut all = Cpus::none();

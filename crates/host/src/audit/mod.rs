@@ -63,7 +63,7 @@ pub fn ask(check: &Check, facts: &Facts<'_>) -> Finding {
         if let Some(why) = refused {
             finding = Finding::unknown(reason(facts, why));
         } else if trail.read.is_empty() {
-            finding = Finding::unknown("nothing could be read");
+            finding = Finding::unknown("none of its files could be read");
         }
     }
     if finding.evidence.is_empty() && finding.verdict != CheckStatus::Unknown {
@@ -94,8 +94,10 @@ fn arises(check: &Check, facts: &Facts<'_>) -> Result<Option<String>, Unread> {
             Need::Work(kinds) if !kinds.contains(&intent.workload) => {
                 format!("does not matter for the workload {}", intent.workload)
             }
-            Need::Metal if facts.is_guest()? => "this is a guest: ask its host".to_owned(),
-            Need::Guest if !facts.is_guest()? => "this is no guest".to_owned(),
+            Need::Metal if facts.is_guest()? => {
+                "this is a guest: run the audit on its host".to_owned()
+            }
+            Need::Guest if !facts.is_guest()? => "this is not a guest".to_owned(),
             _ => continue,
         };
         return Ok(Some(reason));
@@ -139,7 +141,7 @@ fn locked_down(facts: &Facts<'_>) -> bool {
     ["[integrity]", "[confidentiality]"].iter().any(|level| state.contains(level))
 }
 
-/// What stands behind a path that is no file on a host.
+/// What stands behind a path that is not a file on a host.
 fn spoken(path: &str) -> String {
     let known = match path {
         paths::LOG => "the kernel's log",

@@ -19,13 +19,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// A check with its answer, accepted by nobody.
+    /// A check with its answer, not accepted.
     #[must_use]
     pub fn new(check: &'static Check, finding: Finding) -> Self {
         Self { check, finding, waived: None }
     }
 
-    /// Whether it fails, and nobody accepted that.
+    /// Whether it fails, and that is not accepted.
     #[must_use]
     pub fn fails(&self) -> bool {
         self.finding.verdict == CheckStatus::Fail && self.waived.is_none()
@@ -46,7 +46,7 @@ pub struct Counts {
     /// The question does not arise.
     #[serde(rename = "n/a")]
     pub not_applicable: usize,
-    /// Of those that fail or warn, how many somebody accepted: they are not counted there.
+    /// Of those that fail or warn, how many are accepted: they are not counted there.
     pub waived: usize,
 }
 
@@ -123,7 +123,7 @@ impl AuditReport {
         }
     }
 
-    /// The answers of one kind that nobody accepted.
+    /// The answers of one kind that are not accepted.
     pub fn of(&self, verdict: CheckStatus) -> impl Iterator<Item = &Asked> {
         self.asked.iter().filter(move |one| one.finding.verdict == verdict && one.waived.is_none())
     }

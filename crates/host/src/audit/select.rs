@@ -15,7 +15,7 @@ pub struct Selection {
 
 /// A name that is neither.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is no check and no family of checks")]
+#[error("unknown check or family {0:?}")]
 pub struct SelectionError(pub String);
 
 impl Selection {

@@ -1,9 +1,9 @@
-//! What somebody accepts, with a reason and until when.
+//! Accepted findings, with a reason and a last day.
 
 use super::answer::CheckStatus;
 use serde::Serialize;
 
-/// A check whose answer somebody accepts.
+/// A check whose answer is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiver {
     /// The check.
@@ -30,17 +30,17 @@ impl std::fmt::Display for Waived {
         match self {
             Self::Expired(waiver) => write!(
                 out,
-                "waiver of {} expired on {} ({}): renew it or solve what it was for",
+                "waiver of {} expired on {} ({}): renew it or fix the finding",
                 waiver.id, waiver.until, waiver.reason
             ),
             Self::NotNeeded(waiver, verdict) => write!(
                 out,
-                "waiver of {} is not needed, it answers {}: take it out",
+                "waiver of {} is not needed, the check answers {}: remove it",
                 waiver.id,
                 verdict.word()
             ),
             Self::NotAsked(waiver) => {
-                write!(out, "waiver of {}: this check was not asked", waiver.id)
+                write!(out, "waiver of {}: this check was not run", waiver.id)
             }
         }
     }

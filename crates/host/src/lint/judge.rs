@@ -24,7 +24,7 @@ pub(super) fn judge(
         Sort::Known(parameter) => known(word, parameter, context),
         Sort::Swallowed(flag, meant) => Some(swallowed(word, flag, *meant, context, lost)),
         Sort::Foreign(foreign) => {
-            let title = format!("{} is no parameter of mainline Linux", word.name);
+            let title = format!("{} is not a parameter of mainline Linux", word.name);
             let effect = format!(
                 "Only {} have it. {} Mainline does this otherwise: {}.",
                 foreign.home,
@@ -47,7 +47,7 @@ pub(super) fn judge(
         Sort::BuildOption => Some(build_option(word, context)),
         Sort::Typographic(plain) => Some(typographic(word, plain.clone())),
         Sort::Unknown => {
-            let title = format!("{} is no known parameter", word.name);
+            let title = format!("unknown parameter {}", word.name);
             let effect = format!(
                 "{} A program in user space may look for it; the kernel does nothing with it.",
                 handed_on(word, context)
@@ -58,7 +58,7 @@ pub(super) fn judge(
     }
 }
 
-/// What the kernel does with a word that nobody in it wants.
+/// What the kernel does with a word that it does not know.
 pub(super) fn handed_on(word: &Word, context: &Context) -> String {
     if word.name.contains('.') {
         return "A name with a dot is kept for a module that may be loaded later, so nothing reports it."
@@ -94,7 +94,7 @@ fn so(remains: Option<&str>) -> String {
 
 fn near(word: &Word, meant: &str, context: &Context) -> Finding {
     let remains = TABLE.find(meant, context.kernel).and_then(|parameter| parameter.remains);
-    let title = format!("{} is no parameter, {meant} is", word.name);
+    let title = format!("unknown parameter {}, did you mean {meant}", word.name);
     Finding::new(Severity::Error, Kind::NearMiss, word, title)
         .within_name(word)
         .effect(format!("{}{}", handed_on(word, context), so(remains)))
@@ -136,7 +136,7 @@ fn swallowed(
 }
 
 fn sysctl(word: &Word, right: String) -> Finding {
-    let title = format!("{} is no variable that can be set like this", word.name);
+    let title = format!("{} is a sysctl variable, which cannot be set like this", word.name);
     let finding = Finding::new(Severity::Error, Kind::NearMiss, word, title);
     finding
         .within_name(word)
@@ -149,7 +149,7 @@ fn sysctl(word: &Word, right: String) -> Finding {
 }
 
 fn build_option(word: &Word, context: &Context) -> Finding {
-    let title = format!("{} is an option that kernels are built with", word.name);
+    let title = format!("{} is a build option of the kernel", word.name);
     let finding = Finding::new(Severity::Error, Kind::NearMiss, word, title);
     let is_rcu = word.name.starts_with("CONFIG_RCU_NOCB");
     let name = if is_rcu && word.name != "CONFIG_RCU_NOCB_CPU" {
@@ -262,7 +262,7 @@ fn ignored(word: &Word, parameter: &Parameter) -> Option<Finding> {
     let value = word.value.as_deref()?.to_ascii_lowercase();
     let says_no =
         matches!(value.as_str(), "0" | "n" | "no" | "off" | "false" | "disable" | "never");
-    let title = format!("{} looks at no value: ={value} changes nothing", parameter.name);
+    let title = format!("{} ignores its value: ={value} changes nothing", parameter.name);
     let (severity, effect) = if says_no {
         (
             Severity::Error,

@@ -28,7 +28,7 @@ fn event(
         What::Broken(error) => broken(word, error, context),
         What::UnknownFlag(at, end) => flag(word, (*at, *end), run, context),
         What::IllegalFlag(at, end) => {
-            let title = "isolcpus= has a flag that is none".to_owned();
+            let title = "isolcpus= has an invalid flag".to_owned();
             Finding::new(Severity::Error, Kind::BadValue, word, title)
                 .within(word, *at, *end)
                 .effect(format!(
@@ -85,8 +85,8 @@ fn broken(word: &Word, error: &ListError, context: &Context) -> Finding {
         Problem::Backwards => (Kind::BadValue, "ends before it begins".to_owned()),
         Problem::Group => (Kind::BadValue, "takes more of a group than it has".to_owned()),
         Problem::Malformed => match later(part, context) {
-            Some(since) => (Kind::OtherVersion, format!("is understood since {since} only")),
-            None => (Kind::BadValue, "is no CPU, range or group".to_owned()),
+            Some(since) => (Kind::OtherVersion, format!("is supported since {since} only")),
+            None => (Kind::BadValue, "is not a CPU, range or group".to_owned()),
         },
     };
     let effect = match key(&word.name).as_str() {
@@ -144,7 +144,7 @@ fn flag(word: &Word, (at, end): (usize, usize), run: &Simulation, context: &Cont
     let wrong = value.get(at..end).unwrap_or(value);
     let flags = ["nohz", "domain", "managed_irq"];
     let meant = super::nearest::nearest(wrong, flags.into_iter());
-    let title = format!("isolcpus= has no flag {wrong:?}");
+    let title = format!("isolcpus= has the unknown flag {wrong:?}");
     let isolated = &run.prediction.isolated;
     let rest = if context.cpus.is_none() || isolated.is_empty() {
         String::new()

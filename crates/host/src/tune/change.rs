@@ -14,7 +14,7 @@ pub enum When {
     Now,
     /// When the host starts the next time.
     NextBoot,
-    /// When somebody sets it in the firmware, or in the application: told, not done.
+    /// When it is set by hand in the firmware or in the application: shown, not done.
     ByHand,
 }
 
@@ -119,7 +119,7 @@ pub struct Change {
     pub words: Vec<String>,
     /// What to mind on this host: a drop-in with another value, a word that is there already.
     pub notes: Vec<String>,
-    /// CPUs that nobody else may use any more once it is applied.
+    /// CPUs that no other program may use once it is applied.
     pub takes: Cpus,
 }
 

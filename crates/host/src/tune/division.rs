@@ -52,14 +52,14 @@ pub enum DivisionError {
     )]
     BootCpu,
     /// Both sides want a CPU.
-    #[error("CPUs {0} are both isolated and left to housekeeping: each is one or the other")]
+    #[error("CPUs {0} are both isolated and for housekeeping")]
     Both(Cpus),
     /// Nothing is left for the host.
     #[error("no CPU is left to housekeeping: keep at least CPU {BOOT_CPU}")]
     NoHousekeeping,
     /// Nothing is left for the workload.
     #[error(
-        "this profile keeps CPUs free, and {0}: isolate at least one (this host has {1} cores)"
+        "this profile needs isolated CPUs, but {0}: isolate at least one (this host has {1} cores)"
     )]
     NoneIsolated(&'static str, usize),
     /// A core would be divided.
@@ -77,7 +77,7 @@ pub enum DivisionError {
     },
     /// A virtual machine needs a core for its system.
     #[error(
-        "a virtual machine needs one core for its system and one for the application, and {0} is isolated: \
+        "a virtual machine needs one core for its system and one for the application, but {0} is isolated: \
          isolate two or more"
     )]
     OneCore(Cpus),
@@ -112,7 +112,7 @@ pub fn divide(
     match (&request.isolate, &request.housekeeping) {
         (Some(isolate), _) => {
             division.isolated = isolate.minus(&division.offline);
-            division.why.push(format!("CPUs {isolate} are isolated because you said so"));
+            division.why.push(format!("CPUs {isolate} are isolated (--isolate)"));
         }
         (None, Some(housekeeping)) => {
             division.isolated = usable.minus(housekeeping);

@@ -131,7 +131,7 @@ impl Form {
 
 fn cpus_differ(wanted: Option<Cpus>, read: Option<Cpus>) -> String {
     let (Some(wanted), Some(read)) = (wanted, read) else {
-        return "what is read is no set of CPUs".to_owned();
+        return "the value read back is not a list of CPUs".to_owned();
     };
     let (lost, more) = (wanted.minus(&read), read.minus(&wanted));
     match (lost.is_empty(), more.is_empty()) {

@@ -138,7 +138,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The bytes of a value, exactly. In JSON a string, or `{"hex":…}` where they are no text.
+/// The bytes of a value, exactly. In JSON a string, or `{"hex":…}` where they are not text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Value(pub Vec<u8>);
 

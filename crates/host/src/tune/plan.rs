@@ -45,7 +45,7 @@ pub struct Absent {
 /// A process that a plan would leave without any CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "{change}: takes CPUs {takes} away, and process {pid} ({name}), which this session hangs on, may run on \
+    "{change}: takes CPUs {takes} away, but process {pid} ({name}), which this session depends on, may run on \
      {allowed} only: start it on {kept} (taskset), or take the change out"
 )]
 pub struct Cut {
@@ -316,8 +316,8 @@ fn take_over(host: &impl Places, plan: &mut Plan) -> Result<(), PlanError> {
             id: format!("take-over.{service}"),
             checks: vec!["SVC-004".to_owned(), "PWR-015".to_owned(), "IRQ-006".to_owned()],
             title: format!("stop {service}"),
-            reason: "it sets some of these values itself: one owner only".to_owned(),
-            cost: "what it did is not done until revert, which starts it again".to_owned(),
+            reason: "it sets some of these values itself, and would overwrite them".to_owned(),
+            cost: "it does not run until revert, which starts it again".to_owned(),
             source: "tuned#518; Irqbalance#90".to_owned(),
             when: When::Now,
             steps: vec![Step::new(place, Form::Text, old, "inactive")],

@@ -52,7 +52,7 @@ pub enum Smt {
     /// As the profile has it.
     #[default]
     Profile,
-    /// Switched off.
+    /// Switch them off.
     Off,
     /// Left as it is; siblings stay together.
     Keep,
@@ -62,7 +62,7 @@ pub enum Smt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turbo {
-    /// As it is.
+    /// Leave it.
     #[default]
     Keep,
     /// Least jitter.
@@ -133,7 +133,7 @@ impl fmt::Display for HugePages {
 /// What the operator wants: who is to have which CPUs, and how far to go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Request {
-    /// Which changes.
+    /// Set of changes.
     pub profile: Profile,
     /// How packets come to the application.
     pub workload: Workload,
@@ -141,9 +141,9 @@ pub struct Request {
     pub isolate: Option<Cpus>,
     /// CPUs for everything else; `None` takes what is left.
     pub housekeeping: Option<Cpus>,
-    /// How many cores to isolate, where the set is to be chosen.
+    /// Number of cores to isolate, where the set is to be chosen.
     pub isolate_cores: Option<usize>,
-    /// How many cores to leave to everything else, where the set is to be chosen.
+    /// Number of cores for everything else, where the set is to be chosen.
     pub housekeeping_cores: Option<usize>,
     /// Interfaces that the workload uses.
     pub nics: Vec<String>,

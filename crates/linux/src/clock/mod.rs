@@ -14,7 +14,7 @@ use tailtrim_trace::axis::{Axis, AxisError, Reading};
 pub enum Clock {
     /// `CLOCK_REALTIME`, that of the packets' stamps; NTP slews it, people set it.
     Realtime,
-    /// `CLOCK_MONOTONIC_RAW`, which nobody slews.
+    /// `CLOCK_MONOTONIC_RAW`, which is not slewed.
     MonotonicRaw,
 }
 
@@ -116,7 +116,7 @@ pub enum CounterError {
     NotInvariant(String),
     /// The kernel found that CPUs disagree.
     #[error(
-        "the kernel does not trust the time-stamp counter: {0:?} are the clock sources in \
+        "the kernel marked the time-stamp counter unstable: {0:?} are the clock sources in \
          /sys/devices/system/clocksource/clocksource0/available_clocksource; expected tsc among them: \
          look for \"Marking TSC unstable\" in dmesg"
     )]
@@ -126,7 +126,7 @@ pub enum CounterError {
 /// Whether ticks of all CPUs are the same time, by what the kernel found out.
 ///
 /// # Errors
-/// They are not, or nobody knows.
+/// They are not, or it is unknown.
 pub fn check_counter() -> Result<(), CounterError> {
     if !tsc::EXISTS {
         return Err(CounterError::None);

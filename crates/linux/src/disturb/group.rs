@@ -30,7 +30,7 @@ impl Group {
             Version::Two => fs::read_to_string(root.join("cgroup.controllers"))
                 .is_ok_and(|list| list.split_whitespace().any(|name| name == "cpu")),
         });
-        let none = "no control group with the CPU controller at /sys/fs/cgroup";
+        let none = "no control group with the CPU controller below /sys/fs/cgroup";
         let (root, version) = usable.next().ok_or_else(|| io::Error::other(none))?;
         sweep(root);
         let home = home(root, version, pid)?;

@@ -52,13 +52,13 @@ impl Pause {
 }
 
 impl Disturber {
-    /// Begins, beside the CPU `avoided`: where there is no other one, nobody can disturb it from within.
+    /// Begins, beside the CPU `avoided`: where there is no other one, it cannot be disturbed from within.
     ///
     /// # Errors
     /// The kernel refuses the thread, or this comes from outside.
     pub fn start(disturbance: Disturbance, seed: u64, avoided: Option<usize>) -> io::Result<Self> {
         if !disturbance.from_within() {
-            return Err(io::Error::other("comes from outside the forwarder"));
+            return Err(io::Error::other("is a disturbance from outside of the forwarder"));
         }
         let stopped = Arc::new(AtomicBool::new(false));
         let pause = Pause::default();

@@ -22,7 +22,7 @@ const TIMER_NS: i64 = 20_000;
 const ARMED_AROUND_NS: u64 = 10_000_000;
 /// Between packets that are none of the device's.
 const BETWEEN_FLOODS: Duration = Duration::from_micros(80);
-/// A frame of the smallest size for nobody: of a local experimental EtherType (IEEE 802).
+/// A frame of the smallest size that no host accepts: of a local experimental EtherType (IEEE 802).
 const NOBODYS: [u8; 60] = {
     let mut frame = [0; 60];
     (frame[0], frame[6], frame[12], frame[13]) = (0x02, 0x02, 0x88, 0xb5);
@@ -89,7 +89,7 @@ impl Means {
             Disturbing::Fifo => place(cpu, true).map(|()| Self::Presence)?,
             Disturbing::Timers => place(cpu, true).map(|()| Self::Timers)?,
             Disturbing::Softirqs => {
-                let missing = "no port that the CPU receives from is named";
+                let missing = "the port whose packets this CPU receives is missing";
                 let name = target.port.as_ref().ok_or_else(|| io::Error::other(missing))?;
                 Self::Port(open(name, None).map_err(io::Error::other)?)
             }
@@ -97,7 +97,7 @@ impl Means {
             Disturbing::Stop => Self::Stop(target.pid),
             Disturbing::Program => Self::Program(load()?),
             _ => {
-                return Err(io::Error::other("comes from within the forwarder"));
+                return Err(io::Error::other("is a disturbance from within the forwarder"));
             }
         })
     }
@@ -121,7 +121,7 @@ impl Means {
             }
             Self::Port(port) => {
                 let flood = || {
-                    // What the other side has no room for is of no use to anybody.
+                    // What the other side has no room for is of no use.
                     port.send(&[NOBODYS.as_slice(); 32]).map_err(io::Error::other)?;
                     // Where the generator shares the CPU, the device would get no packets to be late with.
                     thread::sleep(BETWEEN_FLOODS);
@@ -156,7 +156,7 @@ impl Drop for Means {
     }
 }
 
-/// A tracepoint that nobody passes meanwhile. Its code is changed when the first program is attached, and when
+/// A tracepoint that is not passed meanwhile. Its code is changed when the first program is attached, and when
 /// the last one goes.
 const RARE: &str = "sched_process_hang";
 /// The program that is attached there.

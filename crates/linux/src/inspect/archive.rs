@@ -200,7 +200,7 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
     for (count, entry) in archive.entries()?.enumerate() {
         let mut entry = entry?;
         if count == limits::FILES {
-            return refused(format!("more than {count} files, which no capture of a host has"));
+            return refused(format!("more than {count} files, not a capture of a host"));
         }
         let path = format!("/{}", entry.path()?.to_string_lossy().trim_start_matches("./"));
         if path.len() > limits::PATH || path.split('/').count() > limits::DEPTH {
@@ -245,7 +245,7 @@ impl<R: Read> Read for Limited<R> {
 
 fn too_much() -> io::Error {
     let most = limits::CAPTURE >> 20;
-    io::Error::other(format!("more than {most} MiB, which no capture of a host has"))
+    io::Error::other(format!("more than {most} MiB, not a capture of a host"))
 }
 
 /// A capture: what is not in it was missing, if it had been looked for.

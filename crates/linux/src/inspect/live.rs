@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// What is no file on a host, asked for once.
+    /// What is not a file on a host, asked for once.
     fn ask(&self, path: &str) -> Answer {
         if let Some(known) = self.asked.borrow().get(path) {
             return known.clone();
@@ -150,7 +150,8 @@ impl Tree for Host {
             names.push(entry.file_name().to_string_lossy().into_owned());
             // A running host may have more processes.
             if self.root.is_some() && names.len() > limits::NAMES {
-                let problem = format!("more than {} names, which no host has there", limits::NAMES);
+                let problem =
+                    format!("more than {} names, not a folder of the kernel", limits::NAMES);
                 return Err(Unread::Broken { path: path.to_owned(), problem });
             }
         }

@@ -1,4 +1,4 @@
-//! What only programs of the host tell, or files that are no text.
+//! What only programs of the host tell, or files that are not text.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -72,7 +72,7 @@ pub(super) fn rules() -> io::Result<String> {
         io::ErrorKind::Unsupported => io::Error::from_raw_os_error(libc::EPERM),
         _ => error,
     })?;
-    // With -a every table, chain, set and rule has a handle; those that open a block are no rules.
+    // With -a every table, chain, set and rule has a handle; those that open a block are not rules.
     let rule = |line: &&str| line.contains("# handle") && !line.contains('{');
     Ok(text.lines().filter(rule).count().to_string())
 }

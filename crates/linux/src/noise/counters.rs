@@ -52,7 +52,7 @@ pub struct Delta {
     pub smi: Option<u64>,
     /// How often the CPU or its package was slowed down by its temperature.
     pub throttled: Option<u64>,
-    /// How often the CPU's scheduler was called to switch threads, whoever they were.
+    /// How often the CPU's scheduler was called to switch threads, of any kind.
     pub switches: Option<u64>,
     /// What cannot be read here, and why.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

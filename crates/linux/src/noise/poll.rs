@@ -20,7 +20,7 @@ pub(super) fn run(threshold: u64, stopped: &AtomicBool, measured: &mut Measured)
             shortest = shortest.min(apart);
             if apart >= threshold {
                 measured.keep(last, now);
-                // What keeping took is nobody's gap.
+                // The time that keeping took is not a gap.
                 last = tsc::ticks();
             } else {
                 last = now;

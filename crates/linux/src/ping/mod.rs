@@ -47,13 +47,13 @@ pub struct Plan {
     pub stop: Stop,
     /// Bytes above UDP, or with ICMP above IP; no fewer than the protocol has.
     pub payload_bytes: usize,
-    /// A reply that comes later is late.
+    /// Replies after this time are late.
     pub timeout_ns: i64,
     /// Where a round trip begins and ends.
     pub level: StampLevel,
     /// Never sleep between departures.
     pub spin: bool,
-    /// Use this interface only.
+    /// Send and receive by this interface only.
     pub device: Option<String>,
     /// `SO_BUSY_POLL`.
     pub busy_poll_us: Option<u32>,

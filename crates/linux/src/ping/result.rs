@@ -11,7 +11,7 @@ use tailtrim_tail::summary::{Summary, Warning};
 pub struct Pinged {
     /// Where a round trip begins and ends.
     pub level: StampLevel,
-    /// A reply that comes later is late.
+    /// Replies after this time are late.
     pub timeout_ns: i64,
     /// Departure lateness of the probes of the first stream.
     pub lateness_ns: LatenessSummary,
@@ -39,7 +39,7 @@ pub struct StreamResult {
     /// What became of probes and replies.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Answered probes that lack a stamp for the level asked for: they are no samples.
+    /// Answered probes that lack a stamp for the level asked for: they are not samples.
     pub unstamped: u64,
     /// The parts of the round trips.
     pub parts: Parts,
@@ -78,7 +78,11 @@ impl StreamResult {
             (
                 "refused",
                 probes.refused,
-                format!("this host did not send {} probes: {}", probes.refused, causes.join(", ")),
+                format!(
+                    "this host could not send {} probes: {}",
+                    probes.refused,
+                    causes.join(", ")
+                ),
             ),
             (
                 "undelivered",
@@ -93,8 +97,8 @@ impl StreamResult {
                 "unstamped",
                 self.unstamped,
                 format!(
-                    "{} answered probes lack a stamp of the level asked for and are no samples; \
-                     the level application needs none",
+                    "{} answered probes lack a stamp of the chosen level and are not counted as samples; level \
+                     application needs no stamps",
                     self.unstamped
                 ),
             ),
@@ -102,16 +106,14 @@ impl StreamResult {
                 "overflowed",
                 *overflowed,
                 format!(
-                    "the socket had no room for {overflowed} datagrams: as many probes may be counted lost \
-                     that were answered"
+                    "the socket had no room for {overflowed} datagrams: up to that many answered probes may be \
+                     counted as lost"
                 ),
             ),
             (
                 "unattributed_errors",
                 *unattributed_errors,
-                format!(
-                    "{unattributed_errors} ICMP messages do not say which probe they are about"
-                ),
+                format!("{unattributed_errors} ICMP messages could not be assigned to a probe"),
             ),
         ];
         let warnings = all.into_iter().filter(|(_, count, _)| *count > 0);

@@ -264,7 +264,7 @@ impl Stream {
 }
 
 fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns: i64) {
-    // Longer than the probe: whatever it begins with, it is no reply to it.
+    // Longer than the probe: whatever it begins with, it is not a reply to it.
     let read = if received.truncated {
         Err(NoAnswer::Malformed)
     } else {

@@ -59,7 +59,7 @@ pub struct Received<'a> {
     pub bytes: &'a [u8],
     /// Its bytes on the wire, without FCS.
     pub length: usize,
-    /// When it came; `None` where nobody knows.
+    /// When it came; `None` if unknown.
     pub stamp: Option<Stamp>,
 }
 

@@ -61,10 +61,10 @@ pub enum ReflectError {
     #[error("no address to listen on: {0}")]
     Nowhere(String),
     /// Programs and rules are an interface's.
-    #[error("this mode needs to know by which interface requests come in")]
+    #[error("this mode needs the interface that receives the requests")]
     NoInterface,
     /// Address translation changes nothing in a packet but its addresses.
-    #[error("translating addresses reflects UDP echo only")]
+    #[error("mode nat reflects UDP echo only")]
     OnlyEcho,
     /// The rules.
     #[error("{what}: {why}")]
@@ -97,7 +97,7 @@ fn clock_now() -> Clock {
     Clock { bound_ns: clock::synchronized_within_ns(), sent_by: StampedBy::Software }
 }
 
-/// A number that nobody outside can guess.
+/// A number that cannot be guessed from outside.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

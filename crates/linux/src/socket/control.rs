@@ -112,7 +112,7 @@ pub(super) struct Extended {
 }
 
 impl Extended {
-    /// At which point of the way out a stamp was taken; `None` where this is no stamp.
+    /// At which point of the way out a stamp was taken; `None` where this is not a stamp.
     pub(super) fn point(&self) -> Option<Point> {
         match (self.origin, self.info) {
             (ORIGIN_TIMESTAMPING, 1) => Some(Point::Queued),

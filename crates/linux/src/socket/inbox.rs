@@ -53,7 +53,7 @@ pub enum Notice<'a> {
         /// By the NIC's own clock.
         hardware_ns: Option<i64>,
     },
-    /// Somebody says that it will not arrive.
+    /// A host says that it will not arrive.
     Undelivered {
         /// Why.
         cause: ErrorOrigin,

@@ -348,7 +348,7 @@ pub fn wait_any<'a>(
     })
 }
 
-/// How far that clock may be from UTC; `None` where nobody keeps it synchronised.
+/// How far that clock may be from UTC; `None` if it is not synchronised.
 #[must_use]
 pub fn clock_bound_ns() -> Option<u64> {
     clock::synchronized_within_ns()

@@ -12,7 +12,7 @@ pub(crate) fn monotonic_ns() -> i64 {
     now_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which nobody slews.
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which is not slewed.
 #[inline]
 pub(crate) fn monotonic_raw_ns() -> i64 {
     now_ns(libc::CLOCK_MONOTONIC_RAW)
@@ -44,7 +44,7 @@ fn now_ns(clock: libc::clockid_t) -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
-/// `CLOCK_TAI` minus `CLOCK_REALTIME`: whole seconds, 0 where nobody has told the kernel.
+/// `CLOCK_TAI` minus `CLOCK_REALTIME`: whole seconds, 0 if the kernel was not told.
 pub(crate) fn tai_offset_ns() -> i64 {
     const SECOND_NS: i64 = 1_000_000_000;
     // The clocks are read one after the other, much less than half a second apart.
@@ -52,7 +52,7 @@ pub(crate) fn tai_offset_ns() -> i64 {
     (apart_ns + SECOND_NS / 2).div_euclid(SECOND_NS) * SECOND_NS
 }
 
-/// How far `CLOCK_REALTIME` may be from UTC; `None` where nobody keeps it synchronised (adjtimex(2)).
+/// How far `CLOCK_REALTIME` may be from UTC; `None` if it is not synchronised (adjtimex(2)).
 pub(crate) fn synchronized_within_ns() -> Option<u64> {
     // SAFETY: all-zero bits are a valid request, one that changes nothing.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };

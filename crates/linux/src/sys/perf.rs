@@ -199,7 +199,7 @@ fn open(attributes: Attributes, cpu: u32, group: Option<&File>) -> io::Result<Fi
         )
     };
     checked(result as libc::c_int)?;
-    // SAFETY: the descriptor is new and belongs to nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(result as libc::c_int) }))
 }
 

@@ -1,4 +1,4 @@
-//! Timers that expire without anybody waiting.
+//! Timers that expire without a waiting thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -210,7 +210,7 @@ impl Socket {
         for (number, piece) in frame.chunks(self.chunk_bytes).enumerate() {
             let Some(chunk) = self.free.pop() else { return false };
             let place = self.memory.at(chunk as usize, piece.len());
-            // SAFETY: within the memory, and the chunk is in none of the rings, so nobody else uses it;
+            // SAFETY: within the memory, and the chunk is in none of the rings, so it is not in use;
             // the frame lies elsewhere, as no slice of the memory outlives a call.
             unsafe {
                 std::ptr::copy_nonoverlapping(piece.as_ptr(), place.as_ptr(), piece.len());

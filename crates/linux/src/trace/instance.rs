@@ -19,7 +19,7 @@ const OFF: &[u8] = b"0";
 #[derive(Debug)]
 pub(super) struct Instance {
     path: PathBuf,
-    /// Open all the time: the kernel refuses to remove an instance that somebody uses, so that no other
+    /// Open all the time: the kernel refuses to remove an instance that is in use, so that no other
     /// process takes it for a leftover. And recording begins without looking up a path.
     switch: Option<File>,
 }
@@ -33,10 +33,9 @@ pub(super) fn tracefs() -> Result<PathBuf, TraceError> {
     seen.ok_or_else(|| {
         let why = match fs::read_dir(PLACES[0]) {
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                "only root may look into it: run as root".to_owned()
+                "only root may read it: run as root".to_owned()
             }
-            _ => "mount it as root: mount -t tracefs nodev /sys/kernel/tracing (a kernel without \
-                  CONFIG_TRACING has none)"
+            _ => "mount it as root: mount -t tracefs nodev /sys/kernel/tracing (needs CONFIG_TRACING)"
                 .to_owned(),
         };
         TraceError::Impossible(format!("{}: no tracefs with instances/ here; {why}", PLACES[0]))

@@ -40,7 +40,7 @@ pub enum TraceError {
     /// This host or user cannot.
     #[error("{0}")]
     Impossible(String),
-    /// The counter is no clock.
+    /// The counter is not a clock.
     #[error(transparent)]
     Counter(#[from] CounterError),
     /// The clock was set, or the counter stood.
@@ -48,7 +48,7 @@ pub enum TraceError {
     Axis(#[from] AxisError),
     /// A setting of the instance.
     #[error(
-        "{path}: cannot be set to {value:?}: {source}; expected it of tracefs, look into dmesg and error_log"
+        "{path}: cannot be set to {value:?}: {source}; expected tracefs to accept it; see dmesg and error_log"
     )]
     Set {
         /// The file.
@@ -59,14 +59,14 @@ pub enum TraceError {
         source: io::Error,
     },
     /// A file of the instance.
-    #[error("{path}: cannot be read: {source}; expected it of tracefs")]
+    #[error("{path}: cannot be read: {source}; expected a readable file of tracefs")]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// The kernel's buffer has a shape that nobody expected.
+    /// The kernel's buffer has an unexpected shape.
     #[error("CPU {cpu}: {problem}")]
     Damaged {
         /// Whose buffer.
@@ -123,7 +123,7 @@ pub struct Counts {
     pub events: BTreeMap<String, u64>,
     /// Interrupts of other CPUs whose sender is known.
     pub with_sender: u64,
-    /// Those of them that this process or who started it sent: 0 where watching disturbs nobody.
+    /// Those of them that this process or who started it sent: 0 where watching causes no disturbance.
     pub from_recorder: u64,
     /// Events that the kernel overwrote or dropped.
     pub lost: u64,
@@ -133,7 +133,7 @@ pub struct Counts {
     pub unpaired: u64,
     /// Times when another thread had the CPU than the one that the scheduler's records say.
     pub hidden_switches: u64,
-    /// Records of a kind that nobody asked for.
+    /// Records of an unrequested kind.
     pub unknown: u64,
     /// Functions that ran for another CPU without an interrupt, or for the CPU itself.
     pub functions_without_interrupt: u64,
@@ -156,7 +156,9 @@ pub struct Counts {
 pub fn stay_off(cpus: &Cpus) -> io::Result<()> {
     let others: Vec<u32> = online().minus(cpus).iter().collect();
     if others.is_empty() {
-        return Err(io::Error::other("all CPUs are measured; this process disturbs them"));
+        return Err(io::Error::other(
+            "all CPUs are measured, so this process itself is part of the noise",
+        ));
     }
     affinity::set(0, &others)
 }
@@ -224,7 +226,9 @@ impl Recorder {
                 }
             }
         }
-        Err(problem.unwrap_or_else(|| TraceError::Impossible("no source to record by".into())))
+        Err(problem.unwrap_or_else(|| {
+            TraceError::Impossible("no source of trace events is available".into())
+        }))
     }
 
     /// Who records.

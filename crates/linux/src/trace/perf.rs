@@ -156,7 +156,7 @@ impl OfCpu {
                 }
             }
         }
-        // What was lost at the end nobody wrote down, since there was no room.
+        // Losses at the end were not recorded, since there was no room.
         let lost: Option<u64> = self.tracepoints.iter().map(perf::Tracepoint::lost).sum();
         buffer.lost = lost.unwrap_or(told).max(told);
         let missed = match lost.map(|lost| lost.saturating_sub(told)) {
@@ -175,7 +175,7 @@ fn refused(cpu: u32, error: &io::Error) -> TraceError {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let what = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => format!(
-            "perf needs root or CAP_PERFMON for what the kernel does (kernel.perf_event_paranoid is {})",
+            "perf needs root or CAP_PERFMON to record kernel events (kernel.perf_event_paranoid is {})",
             paranoid.trim()
         ),
         Some(libc::ENOSYS) => "this kernel has no perf_event_open (CONFIG_PERF_EVENTS)".to_owned(),

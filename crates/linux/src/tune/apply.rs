@@ -18,7 +18,7 @@ pub struct Applied {
     pub already: usize,
     /// Values that read differently from what was written.
     pub differs: Vec<Told>,
-    /// Values that this kernel does not let anybody change.
+    /// Values that this kernel does not allow to change.
     pub cannot: Vec<Told>,
     /// Places that had gone by the time their turn came.
     pub gone: Vec<Place>,
@@ -37,22 +37,22 @@ pub struct Told {
 #[derive(Debug, Error)]
 pub enum ApplyError {
     /// Another one is in effect.
-    #[error("a plan ({profile}) is applied already, or was begun")]
+    #[error("a plan ({profile}) is already applied, completely or partly")]
     Pending {
         /// Its profile.
         profile: String,
     },
     /// The journal that is there cannot be read.
-    #[error("the journal of an earlier plan cannot be used: {0}")]
+    #[error("the journal of an earlier plan cannot be read: {0}")]
     Journal(#[from] JournalError),
     /// The plan has a step that a journal cannot have.
-    #[error("the plan cannot be written to a journal that can be read again: {0}")]
+    #[error("the plan cannot be stored in the journal: {0}")]
     Planned(JournalError),
     /// The journal cannot be written: nothing is changed without it.
     #[error(transparent)]
     Store(#[from] StateError),
     /// A record cannot be written down.
-    #[error("a record of the journal cannot be written down: {0}")]
+    #[error("a journal record cannot be written: {0}")]
     Record(#[from] serde_json::Error),
     /// A value that was there cannot be read any more.
     #[error("{place}: {why}; nothing of {change} was changed")]

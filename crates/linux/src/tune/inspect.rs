@@ -11,7 +11,7 @@ pub enum Standing {
     InPlace,
     /// Something else.
     Differs,
-    /// The kernel does not let anybody change it.
+    /// The kernel does not allow to change it.
     Cannot,
     /// Its turn did not come, or it failed.
     NotDone,
@@ -73,7 +73,7 @@ fn standing(
     restarted: bool,
 ) -> (Standing, Option<String>) {
     if restarted && !step.place.survives_restart() {
-        return (Standing::Gone, Some("the host was started anew since".to_owned()));
+        return (Standing::Gone, Some("the host was rebooted since".to_owned()));
     }
     let outcome = journal.outcomes.get(&step.number);
     let wanted = step.new.clone().unwrap_or_default();
@@ -85,19 +85,16 @@ fn standing(
     match (outcome, now) {
         (Some(Outcome::Cannot(why)), _) => (Standing::Cannot, Some(why.clone())),
         (Some(Outcome::Failed(why)), _) => (Standing::NotDone, Some(why.clone())),
-        (None, _) => (Standing::NotDone, Some("its turn did not come".to_owned())),
+        (None, _) => (Standing::NotDone, Some("not reached".to_owned())),
         (_, Ok(Some(now))) => {
             let stuck = matches!(outcome, Some(Outcome::Took));
             let why = if stuck {
-                "it was as wanted when it was set: another manager, or somebody, wrote it since"
-                    .to_owned()
+                "it was as wanted when it was set; another program has changed it since".to_owned()
             } else {
                 step.form.why_not(&wanted, now)
             };
             (Standing::Differs, Some(why))
         }
-        _ => {
-            (Standing::Gone, Some("it ended: a thread, a device, or a process of ours".to_owned()))
-        }
+        _ => (Standing::Gone, Some("the thread, device or process has ended".to_owned())),
     }
 }

@@ -1,7 +1,7 @@
 //! A process that holds `/dev/cpu_dma_latency` open: the kernel keeps the promise as long as it lives.
 //!
 //! It locks a file of the journal's folder that says who it is. Whoever is killed while it starts the process
-//! leaves none: the process says that it is ready, and ends when nobody listens.
+//! leaves none: the process says that it is ready, and ends when the listener is gone.
 
 use super::state::StateFolder;
 use crate::sys::process;
@@ -54,10 +54,7 @@ fn holder(state: &Path) -> io::Result<Option<Holder>> {
         // Locked, and not yet signed.
         thread::sleep(PATIENCE.1);
     }
-    Err(io::Error::other(format!(
-        "{}: locked by a process that does not say who it is",
-        state.join(NAME).display()
-    )))
+    Err(io::Error::other(format!("{}: locked by an unknown process", state.join(NAME).display())))
 }
 
 /// Starts a process that holds this many µs.
@@ -88,7 +85,7 @@ pub(super) fn start(state: &Path, us: &str) -> Result<(), String> {
         let _ = errors.read_to_string(&mut why);
     }
     let _ = child.wait();
-    Err(format!("the process that is to hold it ended: {}", why.trim()))
+    Err(format!("the process that holds it ended: {}", why.trim()))
 }
 
 /// Ends the process that holds it.
@@ -122,7 +119,7 @@ fn lock(file: &File) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// The device or the file cannot be opened, another process holds it, or nobody waits for this one.
+/// The device or the file cannot be opened, another process holds it, or no process waits for this one.
 pub fn hold(state: &Path, us: i32, ready: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     process::leave_session()?;
     let folder = StateFolder::make(state).map_err(io::Error::other)?;

@@ -154,7 +154,7 @@ fn release_processes(folder: &Path) {
     let Some(parent) = folder.parent() else { return };
     let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
     for pid in processes.lines() {
-        // One that has ended meanwhile is no loss.
+        // One that has ended meanwhile is not a loss.
         let _ = fs::write(parent.join("cgroup.procs"), pid);
     }
 }

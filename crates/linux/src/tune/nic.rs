@@ -13,7 +13,7 @@ enum Field<'a> {
 /// Finds a setting by its name; `None` where the driver has none.
 type Find<S> = for<'a> fn(&'a mut S, &str) -> Option<Field<'a>>;
 
-/// A setting; `None` where the driver does not have it, or nobody can change it.
+/// A setting; `None` where the driver does not have it, or it cannot be changed.
 pub(super) fn read(interface: &str, group: NicGroup, key: &str) -> io::Result<Option<Value>> {
     let value = match group {
         NicGroup::Coalesce => get(interface, key, coalescing),

@@ -22,7 +22,7 @@ pub struct Reverted {
     pub as_before: usize,
     /// Values that ended with the host's last start, a thread or a device.
     pub gone: Vec<Told>,
-    /// Values that somebody else had changed meanwhile; they were restored nevertheless.
+    /// Values that another program changed meanwhile; they were restored all the same.
     pub drifted: Vec<Told>,
     /// Values that could not be restored: the journal stays.
     pub left: Vec<Told>,
@@ -38,7 +38,7 @@ pub enum RevertError {
     #[error(transparent)]
     Store(#[from] StateError),
     /// A record cannot be written down.
-    #[error("a record of the journal cannot be written down: {0}")]
+    #[error("a journal record cannot be written: {0}")]
     Record(#[from] serde_json::Error),
 }
 
@@ -136,7 +136,7 @@ fn restore_all(
 
 fn restore(host: &mut impl Host, journal: &Journal, step: &Recorded, restarted: bool) -> Restoring {
     if restarted && !step.place.survives_restart() {
-        return Restoring::Gone("the host was started anew since".to_owned());
+        return Restoring::Gone("the host was rebooted since".to_owned());
     }
     let now = match host.place(&step.place) {
         Ok(now) => now,
@@ -146,7 +146,7 @@ fn restore(host: &mut impl Host, journal: &Journal, step: &Recorded, restarted: 
         return Restoring::AsBefore;
     }
     if now.is_none() && !matches!(step.place, Place::Config { .. } | Place::Directory { .. }) {
-        return Restoring::Gone("is not there any more".to_owned());
+        return Restoring::Gone("no longer exists".to_owned());
     }
     let keeps_bytes = host.keeps_bytes();
     let written = |old: &Value| if keeps_bytes { old.0.clone() } else { step.form.written(old) };

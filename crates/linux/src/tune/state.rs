@@ -1,4 +1,4 @@
-//! The folder of the journal. Root does what a journal says, so nobody else may be able to write one: owner and mode of
+//! The folder of the journal. Root does what a journal says, so no other user may be able to write one: owner and mode of
 //! the folder and of each file are checked on what was opened, before anything is read, and no symbolic link is followed.
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, RawMode, ResolveFlags};
@@ -26,7 +26,7 @@ pub struct StateError {
 #[derive(Debug, Error)]
 pub enum Problem {
     /// Others may have written it.
-    #[error("{0}; what is there was not read, and nothing was changed")]
+    #[error("{0}; the folder was not read and nothing was changed")]
     Untrusted(String),
     /// The system's answer.
     #[error(transparent)]

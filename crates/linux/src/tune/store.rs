@@ -63,7 +63,7 @@ pub struct Folder {
 #[derive(Debug, Error)]
 pub enum Locked {
     /// Another process holds the lock.
-    #[error("{}: another tailtrim-agent tune is at work here: wait until it has ended", path.display())]
+    #[error("{}: another tailtrim-agent tune is running: wait until it ends", path.display())]
     Held {
         /// The folder.
         path: PathBuf,

@@ -80,7 +80,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Whether somebody wants to know when it really left: see [`Reflector::departed`].
+    /// Whether its send time is wanted: see [`Reflector::departed`].
     #[must_use]
     pub fn wants_departure(&self) -> bool {
         self.session.is_some()
@@ -98,7 +98,7 @@ enum Stamped {
 /// The clock of the stamps.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// How far it may be off; `None` where nobody keeps it synchronised.
+    /// How far it may be off; `None` if it is not synchronised.
     pub bound_ns: Option<u64>,
     /// Who takes T3.
     pub sent_by: StampedBy,
@@ -189,7 +189,7 @@ impl Reflector {
         self.counters.unsent += 1;
     }
 
-    /// A request came that cannot be [reflected](Self::reflect), since nobody can read it.
+    /// A request came that cannot be [reflected](Self::reflect), since it cannot be read.
     pub fn refuse(&mut self, refusal: Refusal) {
         self.counters.received += 1;
         self.counters.refused.count(refusal);

@@ -73,10 +73,10 @@ pub struct Allowed {
     bits: u8,
 }
 
-/// What is no prefix.
+/// What is not a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no prefix, expected an address such as 192.0.2.7, or 192.0.2.0/24, 2001:db8::/32"
+    "invalid prefix {0:?}, expected an address such as 192.0.2.7, or 192.0.2.0/24, 2001:db8::/32"
 )]
 pub struct AllowedError(String);
 
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!("10.0.0.1".parse::<Allowed>().unwrap().to_string(), "10.0.0.1/32");
         for text in ["", "10.0.0.0/33", "10.0.0.0/", "2001:db8::/129", "host", "10.0.0.0/-1"] {
             let error = text.parse::<Allowed>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{text:?} is no prefix, expected")), "{error}");
+            assert!(error.starts_with(&format!("invalid prefix {text:?}, expected")), "{error}");
         }
     }
 

@@ -11,9 +11,9 @@ pub enum Refusal {
     TooLong,
     /// From a port below 1024 or one of our own, where a service may answer the reply.
     SourcePort,
-    /// From or to an address that is nobody's.
+    /// From or to an address that no host has.
     Address,
-    /// From somebody who is not on the list.
+    /// From a client that is not on the list.
     NotAllowed,
     /// More often than a client may.
     Rate,
@@ -79,7 +79,7 @@ impl Refusals {
         self.add(refusal, 1);
     }
 
-    /// Adds requests that somebody else refused, such as a program in the kernel.
+    /// Adds requests that were refused elsewhere, such as by a program in the kernel.
     pub fn add(&mut self, refusal: Refusal, count: u64) {
         self.0[refusal as usize] += count;
     }

@@ -8,7 +8,7 @@ use tailtrim_stats::Probability;
 pub enum OrderError {
     /// Every packet has the same stamp on both sides.
     #[error(
-        "all {} packets left at the very time at which they entered: ingress and egress are copies of one capture",
+        "all {} packets have the same time stamp in both captures: ingress and egress are copies of one capture",
         grouped(*samples)
     )]
     Same {

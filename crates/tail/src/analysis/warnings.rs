@@ -32,7 +32,7 @@ impl Warnings {
             self.add(
                 "damaged",
                 1,
-                format!("{damage}; {} packets before it were used", grouped(packets)),
+                format!("{damage}; the {} packets before it were used", grouped(packets)),
             );
         }
         let drops = tap.tap_drops.unwrap_or(0);
@@ -40,20 +40,21 @@ impl Warnings {
             "tap_drops",
             drops,
             format!(
-                "the {side} tap missed {} frames: as many packets may be counted lost or unmatched that the device under test did not lose",
+                "the {side} tap missed {} frames: up to that many packets may be counted as lost or unmatched that \
+                 the device under test did not lose",
                 grouped(drops),
             ),
         );
         self.add(
             "unstamped",
             unstamped,
-            format!("{} {side} packets have no stamp and take no part", grouped(unstamped)),
+            format!("{} {side} packets have no time stamp and are left out", grouped(unstamped)),
         );
         self.add(
             "out_of_order",
             tap.out_of_order,
             format!(
-                "{} {side} stamps lie before an earlier one; gaps and matches account for it",
+                "{} {side} time stamps go backwards; gaps and matches take this into account",
                 grouped(tap.out_of_order),
             ),
         );

@@ -46,7 +46,7 @@ impl Decoder {
             let identifier =
                 identifier.iter().rev().fold(0_u32, |value, &byte| value << 8 | u32::from(byte));
             let raw = raw.cast_signed();
-            // A stamp beyond 2^63 ns is no time: the trailer was missing and payload was logged.
+            // A stamp beyond 2^63 ns is not a time: the trailer was missing and payload was logged.
             let stamped = raw >= 0;
             if stamped {
                 keep.identifier(identifier);
@@ -68,7 +68,7 @@ impl Decoder {
         if raw >= WRAP_NS {
             self.full_width = true;
         }
-        // What is no time says nothing about the wraps.
+        // What is not a time says nothing about the wraps.
         if self.full_width || raw < 0 {
             return raw;
         }

@@ -14,7 +14,7 @@ pub struct Seen {
     /// When it passed the tap.
     pub stamp_ns: i64,
     /// Of an ingress packet: the running maximum at the packet that enters [`MEMORY`](super::MEMORY)
-    /// packets later, `i64::MAX` where none does. From then on nobody remembers this one.
+    /// packets later, `i64::MAX` where none does. From then on this one is forgotten.
     pub forgotten_ns: i64,
     /// A tag that its pair will carry.
     pub tag: u16,

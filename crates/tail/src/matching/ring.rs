@@ -40,7 +40,7 @@ impl Entry {
 
 /// The start of a chain: the position of its first entry and, in the upper half, one bit for each
 /// signature of the chain, out of 32. One word, because of two the compiler would load the second only
-/// after a branch that nobody can predict.
+/// after a branch that cannot be predicted.
 #[derive(Debug, Clone, Copy)]
 struct Head(u64);
 

@@ -37,8 +37,8 @@ fn warnings_about_what_the_taps_did() {
             warning(
                 "tap_drops",
                 3,
-                "the ingress tap missed 3 frames: as many packets may be counted lost or unmatched that the device \
-                 under test did not lose"
+                "the ingress tap missed 3 frames: up to that many packets may be counted as lost or unmatched that \
+                 the device under test did not lose"
             ),
             warning("unstamped", 1, "1 ingress packets have no stamp and take no part"),
             warning(
@@ -50,8 +50,8 @@ fn warnings_about_what_the_taps_did() {
             warning(
                 "tap_drops",
                 4,
-                "the egress tap missed 4 frames: as many packets may be counted lost or unmatched that the device \
-                 under test did not lose"
+                "the egress tap missed 4 frames: up to that many packets may be counted as lost or unmatched that \
+                 the device under test did not lose"
             ),
             warning("unstamped", 1, "1 egress packets have no stamp and take no part"),
         ]

@@ -13,7 +13,7 @@ const STEPS_NS: [i64; 10] =
 pub struct Distribution {
     /// Gaps from the threshold up, or timers.
     pub gaps: u64,
-    /// Median; nothing where nobody kept the distribution.
+    /// Median; `None` without a distribution.
     pub p50_ns: Option<i64>,
     /// 99 %.
     pub p99_ns: Option<i64>,

@@ -160,7 +160,7 @@ pub fn read(text: &str) -> Result<Findings, ReadError> {
     match findings.columns.iter().find(|column| !column.is_sound()) {
         None => Ok(findings),
         Some(column) => Err(ReadError::Disagree(format!(
-            "the histogram of CPU {} is not in order or counts more than anybody can; the file is damaged, measure again",
+            "the histogram of CPU {} is out of order or its counts are too large; the file is damaged, measure again",
             column.cpu.map_or_else(|| "?".to_owned(), |cpu| cpu.to_string())
         ))),
     }

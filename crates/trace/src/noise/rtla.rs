@@ -69,7 +69,9 @@ pub(super) fn read(text: &str) -> Result<Findings, ReadError> {
 fn unknown(text: &str) -> ReadError {
     let snapshot = ["Timer Latency", "Operating System Noise"];
     if snapshot.iter().any(|title| text.contains(title)) {
-        return ReadError::Unknown("this is of `rtla … top`, which keeps no distribution".into());
+        return ReadError::Unknown(
+            "this is output of `rtla … top`, which has no distribution".into(),
+        );
     }
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     let first: String = first.chars().take(60).collect();

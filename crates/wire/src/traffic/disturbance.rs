@@ -58,10 +58,11 @@ const KINDS: [(&str, Disturbing, bool, bool); 11] = [
     ("bpf", Disturbing::Program, false, false),
 ];
 
-/// A text that is no disturbance.
+/// A text that is not a disturbance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no disturbance; expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, thread, \
+    "invalid disturbance {text:?}, expected munmap:EVERY, mprotect:EVERY, membarrier:EVERY or bpf:EVERY, or pause, \
+     thread, \
      fifo, timers, softirqs, quota or stop with :TIME,EVERY, each time such as 20ms"
 )]
 pub struct DisturbanceError {

@@ -39,7 +39,7 @@ impl Probe {
         bytes
     }
 
-    /// From the start of a UDP payload; `None` when it is no probe.
+    /// From the start of a UDP payload; `None` when it is not a probe.
     #[must_use]
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let bytes = payload.first_chunk::<PROBE_LEN>()?;
@@ -49,7 +49,7 @@ impl Probe {
         Some(Self { flow, sequence, intended_ns: u64::from_be_bytes(intended_ns) })
     }
 
-    /// Flow and sequence number, also of a payload that was cut behind them; `None` when it is no probe.
+    /// Flow and sequence number, also of a payload that was cut behind them; `None` when it is not a probe.
     #[must_use]
     pub fn identity(payload: &[u8]) -> Option<(u16, u64)> {
         let bytes = payload.first_chunk::<10>().filter(|bytes| bytes[..2] == MAGIC)?;

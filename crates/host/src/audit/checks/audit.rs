@@ -40,7 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUD-003",
         title: "Corrected hardware errors do not interrupt",
         importance: Importance::Medium,
-        why: "Each corrected error interrupts, and the banks of every CPU are polled. mce=off is no way: it gives up uncorrected errors too.",
+        why: "Each corrected error interrupts, and the banks of every CPU are polled. Do not use mce=off: it also \
+            disables the report of uncorrected errors.",
         read_from: &["/sys/devices/system/machinecheck/machinecheck#/ignore_ce", "/proc/cmdline"],
         wanted: "ignore_ce is 1 everywhere",
         cost: "watch corrected errors with the board's controller instead",
@@ -85,7 +86,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "AUD-006",
-        title: "The kernel does not talk on a slow console",
+        title: "No kernel messages on a slow console",
         importance: Importance::Medium,
         why: "A line on a serial console of 115,200 baud takes milliseconds, with interrupts off on the CPU that prints.",
         read_from: &["/proc/sys/kernel/printk", "/proc/cmdline"],
@@ -99,12 +100,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "AUD-007",
-        title: "Split locks are not punished",
+        title: "Split locks are not delayed on purpose",
         importance: Importance::Low,
-        why: "By default who locks across two cache lines is made to wait 10 ms, and everything else for its turn.",
+        why: "By default the kernel delays a thread that locks across two cache lines by 10 ms.",
         read_from: &["/proc/sys/kernel/split_lock_mitigate", "/proc/cmdline"],
         wanted: "split_lock_mitigate 0, or split_lock_detect=off",
-        cost: "one program can slow all others down",
+        cost: "one program can slow down all others",
         set_now: "sysctl -w kernel.split_lock_mitigate=0",
         set_boot: "split_lock_detect=off",
         undo: "sysctl -w kernel.split_lock_mitigate=1",
@@ -155,7 +156,7 @@ fn corrected_errors(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Asked,
             false,
             CheckStatus::Warn,
-            "mce=off gives up uncorrected errors too",
+            "mce=off also disables the report of uncorrected errors",
         );
     }
     let all = f.glob(&format!("{MACHINE_CHECKS}/ignore_ce"))?;

@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "BOOT-001",
         title: "Unknown or mistyped words of the boot line",
         importance: Importance::High,
-        why: "The kernel hands a word that it does not know to init and goes on. The protection that the word was meant to give is simply not there.",
+        why: "The kernel passes unknown words to init and continues. The setting that was meant is missing.",
         read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
         wanted: "the kernel knows every word",
         set_boot: "correct or remove the word",
@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "BOOT-002",
-        title: "Words that are swallowed by a shorter one",
+        title: "Words that match a shorter parameter",
         importance: Importance::High,
         why: "Since 5.17 rcu_nocbs is matched as a prefix: rcu_nocbs_poll is taken for it, replaces the list given before by nothing, and nothing is logged.",
         read_from: &["/proc/cmdline", "/tailtrim/dmesg"],
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "BOOT-003",
-        title: "CPU lists do what they ask for",
+        title: "CPU lists take effect",
         importance: Importance::High,
         why: "One CPU number that does not exist drops a whole list; a flag without domain isolates nothing. Both go unnoticed.",
         read_from: &[
@@ -56,11 +56,11 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "BOOT-004",
-        title: "Parameters given twice or against each other",
+        title: "Parameters given twice or contradicting each other",
         importance: Importance::Medium,
-        why: "Of a parameter given twice the first or the last one counts, depending on the parameter. Who reads the line is easily wrong.",
+        why: "Of a parameter given twice the first or the last one counts, depending on the parameter.",
         read_from: &["/proc/cmdline"],
-        wanted: "each parameter once, none against another",
+        wanted: "each parameter once, no contradictions",
         set_boot: "remove what does not count",
         undo: "put it back",
         source: "kernel-parameters.txt",
@@ -155,7 +155,7 @@ fn unknown_words(f: &Facts<'_>) -> Answer {
             judge(EvidenceLevel::Set, true, CheckStatus::Fail, "the kernel knows every word")
         }
         None => {
-            unknown("no known typo is in the line, but the beginning of the kernel's log is gone")
+            unknown("no known typo in the line, but the beginning of the kernel's log is missing")
         }
     }
 }
@@ -167,7 +167,7 @@ fn swallowed(f: &Facts<'_>) -> Answer {
             EvidenceLevel::Asked,
             true,
             CheckStatus::Fail,
-            "no word is swallowed by a shorter one",
+            "no word matches a shorter parameter",
         );
     }
     let effect = f.log().ok().and_then(|log| log.after("Offload RCU callbacks from CPUs:"));
@@ -193,7 +193,7 @@ fn lists_take_effect(f: &Facts<'_>) -> Answer {
     ] {
         let Some(value) = line.last(name) else { continue };
         let Some(asked) = meant(value, &possible) else {
-            wrong.push(format!("{name}={value} is no list of CPUs"));
+            wrong.push(format!("{name}={value} is not a list of CPUs"));
             continue;
         };
         let effective = f.optional(path)?.map_or(Ok(Cpus::none()), |_| f.cpus(path))?;

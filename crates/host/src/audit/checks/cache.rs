@@ -12,9 +12,10 @@ const METAL: &[Need] = &[Need::Metal, Need::Isolated];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CAT-001",
-        title: "The last-level cache can be divided, and is",
+        title: "The last-level cache is partitioned",
         importance: Importance::Medium,
-        why: "Neighbours that stream through memory throw the packets' data out of the shared cache: no event shows it, everything takes longer.",
+        why: "Other programs evict the packets' data from the shared cache. No event shows this; every access \
+            takes longer.",
         read_from: &["/proc/cpuinfo", "/proc/filesystems", "/proc/mounts"],
         wanted: "resctrl is mounted where the CPU has cat_l3",
         set_now: "mount -t resctrl resctrl /sys/fs/resctrl",
@@ -41,9 +42,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "CAT-003",
-        title: "One program divides the cache",
+        title: "One program partitions the cache",
         importance: Importance::Low,
-        why: "pqos writes registers behind the back of resctrl: what the files say is then not what the CPU does.",
+        why: "pqos writes registers directly: the files of resctrl then do not show the actual setting.",
         read_from: &["/proc/#/task/#/stat", "/proc/mounts"],
         wanted: "no pqos or rdtset runs while resctrl is mounted",
         set_now: "pqos -I uses resctrl instead of registers",
@@ -69,9 +70,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "CAT-005",
-        title: "How much cache neighbours use",
+        title: "Cache occupancy of other programs",
         importance: Importance::Low,
-        why: "Tells whether dividing the cache is worth it.",
+        why: "Shows whether partitioning the cache is worth it.",
         read_from: &[],
         wanted: "recorded during a run",
         set_now: "cat /sys/fs/resctrl/mon_data/*/llc_occupancy before and after a run, from a housekeeping CPU of the same socket",
@@ -153,7 +154,7 @@ fn one_owner(f: &Facts<'_>) -> Answer {
             running.push(name);
         }
     }
-    let said = if running.is_empty() { "nobody else".to_owned() } else { few(&running) };
+    let said = if running.is_empty() { "no other program".to_owned() } else { few(&running) };
     judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
 }
 

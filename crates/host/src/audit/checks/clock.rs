@@ -13,7 +13,7 @@ const CURRENT: &str = "/sys/devices/system/clocksource/clocksource0/current_cloc
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "CLK-001",
-        title: "Time comes from the CPU's own counter",
+        title: "The clock source is the time-stamp counter",
         importance: Importance::High,
         why: "Reading the TSC takes 20 ns; HPET and the ACPI timer a microsecond and a system call, for every stamp.",
         read_from: &["/sys/devices/system/clocksource/clocksource0/current_clocksource"],
@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "CLK-002",
-        title: "The counter runs at a constant rate, always",
+        title: "The time-stamp counter runs at a constant rate",
         importance: Importance::Medium,
         why: "Without these features the counter follows the frequency or stops when idle, and the kernel turns to slower clocks.",
         read_from: &["/proc/cpuinfo"],
@@ -40,7 +40,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "CLK-003",
-        title: "Nothing checks the counter now and then",
+        title: "No periodic check of the time-stamp counter",
         importance: Importance::Medium,
         why: "A watchdog compares clocks twice a second, on each CPU in turn. Since 5.17 kernels leave out a counter that has TSC_ADJUST (few sockets); then, as with tsc=nowatchdog, a timer still visits the next CPU every ten minutes to read TSC_ADJUST.",
         read_from: &[
@@ -62,9 +62,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "CLK-004",
-        title: "Ticks of CPUs do not come together",
+        title: "Ticks of CPUs are skewed",
         importance: Importance::Low,
-        why: "All ticks at the same instant fight for the same locks; skewed they do not. Only where CPUs tick.",
+        why: "Ticks at the same instant contend for the same locks. Matters only on CPUs that tick.",
         read_from: &["/proc/cmdline"],
         wanted: "skew_tick=1",
         set_boot: "skew_tick=1",

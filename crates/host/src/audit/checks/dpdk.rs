@@ -28,9 +28,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "DPK-002",
-        title: "Workers run on isolated CPUs near the interface",
+        title: "Workers run on isolated CPUs of the interface's NUMA node",
         importance: Importance::High,
-        why: "A worker on a housekeeping CPU shares it with everything; on another node each packet crosses the sockets' link.",
+        why: "A worker on a housekeeping CPU shares it with other programs; on another node each packet crosses \
+            the link between sockets.",
         read_from: &["/proc/#/task/#/status"],
         wanted: "each worker alone on a CPU of {iso}",
         set_now: "-l and --lcores of the program",
@@ -42,7 +43,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "DPK-003",
-        title: "Other threads of the program are elsewhere",
+        title: "Control threads of the program run on housekeeping CPUs",
         importance: Importance::Medium,
         why: "The threads for interrupts, control and telemetry of a DPDK program start with the affinity of the first one.",
         read_from: &["/proc/#/task/#/status"],
@@ -70,9 +71,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "DPK-005",
-        title: "Huge pages are left after the start",
+        title: "Free huge pages remain after the start",
         importance: Importance::Low,
-        why: "A program that wants more while it runs gets small pages or ends.",
+        why: "A program that needs more during operation gets small pages or ends.",
         read_from: &["/sys/devices/system/node/node#/hugepages/*/free_hugepages"],
         wanted: "at least one is free",
         set_now: "reserve more (MEM-009)",
@@ -84,9 +85,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "DPK-006",
-        title: "Nobody asks the program while it works",
+        title: "No telemetry requests during operation",
         importance: Importance::Low,
-        why: "Telemetry and pdump read the counters that workers write, or copy packets.",
+        why: "Telemetry and pdump read counters that workers write, or copy packets.",
         read_from: &["/proc/#/task/#/stat"],
         wanted: "no dpdk-telemetry.py, dpdk-pdump or dpdk-dumpcap runs",
         set_now: "end it; --no-telemetry",
@@ -100,7 +101,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn driver(f: &Facts<'_>, nic: &str) -> Answer {
     let name = f.link_name(&format!("/sys/class/net/{nic}/device/driver"))?;
-    // A bound device is no interface any more: the wish names it by its address.
+    // A bound device is not an interface any more: the wish names it by its address.
     let bound = f.list_or_none("/sys/bus/pci/drivers/vfio-pci")?;
     if bound.iter().any(|device| device.ends_with(nic)) {
         return judge(EvidenceLevel::Set, true, CheckStatus::Warn, "driver vfio-pci");
@@ -220,6 +221,6 @@ fn asked(f: &Facts<'_>) -> Answer {
             running.push(name);
         }
     }
-    let said = if running.is_empty() { "nobody".to_owned() } else { few(&running) };
+    let said = if running.is_empty() { "none".to_owned() } else { few(&running) };
     judge(EvidenceLevel::Seen, running.is_empty(), CheckStatus::Warn, said)
 }

@@ -11,9 +11,9 @@ const METAL: &[Need] = &[Need::Metal];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "FW-001",
-        title: "The firmware does not take CPUs away",
+        title: "No system management interrupts",
         importance: Importance::High,
-        why: "In system management mode all CPUs stand still, for 10 µs to milliseconds, and the kernel sees nothing of it.",
+        why: "In system management mode all CPUs stop for 10 µs to milliseconds, invisible to the kernel.",
         read_from: &[],
         wanted: "the count of system management interrupts does not grow",
         set_boot: "firmware: legacy USB, power capping and hardware monitoring off",
@@ -29,9 +29,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "FW-002",
-        title: "Nothing asks the firmware or the board's controller",
+        title: "No program polls the firmware or the management controller",
         importance: Importance::Medium,
-        why: "Programs that read sensors or look for firmware updates make the firmware work, in system management mode.",
+        why: "Programs that read sensors or look for firmware updates cause work in system management mode.",
         read_from: &["/proc/#/task/#/stat", "/tailtrim/systemd/timers"],
         wanted: "no ipmievd, dcdbas, fwupd and the like",
         set_now: "systemctl disable --now fwupd-refresh.timer ipmievd",
@@ -43,9 +43,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "FW-003",
-        title: "The hardware's own latency is known",
+        title: "Hardware latency is measured",
         importance: Importance::Medium,
-        why: "Only a loop that does nothing but look at the counter, on an otherwise quiet core, tells what hardware and firmware cost.",
+        why: "Only a loop that reads the time-stamp counter on an otherwise idle core shows the latency of \
+            hardware and firmware.",
         read_from: &["/tailtrim/kernel_config"],
         wanted: "measured once for this host, less than the promise",
         cost: "the measured core does nothing else: never in production",
@@ -60,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "FW-004",
         title: "Versions of firmware and microcode are known",
         importance: Importance::Low,
-        why: "Two hosts with the same settings differ by these.",
+        why: "Hosts with the same settings can differ in these.",
         read_from: &[
             "/proc/cpuinfo",
             "/sys/class/dmi/id/bios_version",
@@ -76,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "FW-005",
-        title: "Memory is not scrubbed while it matters",
+        title: "No memory scrubbing during operation",
         importance: Importance::Low,
         why: "The memory controller reads all memory to find errors, and takes bandwidth for it.",
         read_from: &["/sys/devices/system/edac/mc/mc#/sdram_scrub_rate"],
@@ -91,7 +92,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "FW-006",
-        title: "Choices that only the firmware can make",
+        title: "Settings that only the firmware has",
         importance: Importance::Low,
         why: "Sub-NUMA clustering, prefetchers, direct cache access, C1E, hardware power management: all in the firmware's set-up.",
         read_from: &[],
@@ -130,7 +131,7 @@ fn tracer(f: &Facts<'_>) -> Answer {
     let config = f.text(CONFIG)?;
     let has = config.lines().any(|line| line == "CONFIG_HWLAT_TRACER=y");
     unknown(match has {
-        true => "nobody measures it in passing: hwlatdetect --duration=60 does",
+        true => "not measured by an audit: run hwlatdetect --duration=60",
         false => {
             "this kernel has no hwlat tracer: a loop on the counter measures it (sysjitter, oslat)"
         }

@@ -15,7 +15,7 @@ const BUDGET_US: i64 = 10;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "PWR-001",
-        title: "Who puts idle CPUs to sleep is known",
+        title: "The idle driver is known",
         importance: Importance::Low,
         why: "intel_idle.max_cstate=0 does not keep CPUs awake: it hands them to acpi_idle, which knows deep states as well.",
         read_from: &["/sys/devices/system/cpu/cpuidle/current_driver", "/proc/cmdline"],
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-002",
-        title: "idle=poll only where it helps",
+        title: "idle=poll only where useful",
         importance: Importance::Low,
         why: "Idle CPUs that poll heat the package, take turbo from the others and time from a hyper-thread. A polling program gains nothing.",
         read_from: &["/proc/cmdline", "/sys/devices/system/cpu/smt/active"],
@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-003",
-        title: "No idle state that takes long to leave",
+        title: "No idle state with a long exit latency",
         importance: Importance::High,
         why: "The first packet after a pause waits until the CPU is awake: 1 µs from C1, about 170 µs from C6.",
         read_from: &[
@@ -59,9 +59,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-004",
-        title: "A program holds idle latency down",
+        title: "A program limits idle exit latency",
         importance: Importance::Medium,
-        why: "Whoever holds /dev/cpu_dma_latency open limits idle states of all CPUs, until it ends.",
+        why: "A program that holds /dev/cpu_dma_latency open limits the idle states of all CPUs until it ends.",
         read_from: &["/tailtrim/cpu_dma_latency"],
         wanted: "at most 10 µs, unless deep states are disabled (PWR-003)",
         cost: "power and heat",
@@ -75,7 +75,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "PWR-005",
         title: "Limits of idle latency by CPU",
         importance: Importance::Low,
-        why: "The limit can be set for the isolated CPUs alone. 0 is no limit, n/a the strictest: no idle state at all.",
+        why: "The limit can be set for the isolated CPUs alone. 0 means no limit; n/a is the strictest: no idle \
+            state at all.",
         read_from: &["/sys/devices/system/cpu/cpu#/power/pm_qos_resume_latency_us"],
         wanted: "n/a or 1 to 10 on {iso}, unless deep states are disabled (PWR-003)",
         set_now: "echo n/a > /sys/devices/system/cpu/cpuN/power/pm_qos_resume_latency_us",
@@ -209,9 +210,9 @@ fn held_latency(f: &Facts<'_>) -> Answer {
         return not_applicable("no idle state takes long to leave");
     }
     let latency = f.number(DMA_LATENCY)?;
-    // What the kernel gives where nobody holds it: 2,000 s.
+    // What the kernel gives if no process holds it: 2,000 s.
     let said = match latency >= 2_000_000_000 {
-        true => "nobody holds /dev/cpu_dma_latency".to_owned(),
+        true => "no program holds /dev/cpu_dma_latency".to_owned(),
         false => format!("{latency} µs"),
     };
     judge(EvidenceLevel::Set, latency <= BUDGET_US, CheckStatus::Warn, said)

@@ -11,7 +11,7 @@ const ISOLATED: &[Need] = &[Need::Isolated];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "ISO-001",
-        title: "The scheduler leaves the isolated CPUs alone",
+        title: "The scheduler does not use the isolated CPUs",
         importance: Importance::High,
         why: "On a CPU inside a scheduling domain the load balancer places threads when others are busy; each costs a time slice of milliseconds.",
         read_from: &["/sys/devices/system/cpu/isolated", "/sys/fs/cgroup/cpuset.cpus.isolated"],
@@ -29,7 +29,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "ISO-002",
         title: "Managed interrupts keep off isolated CPUs",
         importance: Importance::Medium,
-        why: "Queues of NVMe disks and many NICs have interrupts that the kernel places itself, on all CPUs, and that nobody can move.",
+        why: "NVMe disks and many NICs have queue interrupts that the kernel places on all CPUs and that cannot be \
+            moved.",
         read_from: &["/proc/cmdline"],
         wanted: "isolcpus= has the flag managed_irq",
         cost: "best effort: a queue whose mask has only isolated CPUs stays there",
@@ -117,7 +118,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "ISO-021",
         title: "No second thread on an isolated core",
         importance: Importance::High,
-        why: "Hyper-threads share execution units and first-level caches: whatever runs on the sibling slows the packets down, without any event to see.",
+        why: "Hyper-threads share execution units and first-level caches: work on the sibling slows packets down, \
+            and no event shows it.",
         read_from: &[
             "/sys/devices/system/cpu/smt/control",
             "/sys/devices/system/cpu/cpu#/topology/thread_siblings_list",
@@ -136,7 +138,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "ISO-022",
         title: "CPU 0 is not isolated",
         importance: Importance::Medium,
-        why: "The CPU that boots keeps the time and takes what nobody else does; the kernel takes it out of nohz_full by itself.",
+        why: "The boot CPU keeps the time and does unassigned work; the kernel removes it from nohz_full by itself.",
         read_from: &["/sys/devices/system/cpu/online"],
         wanted: "CPU 0 does the housekeeping",
         set_boot: "choose other CPUs",
@@ -148,7 +150,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-023",
-        title: "CPUs are not taken offline and online while it matters",
+        title: "CPUs are not taken offline or online during operation",
         importance: Importance::Low,
         why: "Taking a CPU offline stops all others for milliseconds (stop_machine). Done once before the start it moves stray timers away.",
         read_from: &["/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible"],
@@ -162,9 +164,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-024",
-        title: "The tick is really gone",
+        title: "The tick is stopped (counted)",
         importance: Importance::High,
-        why: "The number of local timer interrupts on an isolated CPU is the proof of everything that stops the tick.",
+        why: "The count of local timer interrupts on an isolated CPU proves that the tick is stopped.",
         read_from: &["/proc/interrupts"],
         wanted: "at most 2 timer interrupts a second on each of {iso} while it is busy",
         set_boot: "nohz_full={iso}; the tracepoint timer:tick_stop names what keeps the tick",

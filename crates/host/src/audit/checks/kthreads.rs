@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-015",
-        title: "Work that may run elsewhere does",
+        title: "Per-CPU work is unbound where possible",
         importance: Importance::Low,
         why: "With power_efficient many queues that are bound to the CPU which queued the work become unbound, and follow the mask.",
         read_from: &["/sys/module/workqueue/parameters/power_efficient"],
@@ -80,9 +80,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-018",
-        title: "Threads of the kernel that can be moved are elsewhere",
+        title: "Movable kernel threads keep off isolated CPUs",
         importance: Importance::Medium,
-        why: "Threads of drivers and file systems run where they please unless somebody says otherwise.",
+        why: "Threads of drivers and file systems run on any CPU unless they are pinned.",
         read_from: &["/proc/#/task/#/status", "/proc/#/task/#/stat"],
         wanted: "every movable kernel thread keeps off {iso}",
         set_now: "taskset -p -c {hk} PID",

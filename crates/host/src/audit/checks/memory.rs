@@ -12,7 +12,7 @@ const POLLED: &[Need] = &[Need::Work(&[Workload::Poll, Workload::Vm])];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "MEM-001",
-        title: "No transparent huge pages behind the back",
+        title: "No unrequested transparent huge pages",
         importance: Importance::Medium,
         why: "Zeroing 2 MB on a page fault takes 100 µs and more, and joining pages interrupts every CPU that uses the memory.",
         read_from: &["/sys/kernel/mm/transparent_hugepage/enabled"],
@@ -47,9 +47,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-003",
-        title: "Equal pages are not merged",
+        title: "Equal pages are not merged (KSM)",
         importance: Importance::Medium,
-        why: "The search runs all the time; a write to a merged page faults and copies.",
+        why: "The search runs all the time; a write to a merged page causes a fault and a copy.",
         read_from: &["/sys/kernel/mm/ksm/run"],
         wanted: "0, or 2 (merged before, now split)",
         cost: "virtual machines use more memory",
@@ -80,9 +80,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-005",
-        title: "Pages do not follow threads between NUMA nodes",
+        title: "No automatic NUMA balancing",
         importance: Importance::High,
-        why: "To learn who uses a page the kernel takes it away and waits for the fault, millions of times, also from isolated CPUs.",
+        why: "To find the node that uses a page, the kernel unmaps it and waits for a page fault, millions of \
+            times, also on isolated CPUs.",
         read_from: &["/proc/sys/kernel/numa_balancing"],
         wanted: "0",
         cost: "place memory by hand (numactl, hugepages of the right node)",
@@ -169,9 +170,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-017",
-        title: "No reclaim of the node's memory before its time",
+        title: "No early reclaim of a node's memory",
         importance: Importance::Medium,
-        why: "With zone_reclaim_mode a full node is cleaned by whoever asks for memory, while others have plenty.",
+        why: "With zone_reclaim_mode a thread that allocates memory on a full node reclaims pages first, although \
+            other nodes have free memory.",
         read_from: &["/proc/sys/vm/zone_reclaim_mode"],
         wanted: "0",
         set_now: "sysctl -w vm.zone_reclaim_mode=0",

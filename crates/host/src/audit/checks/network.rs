@@ -11,7 +11,7 @@ const NIC: &[Need] = &[Need::Nic];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "NET-001",
-        title: "The interface does not wait before it interrupts",
+        title: "No or short interrupt coalescing",
         importance: Importance::High,
         why: "Coalescing delays the first packet to save interrupts: 3 to 50 µs and more, adaptive modes change it with the load.",
         read_from: &["/tailtrim/ethtool/*/coalesce"],
@@ -26,9 +26,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-002",
-        title: "Rings are no longer than needed",
+        title: "Receive rings are short",
         importance: Importance::Medium,
-        why: "Under overload a packet waits for the whole ring before it: its length bounds the worst latency, 30 ms against 3 ms in one study.",
+        why: "Under overload a packet waits for the whole ring: its length bounds the worst latency (30 ms and 3 \
+            ms in one study).",
         read_from: &["/tailtrim/ethtool/*/rings"],
         wanted: "at most 1024 for receiving",
         cost: "loss in bursts: watch NET-014; setting it interrupts the link",
@@ -41,9 +42,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-003",
-        title: "Packets are not gathered",
+        title: "Packets are not merged (GRO, LRO)",
         importance: Importance::Medium,
-        why: "GRO, LRO and their hardware kin hold packets back to join them.",
+        why: "GRO, LRO and their hardware variants delay packets in order to merge them.",
         read_from: &["/tailtrim/ethtool/*/features"],
         wanted: "large-receive-offload, rx-gro-hw and rx-gro-list off; rx-gro off on the latency path",
         cost: "more work for each byte of TCP",
@@ -73,7 +74,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "NET-005",
         title: "Packets go to the wanted queues only",
         importance: Importance::Medium,
-        why: "The indirection table spreads flows over queues; a flow that lands on a queue that nobody watches waits.",
+        why: "The indirection table spreads flows over queues; a flow on a queue that no CPU serves waits.",
         read_from: &["/tailtrim/ethtool/*/indirection"],
         wanted: "queues of the table have CPUs that serve them",
         set_now: "ethtool -X {nic} equal N",
@@ -99,7 +100,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-015",
-        title: "The link is not paused",
+        title: "Flow control is off",
         importance: Importance::Medium,
         why: "A pause frame of the other end stops sending; a full receiver here stops the other end, and every flow with it.",
         read_from: &["/tailtrim/ethtool/*/pause"],
@@ -114,7 +115,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-016",
-        title: "The link does not sleep",
+        title: "Energy-efficient Ethernet is off",
         importance: Importance::Medium,
         why: "Energy-efficient Ethernet wakes the link in 16 µs at 1 Gbit/s, for the first packet after each pause.",
         read_from: &["/tailtrim/ethtool/*/eee"],
@@ -128,7 +129,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-019",
-        title: "The interface can stamp every packet",
+        title: "The interface can time-stamp every packet",
         importance: Importance::Low,
         why: "Stamps of the hardware leave out the way into the kernel. Many interfaces stamp only PTP.",
         read_from: &["/tailtrim/ethtool/*/timestamping"],
@@ -207,7 +208,7 @@ fn gathering(f: &Facts<'_>, nic: &str) -> Answer {
         return not_applicable("the driver names no such features");
     }
     let said = if on.is_empty() {
-        "nothing gathers packets".to_owned()
+        "packets are not merged".to_owned()
     } else {
         format!("on: {}", on.join(", "))
     };

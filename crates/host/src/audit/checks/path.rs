@@ -13,7 +13,7 @@ const KERNEL: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "NET-017",
-        title: "Nothing shapes packets on their way out",
+        title: "No traffic shaping on the egress",
         importance: Importance::Medium,
         why: "fq paces, fq_codel and htb hold packets. mq gives each queue of the interface a discipline of its own; any other root has one lock for all queues.",
         read_from: &["/tailtrim/qdiscs", "/proc/sys/net/core/default_qdisc"],
@@ -59,7 +59,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-022",
-        title: "Nobody listens to the packets",
+        title: "No packet sockets listen to the traffic",
         importance: Importance::Medium,
         why: "Every packet socket (tcpdump, DHCP clients, monitoring) gets each packet and may copy it.",
         read_from: &["/proc/net/packet"],
@@ -95,7 +95,7 @@ pub(super) const CHECKS: &[Check] = &[
         undo: "",
         source: "reflector study; NFV host guide",
         needs: NIC,
-        evaluate: |_| unknown("no host can see it: write down what is between the nodes"),
+        evaluate: |_| unknown("not visible to a host: document what is between the nodes"),
         ..Check::BLANK
     },
 ];
@@ -155,7 +155,7 @@ fn link(f: &Facts<'_>, nic: &str) -> Answer {
         }
     }
     if known.is_empty() {
-        return not_applicable("it is no PCI Express device");
+        return not_applicable("it is not a PCI Express device");
     }
     judge(
         EvidenceLevel::Set,

@@ -10,7 +10,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "PWR-007",
-        title: "Who sets frequencies is known",
+        title: "The frequency driver is known",
         importance: Importance::Low,
         why: "intel_pstate and amd_pstate in active mode let the hardware choose; intel_pstate=disable falls back to acpi-cpufreq or to nothing.",
         read_from: &[
@@ -83,9 +83,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-011",
-        title: "Turbo is a decision",
+        title: "Turbo is chosen on purpose",
         importance: Importance::Low,
-        why: "On gives the best median, off the least jitter: turbo comes and goes with what the other cores do.",
+        why: "On gives the best median, off the least jitter: turbo depends on the load of the other cores.",
         read_from: &[
             "/sys/devices/system/cpu/intel_pstate/no_turbo",
             "/sys/devices/system/cpu/cpufreq/boost",
@@ -135,7 +135,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-014",
-        title: "The interface is not suspended",
+        title: "No runtime suspend of the interface",
         importance: Importance::Low,
         why: "With auto the kernel may suspend a device that has no link or nothing to do.",
         read_from: &["/sys/class/net/*/device/power/control"],
@@ -158,7 +158,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-015",
-        title: "One program sets power, not several",
+        title: "Only one program sets power management",
         importance: Importance::Medium,
         why: "thermald, tlp, power-profiles-daemon and tuned undo each other's settings, hours later.",
         read_from: &["/proc/#/task/#/stat", "/sys/firmware/acpi/platform_profile"],
@@ -171,9 +171,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "PWR-016",
-        title: "CPUs were not throttled by heat",
+        title: "No thermal throttling",
         importance: Importance::High,
-        why: "A CPU that is too hot halves its speed for as long as it takes.",
+        why: "A CPU that is too hot reduces its speed until it has cooled down.",
         read_from: &["/sys/devices/system/cpu/cpu#/thermal_throttle/core_throttle_count"],
         wanted: "the count does not grow while watched",
         set_now: "cooling; less power on the other cores",

@@ -12,7 +12,7 @@ const INTERRUPT: &[Need] = &[Need::Work(&[Workload::Interrupt, Workload::Guest])
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "NET-007",
-        title: "Packets are not handed to isolated CPUs",
+        title: "Packets are not steered to isolated CPUs (RPS)",
         importance: Importance::High,
         why: "RPS sends an interprocessor interrupt to the CPU that it chose, for packets that came in elsewhere.",
         read_from: &["/sys/class/net/*/queues/rx-#/rps_cpus"],
@@ -40,9 +40,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-009",
-        title: "Sockets ask the interface instead of waiting",
+        title: "Sockets busy-poll",
         importance: Importance::Medium,
-        why: "A thread that asks the queue itself saves the interrupt and the wake-up: 5 µs and more for each packet after a pause.",
+        why: "A thread that polls the queue itself saves interrupt and wake-up: 5 µs and more for each packet \
+            after a pause.",
         read_from: &["/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll"],
         wanted: "50 in both, for programs that read sockets",
         cost: "a busy CPU while it asks",
@@ -98,7 +99,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-013",
-        title: "The kernel kept up with packets",
+        title: "No backlog drops or squeezed softirqs",
         importance: Importance::High,
         why: "A squeeze means that packets waited for the next round of a softirq, up to 8 ms; a drop that the backlog was full.",
         read_from: &["/proc/net/softnet_stat"],
@@ -111,7 +112,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-014",
-        title: "The interface lost nothing",
+        title: "No losses at the interface",
         importance: Importance::High,
         why: "What is lost has no latency: without this count a good tail may be a lossy one.",
         read_from: &["/proc/net/dev"],

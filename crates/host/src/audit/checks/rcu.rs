@@ -59,9 +59,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-009",
-        title: "RCU is patient with CPUs that have no tick",
+        title: "RCU waits longer for CPUs without a tick",
         importance: Importance::Low,
-        why: "A grace period that waits for a CPU without tick soon sends it an interprocessor interrupt; patience lets most pass by themselves.",
+        why: "A grace period that waits for a CPU without tick soon sends it an interprocessor interrupt; most \
+            would end by themselves later.",
         read_from: &["/sys/module/rcutree/parameters/nohz_full_patience_delay"],
         wanted: "1000 ms",
         cost: "memory is freed later",
@@ -90,7 +91,7 @@ pub(super) const CHECKS: &[Check] = &[
             "/sys/module/rcupdate/parameters/rcu_normal_after_boot",
         ],
         wanted: "1 in either file",
-        cost: "what waits for grace periods waits longer",
+        cost: "operations that wait for grace periods take longer",
         set_now: "echo 1 > /sys/kernel/rcu_normal",
         set_boot: "rcupdate.rcu_normal_after_boot=1",
         undo: "echo 0 > /sys/kernel/rcu_normal",

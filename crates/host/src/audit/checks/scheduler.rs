@@ -15,7 +15,9 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SCH-001",
         title: "Real-time threads are not throttled",
         importance: Importance::High,
-        why: "Before 6.12 real-time threads get 950 ms of each second by default: a busy loop under SCHED_FIFO stands still for 50 ms each second. Later kernels throttle groups only. A daemon that sleeps is never throttled.",
+        why: "Before 6.12 real-time threads get 950 ms of each second by default: a busy loop under SCHED_FIFO is \
+            stopped for 50 ms each second. Later kernels throttle groups only. A daemon that sleeps is never \
+            throttled.",
         read_from: &[
             "/proc/sys/kernel/sched_rt_runtime_us",
             "/proc/#/task/#/stat",
@@ -75,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "SCH-005",
-        title: "Timers stay where they are armed",
+        title: "Timers stay on the CPU that armed them",
         importance: Importance::Low,
         why: "With migration on, an idle CPU's timers go to a busy one. With fixed roles that moves them between CPUs for nothing; where roles change it helps.",
         read_from: &["/proc/sys/kernel/timer_migration"],
@@ -140,7 +142,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "SCH-009",
-        title: "The preemption model fits the work",
+        title: "The preemption model fits the workload",
         importance: Importance::Medium,
         why: "A polling thread alone on its CPU needs no preemption; many threads with deadlines gain by a real-time kernel.",
         read_from: &[

@@ -8,13 +8,13 @@ use super::super::facts::Facts;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SEC-001",
-        title: "Protection against CPU flaws is a decision",
+        title: "Mitigations of CPU vulnerabilities are chosen on purpose",
         importance: Importance::Low,
         why: "Flushing predictors and caches makes each entry into the kernel and each exit of a virtual machine dearer. Polling programs hardly notice.",
         read_from: &["/sys/devices/system/cpu/vulnerabilities/*", "/proc/cmdline"],
         wanted: "a mitigations= that the kernel knows (auto, off, auto,nosmt), or the default",
         cost: "without: secrets of one program are readable by another",
-        set_boot: "mitigations=off only where no stranger's code runs",
+        set_boot: "mitigations=off only where all code is trusted",
         undo: "remove the word and reboot",
         source: "kernel-parameters.txt; Documentation/admin-guide/hw-vuln",
         evaluate: mitigations,
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         read_from: &["/sys/devices/system/cpu/vulnerabilities/meltdown"],
         wanted: "Not affected, or a decision",
         cost: "without: programs can read the kernel's memory",
-        set_boot: "nopti only where no stranger's code runs",
+        set_boot: "nopti only where all code is trusted",
         undo: "remove the word and reboot",
         source: "kernel-parameters.txt; Documentation/arch/x86/pti.rst",
         evaluate: page_tables,
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "SEC-003",
-        title: "What a locked-down kernel hides is known",
+        title: "Kernel lockdown is known",
         importance: Importance::Low,
         why: "With Secure Boot the kernel may refuse debugfs, registers and tracing even to root: checks then answer unknown.",
         read_from: &["/sys/kernel/security/lockdown"],

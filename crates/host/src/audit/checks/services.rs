@@ -11,9 +11,9 @@ const TRACING: &str = "/sys/kernel/tracing";
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "SVC-001",
-        title: "No periodic jobs while it matters",
+        title: "No periodic jobs during operation",
         importance: Importance::Medium,
-        why: "Rotating logs, trimming disks, looking for updates: bursts of work, disk and memory, at times that nobody chose.",
+        why: "Log rotation, disk trimming and updates cause bursts of CPU, disk and memory load at arbitrary times.",
         read_from: &["/tailtrim/systemd/timers", "/proc/#/task/#/stat"],
         wanted: "no cron and no timers during a run, or all pinned to {hk}",
         set_now: "systemctl stop fstrim.timer man-db.timer logrotate.timer apt-daily.timer cron",
@@ -28,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
         importance: Importance::High,
         why: "Reading a register, a frequency or a performance counter of another CPU interrupts that CPU, each time it is read.",
         read_from: &["/proc/#/task/#/stat"],
-        wanted: "none of the known ones, or isolated CPUs excluded in their configuration",
+        wanted: "none of the known programs, or isolated CPUs excluded in their configuration",
         set_now: "exclude {iso} in its configuration, or stop it",
         undo: "start it",
         source: "reports of telegraf, rezolus, netdata, intel-lpmd",
@@ -50,9 +50,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "SVC-004",
-        title: "Nobody else tunes this host",
+        title: "No other program tunes this host",
         importance: Importance::Medium,
-        why: "bpftune changes sysctls while you measure, tuned puts its own back, stalld boosts threads that starve.",
+        why: "bpftune changes sysctls during operation, tuned restores its own, stalld boosts threads that starve.",
         read_from: &["/proc/#/task/#/stat"],
         wanted: "none, or known",
         set_now: "systemctl stop tuned bpftune stalld",
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SVC-005",
         title: "No quota stops the workload",
         importance: Importance::High,
-        why: "A group that used up its share of a period stands still until the next: 10 to 100 ms.",
+        why: "A group that used up its share of a period is stopped until the next one: 10 to 100 ms.",
         read_from: &["/sys/fs/cgroup/*/cpu.max", "/sys/fs/cgroup/*/*/cpu.max"],
         wanted: "max in every group of the workload",
         set_now: "echo max > /sys/fs/cgroup/GROUP/cpu.max; systemctl set-property UNIT CPUQuota=",
@@ -76,7 +76,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "SVC-006",
-        title: "A plain kernel",
+        title: "A kernel without debugging options",
         importance: Importance::Medium,
         why: "Debugging of locks or memory makes everything slower; a patched or tainted kernel may not be the one that was measured.",
         read_from: &["/proc/sys/kernel/tainted", "/tailtrim/kernel_config"],
@@ -91,7 +91,8 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SVC-007",
         title: "The kernel was built for isolation",
         importance: Importance::High,
-        why: "Parameters whose code is not built in do nothing. Distributions of today have it; it is RCU_NOCB_CPU, there is no RCU_NOCB_FULL.",
+        why: "Parameters whose code is not built in do nothing. Current distributions have it. The option is \
+            RCU_NOCB_CPU; RCU_NOCB_FULL does not exist.",
         read_from: &["/tailtrim/kernel_config"],
         wanted: "NO_HZ_FULL, RCU_NOCB_CPU, CPU_ISOLATION and CPUSETS",
         set_boot: "another kernel package",
@@ -157,7 +158,7 @@ fn monitoring(f: &Facts<'_>) -> Answer {
     ];
     let found = running(f, &names)?;
     let said = if found.is_empty() {
-        "none of the known ones runs".to_owned()
+        "none of the known services runs".to_owned()
     } else {
         format!("running: {}", few(&found))
     };

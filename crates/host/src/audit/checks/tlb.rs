@@ -58,7 +58,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-014",
-        title: "Kernel code does not change while it matters",
+        title: "Kernel code is not patched during operation",
         importance: Importance::Medium,
         why: "Loading modules, BPF programs or turning tracepoints on patches code and interrupts every CPU, 18 to 39 times each as seen here.",
         read_from: &["/proc/interrupts"],
@@ -72,7 +72,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-015",
-        title: "Memory is not wiped at each allocation",
+        title: "Memory is not cleared at each allocation",
         importance: Importance::Low,
         why: "init_on_alloc and init_on_free clear memory each time, slub_debug checks it.",
         read_from: &["/proc/cmdline", "/tailtrim/kernel_config"],
@@ -86,7 +86,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "MEM-016",
-        title: "Statistics of memory control groups stay away",
+        title: "No statistics work of memory control groups",
         importance: Importance::Low,
         why: "Counters of groups were gathered by work on each CPU; since about 6.4 isolated CPUs are left out.",
         read_from: &["/proc/sys/kernel/osrelease", "/sys/devices/system/cpu/isolated"],

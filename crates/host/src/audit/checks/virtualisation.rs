@@ -13,9 +13,10 @@ const GUEST: &[Need] = &[Need::Guest];
 pub(super) const CHECKS: &[Check] = &[
     Check {
         id: "VM-001",
-        title: "The host does not take the guest's CPUs away",
+        title: "No stolen time in the guest",
         importance: Importance::High,
-        why: "Stolen time is a stall that no setting in the guest can end, and that looks like hardware from within.",
+        why: "Stolen time is a stall that no setting in the guest can remove. Inside the guest it looks like a \
+            hardware stall.",
         read_from: &["/proc/cpuinfo", "/proc/stat"],
         wanted: "no steal while watched",
         set_boot: "on the host: virtual CPUs pinned one to one to isolated CPUs",
@@ -27,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "VM-002",
-        title: "KVM does not synchronise guests' clocks now and then",
+        title: "KVM does not periodically synchronise guests' clocks",
         importance: Importance::Medium,
         why: "Each five minutes every virtual CPU is made to leave the guest. Linux 7.2 no longer has it.",
         read_from: &["/sys/module/kvm/parameters/kvmclock_periodic_sync"],
@@ -48,15 +49,16 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "VM-003",
-        title: "A guest that waits for a lock is not taken out",
+        title: "No pause-loop exits",
         importance: Importance::Medium,
-        why: "Hardware that sees a loop of PAUSE leaves the guest so that another can run: with a CPU for each there is no other.",
+        why: "Hardware that sees a loop of PAUSE leaves the guest so that another can run: with a CPU for each \
+            virtual CPU that is useless.",
         read_from: &[
             "/sys/module/kvm_intel/parameters/ple_gap",
             "/sys/module/kvm_amd/parameters/pause_filter_count",
         ],
         wanted: "0",
-        cost: "guests that share CPUs lose",
+        cost: "slower guests where they share CPUs",
         set_boot: "kvm_intel.ple_gap=0 (Intel) or kvm_amd.pause_filter_count=0 (AMD)",
         undo: "remove the word and reboot",
         source: "tuned realtime-virtual-host",
@@ -85,9 +87,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "VM-005",
-        title: "Who polls when a guest halts is a decision",
+        title: "Halt polling is chosen on purpose",
         importance: Importance::Low,
-        why: "Polling in the host wastes what a guest that never halts does not need; polling in the guest saves the exit.",
+        why: "Polling in the host is useless for a guest that never halts; polling in the guest saves the exit.",
         read_from: &[
             "/sys/module/kvm/parameters/halt_poll_ns",
             "/sys/devices/system/cpu/cpuidle/current_driver",
@@ -133,7 +135,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VM-008",
         title: "The guest isolates its CPUs as well",
         importance: Importance::Medium,
-        why: "Inside, the guest's kernel ticks and moves threads as any other.",
+        why: "The guest's kernel has ticks and moves threads like any other kernel.",
         read_from: &["/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full"],
         wanted: "isolcpus= and nohz_full= in the guest's boot line",
         set_boot: "isolcpus=domain,managed_irq,{iso} nohz_full={iso}",

@@ -56,7 +56,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "WD-004",
-        title: "How often watchdogs look",
+        title: "Interval of the watchdogs",
         importance: Importance::Low,
         why: "The soft watchdog's timer fires each 2/5 of this time; 0 turns both watchdogs off.",
         read_from: &["/proc/sys/kernel/watchdog_thresh"],
@@ -73,7 +73,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "WD-005",
-        title: "The search for hung tasks is rare",
+        title: "The search for hung tasks runs rarely",
         importance: Importance::Low,
         why: "khungtaskd walks all threads of the host under a lock.",
         read_from: &["/proc/sys/kernel/hung_task_timeout_secs"],

@@ -151,7 +151,7 @@ pub(super) const ITEMS: &[Item] = &[
         checks: &["CAT-001", "CAT-002"],
         title: "half of the last-level cache for the application (resctrl)",
         reason: "neighbours push the application's tables out of the cache",
-        cost: "half of the cache for everybody else",
+        cost: "half of the cache for all other programs",
         source: "Ducked Tails, §III; 5G QoS (NOMS 2020)",
         how: How::Steps(isolation::cache_ways),
         values: &[POLL, HOST],

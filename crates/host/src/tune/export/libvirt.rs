@@ -17,10 +17,10 @@ pub enum LibvirtError {
     #[error("the plan has no CPUs for a virtual machine")]
     NoCpus,
     /// Nothing can be passed through.
-    #[error("{0}: no device stands behind it ({1})")]
+    #[error("{0}: not backed by a device ({1})")]
     NoDevice(String, Unread),
     /// It cannot be passed through.
-    #[error("{0}: {1} is no PCI device that could be passed through")]
+    #[error("{0}: {1} is not a PCI device that can be passed through")]
     NotPci(String, String),
 }
 
@@ -28,7 +28,7 @@ pub enum LibvirtError {
 ///
 /// # Errors
 ///
-/// [`LibvirtError`]: no CPU is for a virtual machine, or an interface is no PCI device.
+/// [`LibvirtError`]: no CPU is for a virtual machine, or an interface is not a PCI device.
 pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, LibvirtError> {
     let division = &plan.division;
     if division.vm_os.is_empty() {

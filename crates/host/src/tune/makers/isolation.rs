@@ -21,11 +21,11 @@ pub(crate) fn cpuset(site: &Site<'_>) -> Steps {
     }
     let offered = site.text(&format!("{CGROUP}/cgroup.controllers")).unwrap_or_default();
     if !offered.split_whitespace().any(|name| name == "cpuset") {
-        return Err(format!("{CGROUP} is no cgroup2 tree that has the cpuset controller"));
+        return Err(format!("{CGROUP} is not a cgroup2 tree with the cpuset controller"));
     }
     let folder = format!("{CGROUP}/{GROUP}");
     if site.host.list(&folder).is_ok() {
-        return Err(format!("{folder} is there already: somebody else made it"));
+        return Err(format!("{folder} already exists and was made by another program"));
     }
     let control = format!("{CGROUP}/cgroup.subtree_control");
     let mut steps: Vec<Step> =
@@ -142,7 +142,7 @@ pub(crate) fn cache_ways(site: &Site<'_>) -> Steps {
         .filter(|name| site.host.read(&format!("{RESCTRL}/{name}/schemata")).is_ok())
         .collect();
     if !taken.is_empty() {
-        return Err(format!("resctrl has groups of somebody else: {}", taken.join(", ")));
+        return Err(format!("resctrl has groups of another program: {}", taken.join(", ")));
     }
     let (rest, mine) = split_ways(site, &schemata)?;
     let group = format!("{RESCTRL}/{GROUP}");

@@ -79,7 +79,7 @@ pub(crate) fn runtime_power(site: &Site<'_>) -> Steps {
     };
     some(
         site.request.nics.iter().filter_map(of).collect(),
-        "no device stands behind the interfaces",
+        "the interfaces are not backed by devices",
     )
 }
 

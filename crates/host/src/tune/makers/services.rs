@@ -101,7 +101,7 @@ pub(crate) fn periodic(site: &Site<'_>) -> Steps {
             Err(why) => return Err(why.to_string()),
         }
     }
-    some(steps, "none of the known ones runs")
+    some(steps, "none of the known services runs")
 }
 
 /// Whether a line of `/proc/cpuinfo` has a word.

@@ -26,7 +26,7 @@ pub(super) fn nft(words: &[&str], input: &str) -> io::Result<String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let first = said.lines().next().unwrap_or("it does not say why").to_owned();
+    let first = said.lines().next().unwrap_or("nft gave no reason").to_owned();
     Err(io::Error::other(first))
 }
 

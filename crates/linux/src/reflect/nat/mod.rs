@@ -104,7 +104,7 @@ impl NatReflector {
     /// Lets the kernel reflect until `stopped`; `seen` has the number of requests so far.
     ///
     /// # Errors
-    /// [`ReflectError::Nat`] when somebody removed the rules.
+    /// [`ReflectError::Nat`] when the rules were removed by another program.
     #[expect(clippy::disallowed_methods, reason = "this crate reads clocks")]
     pub fn run(
         mut self,
@@ -129,7 +129,7 @@ impl NatReflector {
         let count = |name: &str| listed.get(name).copied();
         let received = count(ruleset::RECEIVED).ok_or_else(|| ReflectError::Nat {
             what: "reading the counters".to_owned(),
-            why: "they are gone: did somebody flush the rules?".to_owned(),
+            why: "the rules are gone, probably flushed by another program".to_owned(),
         })?;
         let mut counters = Counters::default();
         for (refusal, name) in [

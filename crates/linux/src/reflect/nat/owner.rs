@@ -19,7 +19,7 @@ pub(super) fn table() -> io::Result<String> {
 /// Whether the process that a table is named after still runs.
 fn is_owned(table: &str) -> bool {
     let owner = table.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
-    // A name that is not of ours is somebody's.
+    // A name that is not ours belongs to another program.
     let Some((process, start)) = owner else { return true };
     let (Ok(process), Ok(start)) = (process.parse(), start.parse::<u64>()) else { return true };
     start_ticks(process).ok().flatten() == Some(start)
