@@ -2,6 +2,7 @@
 //! prints a table in Markdown.
 //!
 //!     cargo run --release -p tailtrim-stats --example interval_errors [RUNS [FIRST_SEED [PACKETS]]]
+#![allow(clippy::unwrap_used, reason = "a simulation that panics has failed")]
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};

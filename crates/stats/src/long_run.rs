@@ -1,7 +1,7 @@
 //! By how much dependence inflates the variance of a sum, seen in the counts of successive blocks.
 
 use super::Probability;
-use super::interval::student_widening;
+use super::student;
 
 /// With fewer blocks the variance between them says too little. Eight to ten batches are the fewest that widen an
 /// interval by little, and beyond thirty nothing is gained (Schmeiser 1982, *Operations Research* 30, p. 556); of the
@@ -49,11 +49,11 @@ impl Blocks {
         let mut finest = true;
         while self.counts.len() >= MIN_BLOCKS {
             let Some(Scale { effect, freedom }) = self.scale() else { break };
-            let comparable = effect * student_widening(Probability::P95, freedom);
+            let comparable = effect * student::widening(Probability::P95, freedom);
             let error = (2.0 / self.counts.len() as f64).sqrt();
             if finest || comparable > best * (1.0 + error) {
                 best = best.max(comparable);
-                believed = believed.max(effect * student_widening(confidence, freedom));
+                believed = believed.max(effect * student::widening(confidence, freedom));
             }
             finest = false;
             self.merge_neighbours();
