@@ -96,7 +96,10 @@ mod tests {
         assert_eq!(slots.counts.iter().sum::<u64>(), 3);
         assert!(slots.design_effect(3, 0..u64::MAX, Probability::P95) >= 1.0);
         assert_eq!(SlotCounts::default().design_effect(1_000, 0..3_000, Probability::P95), 1.0);
-        assert_eq!(SlotCounts::default().design_effect(0, 5..0, Probability::P95), 1.0);
+        assert_eq!(
+            SlotCounts::default().design_effect(0, Range { start: 5, end: 0 }, Probability::P95),
+            1.0
+        );
     }
 
     #[test]
