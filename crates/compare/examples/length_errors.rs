@@ -113,6 +113,8 @@ fn counted(values: &[i64], p: Probability) -> (Ranked, f64) {
     let mut blocks = BlockCounts::new();
     blocks.record_all(values);
     let latencies = Ranked::from_values(&mut values.to_vec());
-    let effect = latencies.quantile(p).map_or(1.0, |ns| blocks.design_effect(ns, Probability::P95));
+    let effect = latencies
+        .quantile(p)
+        .map_or(1.0, |ns| blocks.design_effect(ns, latencies.count_above(ns), Probability::P95));
     (latencies, effect)
 }

@@ -143,7 +143,7 @@ pub(crate) fn plan_length(
             .min(latencies.count().saturating_sub(BlockCounts::TELLING).max(1));
         let seen = latencies
             .at_rank(rank)
-            .map_or(1.0, |value_ns| blocks.design_effect(value_ns, confidence));
+            .map_or(1.0, |ns| blocks.design_effect(ns, latencies.count_above(ns), confidence));
         let effect = design_effect.max(seen);
         tailtrim_compare::length(
             p,

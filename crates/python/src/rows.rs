@@ -122,8 +122,9 @@ pub(crate) fn loads(batch: &RecordBatch) -> PyResult<BTreeMap<i64, Load>> {
 
 /// What became of the packets in no pair whose signatures do not repeat.
 pub(crate) fn outcomes(batch: &RecordBatch) -> PyResult<Tally> {
-    let names = ["ingress", "ingress_trimmed", "second", "egress", "egress_trimmed", "packets"];
-    let [ingress, ingress_trimmed, seconds, egress, egress_trimmed, packets] =
+    let names =
+        ["ingress", "ingress_trimmed", "millisecond", "egress", "egress_trimmed", "packets"];
+    let [ingress, ingress_trimmed, milliseconds, egress, egress_trimmed, packets] =
         columns(batch, names)?;
     let mut tally = Tally::default();
     for row in 0..batch.num_rows() {
@@ -139,7 +140,7 @@ pub(crate) fn outcomes(batch: &RecordBatch) -> PyResult<Tally> {
             ),
         ] {
             if let Some(outcome) = outcome {
-                tally.add(outcome, trimmed, seconds[row], packets);
+                tally.add(outcome, trimmed, milliseconds[row], packets);
             }
         }
     }

@@ -115,7 +115,9 @@ fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f
     let (mut honest, mut naive) = (0, 0);
     for run in 0..RUNS {
         let (ranked, blocks) = stalls.sample(n, &mut Random::seeded(u64::from(run)));
-        let effect = blocks.design_effect(ranked.quantile(p).unwrap(), confidence);
+        let threshold_ns = ranked.quantile(p).unwrap();
+        let above = ranked.count_above(threshold_ns);
+        let effect = blocks.design_effect(threshold_ns, above, confidence);
         let contains = |effect| {
             let interval = ranks(p, n, confidence, effect);
             let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Probability;
-use super::interval::student_raise;
+use super::long_run::Blocks;
 
 /// Resolution of the latency levels: 64 per octave, so that a level is at most 1.6 % wide and
 /// latencies up to 127 ns have a level each.
@@ -15,12 +15,6 @@ const LEVELS: usize = (((MAX_BITS - SUB_BITS) as usize) << SUB_BITS) + (1 << SUB
 /// Blocks are merged in pairs when there are so many. 128 to 256 give a relative standard error of the variance of 9 to
 /// 13 % (√(2 / (blocks − 1)) for normal counts), and so of 4 to 6 % of an interval's width.
 const MAX_BLOCKS: usize = 256;
-/// With fewer blocks the variance between them says too little. Eight to ten batches are the fewest that widen an
-/// interval by little, and beyond thirty nothing is gained (Schmeiser 1982, *Operations Research* 30, p. 556); of the
-/// powers of two that merging leads to, 16 is the only one between. Student's t of its 15 degrees of freedom is 9 %
-/// above the normal deviate.
-const MIN_BLOCKS: usize = 16;
-
 /// Counts of latencies per level and block of consecutive samples, in bounded memory.
 ///
 /// Samples are recorded in the order of arrival. There are always 128 to 256 complete blocks of
@@ -104,44 +98,36 @@ impl BlockCounts {
     }
 
     /// The factor D >= 1 by which clustering inflates the variance of the number of samples above
-    /// `threshold_ns`; [`ranks`](super::ranks) takes it for an interval of this confidence.
+    /// `threshold_ns`; [`ranks`](super::ranks) takes it for an interval of this confidence. `above` of all samples lie
+    /// above the threshold.
     ///
-    /// It is the variance of that number over blocks divided by the binomial variance m·q·(1 − q),
-    /// with m samples in a block of which the fraction q lies above. Three corrections, each on the
-    /// side of wider intervals (the tests measure the coverage they lead to):
+    /// It is the long-run variance of that number divided by the binomial one, from the counts of the blocks, raised as
+    /// Student's t widens an interval of this confidence where it is known from little (the `long_run` module says
+    /// how; the table of docs/intervals.md measures the coverage it leads to).
     ///
-    /// * The threshold lies inside a level. The larger D of the level's two edges counts, except
-    ///   an upper edge with fewer than 30 samples above it, which is too few to tell; and except a
-    ///   lower edge in the body (half of the samples above it), whose slow drift is not the tail's,
-    ///   if the upper edge tells.
-    /// * A variance from few clusters is itself uncertain: D is raised as Student's t widens an
-    ///   interval of this confidence ([`student_raise`]), by the uncertainty seen in the blocks'
-    ///   kurtosis.
-    /// * Dependence longer than a block hides from it. Blocks merged 2, 4, 8 (and for 256 blocks
-    ///   16) at a time are tried too, and believed where they raise D by more than twice its
-    ///   standard error, which chance does in 2.3 % of normal ones: independent samples are hardly
-    ///   punished. Which are believed does not depend on the confidence.
+    /// The threshold lies inside a level. Which of the level's samples are above it is taken as chance, with the share
+    /// that `above` leaves for them: a level is 1.6 % wide, and within it order is rarely more than noise.
     ///
-    /// What remains unseen is dependence over more than a sixteenth of the samples, such as one
-    /// slow drift or a single long stall. With fewer than 16 samples, with none or all above the
-    /// threshold, and for tails more regular than chance (a periodic cause), D is 1.
+    /// What remains unseen is what the run does not hold several times: a regime that it met once or never, one long
+    /// stall. With fewer than 16 samples, with none or all above the threshold, and for tails more regular than chance
+    /// (a periodic cause), D is 1.
     #[must_use]
-    pub fn design_effect(&self, threshold_ns: i64, confidence: Probability) -> f64 {
-        let raise = student_raise(confidence);
+    pub fn design_effect(&self, threshold_ns: i64, above: u64, confidence: Probability) -> f64 {
         let bucket = level(threshold_ns);
         let from = self.at_or_above(bucket);
-        let within = self.rows().map(|row| u64::from(row[bucket]));
-        let beyond: Vec<u64> = from.iter().zip(within).map(|(n, within)| n - within).collect();
-
-        let samples = self.length * from.len() as u64;
-        let body = |counts: &[u64]| counts.iter().sum::<u64>() > samples / 2;
-        if beyond.iter().sum::<u64>() < Self::TELLING {
-            self.inflation(from, raise)
-        } else if body(&from) && !body(&beyond) {
-            self.inflation(beyond, raise)
-        } else {
-            self.inflation(from, raise).max(self.inflation(beyond, raise))
-        }
+        let within: Vec<u64> = self.rows().map(|row| u64::from(row[bucket])).collect();
+        let blocks = from.len() as f64;
+        let all = (self.length * self.blocks as u64 - self.left) as f64;
+        let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
+        let (mean_from, mean_within) = (sum(&from) / blocks, sum(&within) / blocks);
+        let below = mean_from - above as f64 / all * self.length as f64;
+        let share = 1.0 - (below / mean_within).clamp(0.0, 1.0);
+        let share = if share.is_nan() { 0.0 } else { share };
+        let counts = from.iter().zip(&within);
+        let counts =
+            counts.map(|(&from, &within)| from as f64 - (1.0 - share) * within as f64).collect();
+        let chance = share * (1.0 - share) * mean_within;
+        Blocks { counts, chance, length: self.length as f64 }.inflation(confidence)
     }
 
     /// The complete blocks' counters.
@@ -154,37 +140,6 @@ impl BlockCounts {
     fn at_or_above(&self, level: usize) -> Vec<u64> {
         let sum = |row: &[u32]| row[level..].iter().map(|&n| u64::from(n)).sum();
         self.rows().map(sum).collect()
-    }
-
-    /// The design effect from the number of samples above an edge in each block, raised by this part of
-    /// its relative variance.
-    fn inflation(&self, mut above: Vec<u64>, raise: f64) -> f64 {
-        let usual = student_raise(Probability::P95);
-        let (mut best, mut believed) = (1.0_f64, 1.0_f64);
-        let mut length = self.length as f64;
-        let mut finest = true;
-        while above.len() >= MIN_BLOCKS {
-            let blocks = above.len() as f64;
-            let mean = above.iter().sum::<u64>() as f64 / blocks;
-            let binomial = mean * (1.0 - mean / length);
-            let power = |k| above.iter().map(|&n| (n as f64 - mean).powi(k)).sum::<f64>();
-            let (squares, fourths) = (power(2), power(4));
-            if binomial <= 0.0 || squares <= 0.0 {
-                break;
-            }
-            // The relative variance of a variance is (kurtosis − 1) / blocks.
-            let uncertainty = (fourths * blocks / (squares * squares) - 1.0) / blocks;
-            let effect = squares / (blocks - 1.0) / binomial;
-            let comparable = effect * (1.0 + usual * uncertainty);
-            if finest || comparable > best * (1.0 + 2.0 * (2.0 / blocks).sqrt()) {
-                best = best.max(comparable);
-                believed = believed.max(effect * (1.0 + raise * uncertainty));
-            }
-            finest = false;
-            length *= 2.0;
-            above = above.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
-        }
-        believed
     }
 
     /// Records `n` equal samples in a row, so that simulations need not loop over the body.

@@ -28,6 +28,7 @@ ASKED = ("capture", "bucket", *COLUMNS)
 #: What is matched by: no column of it has nulls.
 PACKET = ibis.schema({name: "int64" for name in ASKED if name not in LABEL})
 SECOND_NS = 10**9
+MILLISECOND_NS = 10**6
 #: Beyond every stamp, and far enough from the ends of 64 bits to be subtracted from.
 NEVER_NS = 2**62
 #: Values of ``kind``.
@@ -212,8 +213,8 @@ def outcomes(one: ir.Table, ends: Ends, origin_ns: int) -> ir.Table:
     """Count what became of packets of plain signatures that were not matched.
 
     ``ingress`` is 1 lost, 2 in flight at the end, 3 beyond the window; ``egress`` 1 unmatched,
-    2 possibly entered before the capture; 0 nothing. ``second_ns`` is the start of the second in
-    which a lost packet entered, since the origin.
+    2 possibly entered before the capture; 0 nothing. ``millisecond_ns`` is the start of the
+    millisecond in which an undelivered packet entered, since the origin.
     """
     apart = unpaired(one)
     is_open = (apart.kind == APART) & (apart.entered == 1)
@@ -225,19 +226,21 @@ def outcomes(one: ir.Table, ends: Ends, origin_ns: int) -> ir.Table:
     fates = apart.select(
         ingress=_number(lost) + 2 * _number(is_open & ~lost) + 3 * _number(beyond),
         ingress_trimmed=_number((is_open | beyond) & (apart.in_ns <= until_ns)),
-        second_ns=ibis.ifelse(lost, second_start_ns(apart.in_ns, origin_ns), apart.entered * 0),
+        millisecond_ns=ibis.ifelse(
+            lost | beyond, start_ns(apart.in_ns, origin_ns, MILLISECOND_NS), apart.entered * 0
+        ),
         egress=_number(unmatched) + _number(before),
         egress_trimmed=_number(unmatched & (apart.out_ns <= until_ns)),
     )
     return fates.group_by(
-        "ingress", "ingress_trimmed", "second_ns", "egress", "egress_trimmed"
+        "ingress", "ingress_trimmed", "millisecond_ns", "egress", "egress_trimmed"
     ).agg(packets=fates.count())
 
 
-def second_start_ns(stamp_ns: ir.IntegerValue, origin_ns: int) -> ir.IntegerValue:
-    """Return the start of the second of a stamp, since the origin: downwards, also before it."""
+def start_ns(stamp_ns: ir.IntegerValue, origin_ns: int, step_ns: int) -> ir.IntegerValue:
+    """Return the start of a stamp's step since the origin: downwards, also before it."""
     since_ns = stamp_ns - origin_ns
-    return since_ns - (since_ns % SECOND_NS + SECOND_NS) % SECOND_NS
+    return since_ns - (since_ns % step_ns + step_ns) % step_ns
 
 
 def gaps_in_order(packet: ir.Table, capture: int, shift_ns: int, after_ns: int) -> ir.Table:
@@ -279,7 +282,7 @@ def loads(packet: ir.Table, capture: int, shift_ns: int, origin_ns: int) -> ir.T
     """Count packets and bytes by second."""
     one = packet.filter(packet.capture == capture)
     timed = one.select(
-        second_ns=second_start_ns(one.stamp_ns + shift_ns, origin_ns), length=one.length
+        second_ns=start_ns(one.stamp_ns + shift_ns, origin_ns, SECOND_NS), length=one.length
     )
     return timed.group_by("second_ns").agg(
         packets=timed.count(),

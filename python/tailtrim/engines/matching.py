@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim import _native
 from tailtrim.analysis import Analysis
@@ -153,11 +153,11 @@ class Matching:
         ledger.settle()
         origin_ns = ledger.origin_ns
         return ledger.finish(
-            self._seconds(of.outcomes(one, self._ends(), origin_ns)),
+            self._by_time(of.outcomes(one, self._ends(), origin_ns), "millisecond"),
             [self._gaps(0, 0), self._gaps(1, rules.shift_ns)],
             [
-                self._seconds(of.loads(packet, rules.ingress, 0, origin_ns)),
-                self._seconds(of.loads(packet, rules.egress, rules.shift_ns, origin_ns)),
+                self._by_time(of.loads(packet, rules.ingress, 0, origin_ns), "second"),
+                self._by_time(of.loads(packet, rules.egress, rules.shift_ns, origin_ns), "second"),
             ],
             self._sign,
         )
@@ -232,14 +232,15 @@ class Matching:
                     last_ns = row["last_ns"]
         return _batch({"gap_ns": list(counts), "packets": list(counts.values())})
 
-    def _seconds(self, expression: Any) -> pa.RecordBatch:
-        """Compute few rows, their seconds numbered."""
+    def _by_time(self, expression: Any, unit: Literal["millisecond", "second"]) -> pa.RecordBatch:
+        """Compute few rows, their seconds or milliseconds numbered."""
         columns: dict[str, list[int]] = {name: [] for name in expression.columns}
         for batch in self._engine.rows(expression):
             for name in columns:
                 columns[name] += batch.column(name).to_pylist()
-        starts = columns.pop("second_ns")
-        columns["second"] = [start // self._expressions.SECOND_NS for start in starts]
+        of = self._expressions
+        step_ns = of.SECOND_NS if unit == "second" else of.MILLISECOND_NS
+        columns[unit] = [start // step_ns for start in columns.pop(f"{unit}_ns")]
         return _batch(columns)
 
     def _sign(self, indices: list[int]) -> list[tuple[int, int, int]]:

@@ -4,7 +4,7 @@ use super::latencies::Latencies;
 use super::{Analysis, Options, Second, WorstPacket, report};
 use crate::signature::{Rewrites, Selection};
 use crate::summary;
-use tailtrim_stats::{Histogram, Ranked, Worst};
+use tailtrim_stats::{Histogram, Ranked, SlotCounts, Worst};
 
 /// Everything that the result is made of. Of the outcomes, the matched packets and the trimmed among
 /// them are still to be added.
@@ -14,6 +14,7 @@ pub(super) struct Findings {
     pub(super) ingress: summary::Ingress,
     pub(super) egress: summary::Egress,
     pub(super) trimmed_undelivered: u64,
+    pub(super) undelivered: SlotCounts,
     pub(super) latencies: Latencies,
     pub(super) ingress_gaps: Histogram,
     pub(super) egress_gaps: Histogram,

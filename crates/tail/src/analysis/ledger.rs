@@ -6,7 +6,7 @@ use super::decoding::Facts;
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::outcomes::{Ends, Tally};
-use super::seconds::{Load, by_second, second};
+use super::seconds::{Load, by_second, millisecond};
 use super::{Analysis, Options, Sink, unwrap_shift};
 use crate::matching::{Alone, Fate, Pair, Seen, Window};
 use crate::signature::Signature;
@@ -243,7 +243,7 @@ impl Ledger {
         self.judge(&mut tally);
         let maxima = &self.latencies.maxima;
         let seconds = by_second([&entering, &leaving], &tally.lost_by_second, maxima);
-        let Tally { mut ingress, mut egress, trimmed_undelivered, .. } = tally;
+        let Tally { mut ingress, mut egress, trimmed_undelivered, undelivered, .. } = tally;
         let shift_ns = self.shift_ns;
         let [entered, mut left] = self.facts;
         (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
@@ -258,6 +258,7 @@ impl Ledger {
             ingress,
             egress,
             trimmed_undelivered,
+            undelivered,
             latencies: self.latencies,
             ingress_gaps,
             egress_gaps,
@@ -271,8 +272,8 @@ impl Ledger {
         let ends = self.ends();
         let open = self.open.drain(..).map(|stamp_ns| (Fate::Lost, stamp_ns));
         for (fate, stamp_ns) in self.fates.drain(..).chain(open) {
-            let second = second(stamp_ns, self.origin_ns);
-            tally.add(ends.outcome(fate, stamp_ns), ends.is_trimmed(stamp_ns), second, 1);
+            let at_ms = millisecond(stamp_ns, self.origin_ns);
+            tally.add(ends.outcome(fate, stamp_ns), ends.is_trimmed(stamp_ns), at_ms, 1);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::latencies::Latencies;
 use crate::matching::Fate;
 use crate::summary;
 use std::collections::BTreeMap;
+use tailtrim_stats::SlotCounts;
 
 /// What became of a packet that is in no pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,12 +97,14 @@ pub struct Tally {
     pub(super) trimmed_undelivered: u64,
     /// Lost packets by the second in which they entered, those within the trim included.
     pub(super) lost_by_second: BTreeMap<i64, u64>,
+    /// Packets after the trim that were lost or left after the window, by when they entered.
+    pub(super) undelivered: SlotCounts,
 }
 
 impl Tally {
-    /// Counts packets that came to an outcome within the trim or after it. `second` is that in which they
-    /// entered, since the origin; only of [`Outcome::Lost`] it is looked at.
-    pub fn add(&mut self, outcome: Outcome, trimmed: bool, second: i64, packets: u64) {
+    /// Counts packets that came to an outcome within the trim or after it. `millisecond` is that in which
+    /// they entered, since the origin; only of [`Outcome::Lost`] and [`Outcome::BeyondWindow`] it is looked at.
+    pub fn add(&mut self, outcome: Outcome, trimmed: bool, millisecond: i64, packets: u64) {
         let (ingress, egress) = (&mut self.ingress, &mut self.egress);
         let (count, trim) = match outcome {
             Outcome::Lost => (&mut ingress.lost, &mut ingress.trimmed),
@@ -113,11 +116,15 @@ impl Tally {
             Outcome::EnteredBefore => (&mut egress.cut, &mut egress.trimmed),
         };
         *(if trimmed { trim } else { count }) += packets;
-        if trimmed && matches!(outcome, Outcome::Lost | Outcome::BeyondWindow) {
-            self.trimmed_undelivered += packets;
+        match (outcome, trimmed) {
+            (Outcome::Lost | Outcome::BeyondWindow, true) => self.trimmed_undelivered += packets,
+            (Outcome::Lost | Outcome::BeyondWindow, false) => {
+                self.undelivered.record(millisecond, packets);
+            }
+            _ => {}
         }
         if outcome == Outcome::Lost {
-            *self.lost_by_second.entry(second).or_default() += packets;
+            *self.lost_by_second.entry(millisecond.div_euclid(1_000)).or_default() += packets;
         }
     }
 }

@@ -1,11 +1,11 @@
 //! From what an analysis found to its summary.
 
 use super::findings::Findings;
+use super::seconds::millisecond;
 use super::warnings::warnings;
 use super::{Options, WorstPacket};
 use crate::summary::{self, Quantile, Summary};
-use tailtrim_stats::Spread;
-use tailtrim_stats::{Histogram, Probability, Ranked, ranks, runs, samples_needed};
+use tailtrim_stats::{Histogram, Probability, Ranked, Spread, ranks, runs, samples_needed};
 
 /// Quantiles up to this many nines are always given, with more where the samples support them.
 const FEWEST_NINES: u32 = 6;
@@ -98,7 +98,13 @@ impl Quantiles<'_> {
         let threshold_ns = value.or_else(|| self.latencies.at_rank(self.latencies.count()));
         let confidence = self.options.confidence;
         let blocks = &self.run.latencies.blocks;
-        let effect = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, confidence));
+        let above = threshold_ns.map_or(0, |ns| self.latencies.count_above(ns));
+        let delivered = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, above, confidence));
+        let effect = if undelivered == 0 {
+            delivered
+        } else {
+            self.with_undelivered(undelivered, above, delivered)
+        };
         let interval = ranks(p, count, confidence, effect);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
@@ -111,6 +117,28 @@ impl Quantiles<'_> {
             effective_samples: (count as f64 / effect) as u64,
             clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
         }
+    }
+
+    /// The design effect of the number of packets that lie above a threshold or were not delivered.
+    ///
+    /// Of N packets L are not delivered, and each delivered one is above with probability s, whatever L is. So the
+    /// number is L + Bin(N − L, s), with the variance s (1 − s) (N − E L) + (1 − s)² Var L; both parts are inflated by
+    /// their own clusters. Latencies that rise where packets are lost would inflate it further: that is not seen.
+    fn with_undelivered(&self, undelivered: u64, above: u64, delivered: f64) -> f64 {
+        let (all, lost) = (self.latencies.count() + undelivered, undelivered as f64);
+        let n = all as f64;
+        let share = above as f64 / (n - lost).max(1.0);
+        let from_ns = self.run.latencies.trimmed_until_ns().unwrap_or(i64::MIN);
+        let tap = &self.run.taps.ingress;
+        let (first_ns, last_ns) = (tap.first_ns.unwrap_or(0), tap.last_ns.unwrap_or(0));
+        let at_ms = |stamp_ns| u64::try_from(millisecond(stamp_ns, first_ns)).unwrap_or(0);
+        let times = at_ms(from_ns)..at_ms(last_ns) + 1;
+        let bursts = self.run.undelivered.design_effect(all, times, self.options.confidence);
+        let variance = delivered * share * (1.0 - share) * (n - lost)
+            + bursts * (1.0 - share).powi(2) * lost * (1.0 - lost / n);
+        let beyond = (above as f64 + lost) / n;
+        let effect = variance / (n * beyond * (1.0 - beyond));
+        if effect.is_finite() { effect } else { bursts }
     }
 
     fn clusters_above(&self, value_ns: i64) -> Option<u64> {

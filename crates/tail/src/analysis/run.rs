@@ -3,7 +3,7 @@
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::outcomes::{Ends, Outcome, Tally};
-use super::seconds::{by_second, second};
+use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::{Analysis, Bursts, Options, Sink, Source, burst, common_bytes, signer, unwrap_shift};
 use crate::capture::{CaptureError, Record};
@@ -24,7 +24,8 @@ pub(super) struct Run<'a, P> {
     position: Option<burst::Position>,
     latencies: Latencies,
     tally: Tally,
-    /// Outcomes decided before the first match told where the trim ends, and the second of each.
+    /// Outcomes decided before the first match told where the trim ends, and the second of each: not the millisecond,
+    /// which could be one for each packet.
     before_first: BTreeMap<(Outcome, i64), u64>,
     /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
     /// before the first one shows only at the end.
@@ -175,11 +176,11 @@ impl<'a, P: Source> Run<'a, P> {
         }
         let ends = self.ends();
         let outcome = ends.outcome(fate, stamp_ns);
-        let second = second(stamp_ns, self.origin_ns);
+        let at_ms = millisecond(stamp_ns, self.origin_ns);
         if self.latencies.trimmed_until_ns().is_none() {
-            *self.before_first.entry((outcome, second)).or_default() += 1;
+            *self.before_first.entry((outcome, at_ms.div_euclid(1_000))).or_default() += 1;
         } else {
-            self.tally.add(outcome, ends.is_trimmed(stamp_ns), second, 1);
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), at_ms, 1);
         }
     }
 
@@ -201,13 +202,12 @@ impl<'a, P: Source> Run<'a, P> {
         // With a match, all of these were decided before its trim ended; without one there is no trim.
         let matched = self.latencies.trimmed_until_ns().is_some();
         for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {
-            self.tally.add(outcome, matched, second, packets);
+            self.tally.add(outcome, matched, second.saturating_mul(1_000), packets);
         }
         let ends = self.ends();
         for (stamp_ns, packets) in self.unmatched.sorted() {
             let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
-            let second = second(stamp_ns, self.origin_ns);
-            self.tally.add(outcome, ends.is_trimmed(stamp_ns), second, packets);
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
         }
         let options = self.options;
         self.findings().analysis(options)
@@ -230,6 +230,7 @@ impl<'a, P: Source> Run<'a, P> {
             ingress,
             egress,
             trimmed_undelivered: self.tally.trimmed_undelivered,
+            undelivered: self.tally.undelivered,
             latencies: self.latencies,
             ingress_gaps: self.ingress.gaps.into_histogram(),
             egress_gaps: self.egress.gaps.into_histogram(),

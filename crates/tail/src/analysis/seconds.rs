@@ -35,6 +35,11 @@ pub struct Load {
     pub bytes: u64,
 }
 
+/// The millisecond since `origin_ns` that a stamp lies in.
+pub(super) fn millisecond(stamp_ns: i64, origin_ns: i64) -> i64 {
+    stamp_ns.saturating_sub(origin_ns).div_euclid(1_000_000)
+}
+
 /// The second since `origin_ns` that a stamp lies in.
 pub(super) fn second(stamp_ns: i64, origin_ns: i64) -> i64 {
     stamp_ns.saturating_sub(origin_ns).div_euclid(SECOND_NS)

@@ -7,6 +7,7 @@ mod boundaries;
 mod ends;
 mod inputs;
 mod ledger;
+mod losses;
 mod naive;
 mod numbers;
 mod results;
