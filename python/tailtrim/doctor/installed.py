@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Devices of examples/demo.yml.
 _DEMO = ("wire", "forward")
 #: Other tools for OS noise, whose output the agent reads.
-_NOISE = (Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests"))
+CYCLICTEST, OSLAT = Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests")
 #: What tools may be for.
 PURPOSES = ("demo", "all")
 
@@ -32,7 +32,7 @@ def missing_tools(purpose: str) -> list[Tool]:
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
     if purpose == "all":
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
-        tools += [local.MOUNT, IRTT, HIPERCONTRACER, *_NOISE]
+        tools += [local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
     return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
 
 
@@ -62,7 +62,7 @@ def engines() -> Iterator[Check]:
 
 def peers() -> Iterator[Check]:
     """Check the tools whose results are read."""
-    for command, tools in (("noise", _NOISE), ("import", (IRTT, HIPERCONTRACER))):
+    for command, tools in (("noise", (CYCLICTEST, OSLAT)), ("import", (IRTT, HIPERCONTRACER))):
         for tool in tools:
             yield Check(command, f"peer {tool.program}", "; ".join(_lacking((tool,))) or None)
 

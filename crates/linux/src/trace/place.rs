@@ -62,7 +62,7 @@ fn mounted() -> io::Result<OwnedFd> {
 
 fn refused(source: &io::Error) -> TraceError {
     let why = match source.kind() {
-        ErrorKind::PermissionDenied => "run as root (CAP_SYS_ADMIN), outside of a container",
+        ErrorKind::PermissionDenied => "needs root (CAP_SYS_ADMIN), outside of a container",
         _ if Path::new(PLACES[0]).is_dir() => {
             "mount it as root: mount -t tracefs nodev /sys/kernel/tracing"
         }
