@@ -52,7 +52,7 @@ def need(*tools: Tool) -> None:
 
 if __name__ == "__main__":
     absent = [tool for tool in ALL if host.find(tool) is None]
-    packages, services = installable([*missing_tools("all"), *absent])
+    packages, services = installable([*missing_tools(everything=True), *absent])
     print(*packages, sep="\n")  # noqa: T201 - its output
     for service in services:
         told = f"not installed, since it brings a service, and its tests are skipped: {service}"

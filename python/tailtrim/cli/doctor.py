@@ -70,7 +70,7 @@ def _packages(purpose: Purpose) -> None:
     from tailtrim.doctor import missing_tools  # noqa: PLC0415 - see above
     from tailtrim.nodes.tool import installable  # noqa: PLC0415
 
-    packages, services = installable(missing_tools(purpose))
+    packages, services = installable(missing_tools(everything=purpose is Purpose.ALL))
     for package in packages:
         say(package)
     for package in services:

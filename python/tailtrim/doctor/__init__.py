@@ -2,6 +2,6 @@
 
 from tailtrim.doctor.check import Check
 from tailtrim.doctor.examination import examine
-from tailtrim.doctor.installed import PURPOSES, missing_tools
+from tailtrim.doctor.installed import missing_tools
 
-__all__ = ["PURPOSES", "Check", "examine", "missing_tools"]
+__all__ = ["Check", "examine", "missing_tools"]

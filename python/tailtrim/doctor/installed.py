@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 _DEMO = ("wire", "forward")
 #: Other tools for OS noise, whose output the agent reads.
 CYCLICTEST, OSLAT = Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests")
-#: What tools may be for.
-PURPOSES = ("demo", "all")
 
 
-def missing_tools(purpose: str) -> list[Tool]:
-    """Return the tools of a purpose that are not on this host."""
-    devices = {name: device for name, device in _devices() if purpose == "all" or name in _DEMO}
+def missing_tools(*, everything: bool) -> list[Tool]:
+    """Return the tools that are not on this host: those of the demo, or all."""
+    devices = {name: device for name, device in _devices() if everything or name in _DEMO}
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
-    if purpose == "all":
+    if everything:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
         tools += [local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
     return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
