@@ -2,9 +2,9 @@
 # Names what this machine lacks, with the Debian package that has it; as root, installs it.
 #
 #   prerequisites.sh build    what `make setup` needs
-#   prerequisites.sh live     what experiments on this machine need
+#   prerequisites.sh live     what experiments on this machine need, after `make setup`
 #   prerequisites.sh docs     what `make docs` needs
-#   prerequisites.sh test     what only tests need: missing ones are skipped loudly
+#   prerequisites.sh test     what only tests need, after `make setup`: missing ones are skipped loudly
 set -eu
 
 missing=""
@@ -15,16 +15,6 @@ need() { # PACKAGE PROGRAM…
         command -v "$program" >/dev/null 2>&1 && return 0
     done
     case "$missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
-}
-
-# Packages that bring a service, which would start and change this host: where systemd runs, they are only named.
-need_service() { # PACKAGE PROGRAM…
-    before=$missing
-    need "$@"
-    if [ "$missing" != "$before" ] && [ -d /run/systemd/system ]; then
-        echo "not installed, since it brings a service, and its tests are skipped: $1" >&2
-        missing=$before
-    fi
 }
 
 python=${PYTHON:-python3}
@@ -57,55 +47,26 @@ build)
         "$python" -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
     fi
     ;;
+# Who starts a program says in which package it is: here, nothing is told again.
 live)
-    need iproute2 ip
-    need iproute2 tc
-    need ethtool ethtool
-    need util-linux unshare
+    missing=$(tailtrim doctor --missing-packages demo)
     ;;
 docs)
     need help2man help2man
     ;;
 test)
-    need chromium chromium google-chrome
-    # The testbed and the devices under test that are Debian's.
-    need iproute2 ip
-    need ethtool ethtool
-    need iptables iptables-nft-restore
-    need tcpdump tcpdump
-    need nftables nft
-    # Capabilities of files, and what systemd says of the unit.
-    need libcap2-bin setcap
-    need systemd systemd-analyze
-    need dpdk-dev dpdk-testpmd
-    need_service openvswitch-switch ovsdb-tool
-    # Peers of the reflector; each brings its own way of asking, and no test needs all.
-    need_service hipercontracer hipercontracer
-    need_service irtt irtt
-    need sockperf sockperf
-    need iputils-ping ping
-    # Another tool that measures noise.
-    need rt-tests oslat
-    # Programs of other Debian releases; packaging/roots.sh gets them.
-    need mmdebstrap mmdebstrap
-    # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
-    need qemu-system-x86 qemu-system-x86_64
-    need busybox-static busybox
-    need cpio cpio
-    # Engines: a server that the tests start as another user, and what runs Spark.
-    need_service postgresql pg_ctlcluster
-    need default-jre-headless java
-    # What reads the agent's exports.
-    need_service tuned tuned-adm
-    need libvirt-clients virt-xml-validate
-    need libxml2-utils xmllint
-    need ansible-core ansible-playbook
+    missing=$(python tests/tools.py)
     ;;
 *)
-    echo "usage: prerequisites.sh build|live|test" >&2
+    echo "usage: prerequisites.sh build|live|docs|test" >&2
     exit 2
     ;;
 esac
+
+# One line, each with a space before it.
+# shellcheck disable=SC2086 # a list of packages
+missing=$(printf ' %s' $missing)
+[ "$missing" != " " ] || missing=""
 
 if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing:$missing"

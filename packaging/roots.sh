@@ -2,7 +2,7 @@
 # Unpacks programs of other Debian releases that tests have as peers below target/roots: nothing of them is
 # installed, and packaging/in-root.sh runs them. A root is made anew when its list of packages changes.
 #
-#   roots.sh [NAME…]     sid-peers trixie-suricata bookworm-minimal
+#   roots.sh [NAME…]     sid-peers trixie-suricata
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,19 +23,14 @@ packages() { # NAME
     trixie-suricata)
         echo suricata
         ;;
-    bookworm-minimal)
-        # What every Debian has, an interpreter for the virtual environment, and what prerequisites.sh names.
-        echo '?essential' apt python3
-        PATH=/nonexistent /bin/sh packaging/prerequisites.sh live 2>&1 | sed -n 's/^missing on this machine://p'
-        ;;
     *)
-        echo "error: no root $1, expected sid-peers, trixie-suricata or bookworm-minimal" >&2
+        echo "error: no root $1, expected sid-peers or trixie-suricata" >&2
         exit 2
         ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- sid-peers trixie-suricata bookworm-minimal
+[ $# -gt 0 ] || set -- sid-peers trixie-suricata
 mkdir -p "$folder"
 # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds here, too.
 { apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"

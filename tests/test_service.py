@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+import tools
 
 ROOT = Path(__file__).resolve().parent.parent
 UNIT = ROOT / "packaging" / "tailtrim-reflect.service"
@@ -18,8 +19,7 @@ EXPOSURE = 2.0
 @pytest.fixture(autouse=True)
 def systemd() -> None:
     """Skip loudly where systemd's program is missing."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not installed")
+    tools.need(tools.SYSTEMD_ANALYZE)
 
 
 def analyze(*words: str) -> subprocess.CompletedProcess[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,11 +36,12 @@ def test_a_command_runs_to_its_end(node: Node) -> None:
 
 
 def test_programs_are_found_or_named_with_their_package(node: Node) -> None:
-    assert node.find("sh")
-    assert node.find("tailtrim-no-such-program") is None
-    node.require({"sh": "Debian package dash"})
+    assert node.find(Tool("sh", "dash"))
+    assert node.find(Tool("no-such", "x")) is None
+    assert node.find(Tool("no-such", "x", places=("/no-such", "/bin/sh"))) == "/bin/sh"
+    node.require(Tool("sh", "dash"))
     with pytest.raises(HostError, match=r"^no-such is not installed, expected Debian package x$"):
-        node.require({"no-such": "Debian package x"})
+        node.require(Tool("no-such", "x"))
 
 
 def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:

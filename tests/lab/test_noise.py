@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import tools
+from tailtrim.doctor.installed import OSLAT
 from tailtrim.nodes.agent import program
 
 if TYPE_CHECKING:
@@ -52,8 +53,7 @@ while os.getppid() == {{parent}}:
 
 @pytest.fixture(autouse=True)
 def _able() -> None:
-    if shutil.which("oslat") is None:
-        pytest.skip("oslat is not installed (Debian: rt-tests)")
+    tools.need(OSLAT)
     if len(CPUS) < 2:
         pytest.skip("needs a CPU to measure and one to live on")
     tried = subprocess.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import socket
 import struct
@@ -15,6 +14,8 @@ import pytest
 from pairs import FAR_6, NEAR, add_up
 from reflectors import FAR, TIMEOUT_S, Counting, Hostile, Responder, Stamps
 
+import tools
+from tailtrim.devices.nftables import NFT
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ def test_icmp_has_all_its_parts(pair: Pair, target: str) -> None:
 
 
 def test_a_filter_that_drops_every_tenth(pair: Pair) -> None:
-    if shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin") is None:
-        pytest.skip("nft is not installed (Debian package nftables)")
+    tools.need(NFT)
     rules = """
         table ip t {
             chain c {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import statistics
 import subprocess
@@ -20,15 +19,17 @@ from peers import EVERYWHERE
 from reflectors import FAR
 from releases import entering, of_release
 
+import tools
 from tailtrim.roundtrip import read_hpct, read_irtt
+from tailtrim.roundtrip.hpct import HIPERCONTRACER
+from tailtrim.roundtrip.irtt import IRTT
 
 if TYPE_CHECKING:
     from pairs import Pair
 
 
 def test_beside_iputils(pair: Pair) -> None:
-    if shutil.which("ping") is None:
-        pytest.skip("ping is not installed (Debian package iputils-ping)")
+    tools.need(tools.PING)
     text = pair.near.run("ping", "-n", "-i", "0.005", "-c", "200", FAR)
     theirs_ns = 1e6 * min(map(float, re.findall(r"time=([\d.]+) ms", text)))
     ours = pair.measure(FAR, "-p", "icmp", "--rate", "200pps", "-n", "200")
@@ -39,8 +40,7 @@ def test_beside_iputils(pair: Pair) -> None:
 
 
 def test_beside_irtt(pair: Pair, tmp_path: Path) -> None:
-    if shutil.which("irtt") is None:
-        pytest.skip("irtt is not installed (Debian package irtt)")
+    tools.need(IRTT)
     server = subprocess.Popen(
         [*pair.far.prefix, "irtt", "server", "-b", FAR], stdout=subprocess.DEVNULL
     )
@@ -76,8 +76,7 @@ def test_beside_irtt(pair: Pair, tmp_path: Path) -> None:
 
 
 def test_beside_sockperf(pair: Pair) -> None:
-    if shutil.which("sockperf") is None:
-        pytest.skip("sockperf is not installed (Debian package sockperf)")
+    tools.need(tools.SOCKPERF)
     server = subprocess.Popen(
         [*pair.far.prefix, "sockperf", "server", "-i", FAR], stdout=subprocess.DEVNULL
     )
@@ -98,8 +97,7 @@ def test_beside_sockperf(pair: Pair) -> None:
 def test_what_hipercontracer_writes(pair: Pair, tmp_path: Path, module: str) -> None:
     """Debian's own release, of 2022, and sid's."""
     if module == "installed":
-        if shutil.which("hipercontracer") is None:
-            pytest.skip("hipercontracer is not installed (Debian package hipercontracer)")
+        tools.need(HIPERCONTRACER)
         program, how = ["hipercontracer"], []
     else:
         program, how = [*entering("sid-peers"), "hipercontracer"], ["--iomodule", module]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from changed_host import tree, write
+
+import tools
+from tailtrim.devices.host_change import TUNED
 
 if TYPE_CHECKING:
     from changed_host import Tune
@@ -46,11 +48,8 @@ VM = ("--profile", "nfv-host", "--nic", "eth1", "--hugepages", "1G:4")
 
 
 def test_libvirt_accepts_the_domain(tune: Tune, server: Path, tmp_path: Path) -> None:
-    program = shutil.which("virt-xml-validate")
-    if program is None:
-        pytest.skip("virt-xml-validate is not installed (Debian: libvirt-clients)")
-    if shutil.which("xmllint") is None:
-        pytest.skip("xmllint is not installed (Debian: libxml2-utils)")
+    tools.need(tools.VIRT_XML_VALIDATE, tools.XMLLINT)
+    program = tools.VIRT_XML_VALIDATE.program
     (domain,) = export(tune, server, "libvirt", tmp_path / "out", *VM)
     ended = subprocess.run(
         [program, str(domain), "domain"], capture_output=True, text=True, check=False
@@ -92,7 +91,7 @@ for unit in profile.units.values():
 def test_tuned_loads_the_profile(tune: Tune, server: Path, tmp_path: Path) -> None:
     (profile,) = export(tune, server, "tuned", tmp_path / "out", "--nic", "eth1")
     if not (PACKAGES / "tuned").is_dir():
-        pytest.skip("tuned is not installed (Debian: tuned)")
+        pytest.skip(str(TUNED.missing()))
     command = ["/usr/bin/python3", "-c", LOAD, str(tmp_path / "out")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -111,8 +110,7 @@ def test_ansible_tasks_are_tasks(tune: Tune, server: Path, tmp_path: Path) -> No
     assert all({"name"} < task.keys() for task in tasks)
     copied = [task["ansible.builtin.copy"]["dest"] for task in tasks if "register" in task]
     assert "/etc/sysctl.d/99-tailtrim.conf" in copied
-    if shutil.which("ansible-playbook") is None:
-        pytest.skip("read as YAML; ansible-playbook is not installed")
+    tools.need(tools.ANSIBLE)
     play = tmp_path / "play.yml"
     play.write_text(f"- hosts: localhost\n  tasks:\n    - import_tasks: {path}\n")
     subprocess.run(["ansible-playbook", "--syntax-check", str(play)], check=True)  # noqa: S607
@@ -140,9 +138,8 @@ def test_a_shell_reads_the_drop_in_as_grub_does(tune: Tune, server: Path, tmp_pa
 def test_systemd_reads_the_unit(tune: Tune, server: Path, tmp_path: Path) -> None:
     paths = export(tune, server, "systemd", tmp_path / "out")
     unit = next(path for path in paths if path.suffix == ".service")
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        pytest.skip("systemd-analyze is not installed")
+    tools.need(tools.SYSTEMD_ANALYZE)
+    program = tools.SYSTEMD_ANALYZE.program
     agent = unit.read_text().replace("/usr/bin/tailtrim-agent", tune.program)
     unit.write_text(agent)
     ended = subprocess.run(

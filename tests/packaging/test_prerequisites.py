@@ -36,5 +36,14 @@ def test_a_cargo_that_is_too_old_is_no_help(tmp_path: Path, candidate: str, *, h
     assert {"gcc", "git", "musl-tools"} <= set(named)
 
 
-def test_a_package_is_named_once(tmp_path: Path) -> None:
-    assert missing(tmp_path, "live") == ["iproute2", "ethtool", "util-linux"]
+def test_what_the_demo_lacks_is_what_its_tools_say(tmp_path: Path) -> None:
+    doctor = 'test "$*" = "doctor --missing-packages demo" && echo iproute2 && echo ethtool'
+    assert missing(tmp_path, "live", tailtrim=doctor) == ["iproute2", "ethtool"]
+
+
+def test_without_a_setup_the_demo_s_needs_are_not_taken_for_none(tmp_path: Path) -> None:
+    command = ["/bin/sh", str(SCRIPT), "live"]
+    environment = {"PATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode != 0
+    assert "tailtrim" in done.stderr

@@ -13,13 +13,10 @@ from typing import Any
 
 import pytest
 
+import tools
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-PROGRAMS = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "busybox": "busybox-static",
-    "cpio": "cpio",
-}
 CPUS = 4
 BOOT_TIMEOUT_S = 60
 # The guest speaks on its second serial port; what comes on the first one is kept for failures.
@@ -133,9 +130,7 @@ def agent() -> Path | None:
 
 def machine(flavour: str, folder: Path) -> Machine:
     """Return a machine with a flavour of Debian's kernel, or skip loudly."""
-    for program, package in PROGRAMS.items():
-        if shutil.which(program) is None:
-            pytest.skip(f"no guests here: {program} is missing (package {package})")
+    tools.need(tools.QEMU, tools.BUSYBOX, tools.CPIO)
     kernel = TARGET / "kernels" / flavour / "vmlinuz"
     if not kernel.is_file():
         pytest.skip(f"no guests here: no {kernel} (packaging/kernels.sh gets it)")

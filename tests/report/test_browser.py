@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+import tools
 from tailtrim.report import write
 
 if TYPE_CHECKING:
@@ -64,9 +64,8 @@ setTimeout(async () => {
 
 @pytest.fixture
 def dom(tmp_path: Path) -> Callable[[Path], str]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
+    tools.need(tools.CHROMIUM)
+    chromium = tools.CHROMIUM.program
 
     def dump(page: Path) -> str:
         done = subprocess.run(

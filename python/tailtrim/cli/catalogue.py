@@ -32,6 +32,7 @@ CATALOGUE = {
         "Explain", "Simulate what packets see of periodic interrupts", "simulate_interrupts"
     ),
     "audit": Entry("Host", "Check this host's settings for low latency", None),
+    "doctor": Entry("Host", "Say what this host can do, and what is missing", "doctor"),
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
     "ping": Entry("Round trips", "Measure round trips to reflectors", None),
     "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from tailtrim.devices.options import Strict
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,14 @@ class Device(Strict):
 
     #: Bytes of the largest frame that it handles, with FCS; ``None`` if it handles all.
     largest_frame: ClassVar[int | None] = None
+    #: What its node has to have, whatever its options are.
+    tools: ClassVar[tuple[Tool, ...]] = ()
+    #: What only some options need, by what a plan says of them.
+    tools_of_options: ClassVar[Mapping[str, Tool]] = {}
+    #: Device files of the kernel that its node has to have.
+    device_files: ClassVar[tuple[str, ...]] = ()
+    #: Whether it is, or loads, a BPF program.
+    loads_bpf: ClassVar[bool] = False
 
     @property
     def named(self) -> tuple[str, ...]:

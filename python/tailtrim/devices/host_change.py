@@ -10,6 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.ports import Port
 
 AS_IS = "as-is"
+TUNED = Tool("tuned-adm", "tuned", service=True)
 #: Where Linux shows, and takes, how it lets itself be preempted (PREEMPT_DYNAMIC).
 PREEMPTION = "/sys/kernel/debug/sched/preempt"
 
@@ -68,7 +70,7 @@ def tuned_profile(node: Node, profile: str, stack: ExitStack) -> None:
     """
     if profile == AS_IS:
         return
-    node.require({"tuned-adm": "Debian package tuned"})
+    node.require(TUNED)
     told = _tuned(node, "active")
     found = re.search(r"Current active profile: (\S+)", told)
     before = ("profile", found.group(1)) if found else ("off",)

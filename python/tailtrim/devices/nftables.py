@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tailtrim.devices.device import InlineDevice
 from tailtrim.devices.router import route
 from tailtrim.nodes.testbed import DESTINATION_PORT
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 #: Ports of the rules that do not fit the packets, all below :data:`DESTINATION_PORT`.
 _OTHER_PORTS = DESTINATION_PORT - 1
+NFT = Tool("nft", "nftables")
 
 
 class Nftables(InlineDevice):
@@ -30,6 +32,8 @@ class Nftables(InlineDevice):
     position: int = Field(
         default=1, ge=1, description="The rule that accepts the packets, counted from 1."
     )
+
+    tools: ClassVar[tuple[Tool, ...]] = (NFT,)
 
     @model_validator(mode="after")
     def _is_there(self) -> Self:
@@ -54,7 +58,7 @@ def load(node: Node, ruleset: str) -> None:
         HostError: nftables is missing, from the node or from its kernel.
 
     """
-    node.require({"nft": "Debian package nftables"})
+    node.require(NFT)
     node.run("nft", "-f", "-", given=ruleset)
 
 

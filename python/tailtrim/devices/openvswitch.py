@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tailtrim.devices.program import ProgramDevice
 from tailtrim.errors import HostError
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding
 
-_PACKAGE = "Debian package openvswitch-switch"
+_PACKAGE = "openvswitch-switch"
 #: Where Debian has the daemon when no alternative links it to /usr/sbin.
-_DAEMON = "/usr/lib/openvswitch-switch/ovs-vswitchd"
+_PLACE = "/usr/lib/openvswitch-switch/ovs-vswitchd"
+_DAEMON = Tool("ovs-vswitchd", _PACKAGE, service=True, places=(_PLACE,))
+_DATABASE = Tool("ovsdb-tool", _PACKAGE, service=True)
+_PROGRAMS = (
+    _DATABASE,
+    Tool("ovsdb-server", _PACKAGE, service=True),
+    Tool("ovs-vsctl", _PACKAGE, service=True),
+    Tool("ovs-ofctl", _PACKAGE, service=True),
+    _DAEMON,
+)
 _SCHEMA = "share/openvswitch/vswitch.ovsschema"
 
 # A switch of its own, apart from one that may run on this host: database, sockets and logs are in
@@ -43,26 +53,21 @@ class OpenVSwitch(ProgramDevice):
 
     preset: Literal["ovs"]
 
+    tools: ClassVar[tuple[Tool, ...]] = _PROGRAMS
+    device_files: ClassVar[tuple[str, ...]] = ("/dev/net/tun",)
+
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
         node = at.dut
-        programs = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl")
-        node.require(dict.fromkeys(programs, _PACKAGE))
-        if not node.exists("/dev/net/tun"):
-            raise HostError(
-                "ovs: /dev/net/tun is missing, its userspace datapath needs tun devices"
-            )
-        daemon = node.find("ovs-vswitchd") or (_DAEMON if node.exists(_DAEMON) else None)
-        if daemon is None:
-            raise HostError(f"ovs-vswitchd is not installed, expected {_PACKAGE}")
+        daemon = node.find(_DAEMON) or _DAEMON.program
         ports = (at.dut_in.name, at.dut_out.name)
         return ["sh", "-c", _SCRIPT, "ovs", node.path("ovs"), _schema(node), daemon, *ports]
 
 
 def _schema(node: Node) -> str:
     """Find the schema of the database, which lies beside the programs."""
-    tool = node.run("readlink", "-f", node.find("ovsdb-tool") or "/usr/bin/ovsdb-tool").strip()
+    tool = node.run("readlink", "-f", node.find(_DATABASE) or _DATABASE.program).strip()
     for prefix in PurePosixPath(tool).parents[1:3]:
         if node.exists(str(prefix / _SCHEMA)):
             return str(prefix / _SCHEMA)
-    raise HostError(f"vswitch.ovsschema is missing, expected {_PACKAGE}")
+    raise HostError(f"vswitch.ovsschema is missing, expected {_DATABASE.source}")

@@ -10,20 +10,21 @@ import json
 import re
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from tailtrim.devices import nftables
 from tailtrim.devices.bridge import join
 from tailtrim.devices.device import Device
-from tailtrim.devices.host_change import coalescing, preemption, tuned_profile
+from tailtrim.devices.host_change import TUNED, coalescing, preemption, tuned_profile
 from tailtrim.errors import RunError
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.testbed import DESTINATION_PORT
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Reflection
@@ -36,6 +37,7 @@ _CLIENT, _NEAR_GATE, _FAR_GATE = "198.18.0.1", "198.18.0.254", "198.19.0.254"
 #: So many have to be answered one after the other before anything is measured.
 _IN_A_ROW = 5
 _TRIES = 20
+_IPTABLES = Tool("iptables-nft-restore", "iptables")
 #: Options that name a rule: what they may be without one, and with one.
 _WITH_RULE = {
     "path": (("direct", "bridge", "router"), ("firewall",)),
@@ -75,6 +77,14 @@ class Reflector(Device):
     preemption: Literal["as-is", "none", "voluntary", "lazy", "full"] = Field(
         default="as-is", description="Preemption mode of its host's kernel."
     )
+
+    tools_of_options: ClassVar[Mapping[str, Tool]] = {
+        "path: firewall": nftables.NFT,
+        "firewall: nftables": nftables.NFT,
+        "firewall: iptables": _IPTABLES,
+        "reflect: nat": nftables.NFT,
+        "tuned": TUNED,
+    }
 
     @field_validator("path", "firewall")
     @classmethod
@@ -202,7 +212,7 @@ class Answering:
         if kind == "nftables":
             nftables.load(node, nftables.rules(self._reflector.rules, int(rule), hook="input"))
         elif kind == "iptables":
-            node.require({"iptables-nft-restore": "Debian package iptables"})
+            node.require(_IPTABLES)
             text = nftables.iptables_rules(self._reflector.rules, int(rule))
             node.run("iptables-nft-restore", given=text)
 

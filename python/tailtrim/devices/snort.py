@@ -6,11 +6,12 @@ Written after the README of its afpacket DAQ. Without rules it only forwards, as
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from tailtrim.devices.program import ProgramDevice
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
@@ -24,10 +25,13 @@ class Snort(ProgramDevice):
         default=None, description="File with rules. Without one, packets are only forwarded."
     )
 
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool("snort", elsewhere="the package of your distribution or snort.org"),
+    )
+
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
         node = at.dut
-        node.require({"snort": "the package of your distribution or snort.org"})
         told = node.call("snort", "-V")
         version = re.search(r"Version (\d+)", told.stdout + told.stderr)
         ports = f"{at.dut_in.name}:{at.dut_out.name}"

@@ -6,11 +6,12 @@ it only forwards, as in the papers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from tailtrim.devices.program import ProgramDevice
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
@@ -41,10 +42,13 @@ class Suricata(ProgramDevice):
         default=None, description="File with rules. Without one, packets are only forwarded."
     )
 
+    tools: ClassVar[tuple[Tool, ...]] = (
+        Tool("suricata", elsewhere="the package of your distribution or suricata.io"),
+    )
+
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
         node = at.dut
-        node.require({"suricata": "the package of your distribution or suricata.io"})
         text = _CONFIGURATION.format(
             folder=node.path(),
             entry=at.dut_in.name,

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from tailtrim.devices.program import ProgramDevice
 from tailtrim.errors import HostError
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
@@ -26,6 +27,7 @@ class Testpmd(ProgramDevice):
     )
 
     largest_frame: ClassVar[int | None] = 1_518
+    tools: ClassVar[tuple[Tool, ...]] = (Tool("dpdk-testpmd", "dpdk-dev"),)
 
     def serving(self, at: Forwarding) -> list[int]:
         """Return the CPU on which it polls."""
@@ -33,7 +35,6 @@ class Testpmd(ProgramDevice):
 
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
-        at.dut.require({"dpdk-testpmd": "Debian package dpdk-dev"})
         if self.driver == "af_xdp" and not at.dut.facts.root:
             raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
         # On a veth, the kernel hands frames to AF_XDP in a softirq. Where two CPUs are all there

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tailtrim.devices.device import InlineDevice
 from tailtrim.nodes.xdp import redirecting
@@ -18,6 +18,8 @@ class Xdp(InlineDevice):
     """An XDP program of a few instructions that redirects every frame; it needs root."""
 
     preset: Literal["xdp"]
+
+    loads_bpf: ClassVar[bool] = True
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:
         """Attach it to where frames come in."""

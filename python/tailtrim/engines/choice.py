@@ -50,6 +50,11 @@ class EngineOptions:
     confined: bool = False
 
 
+def missing_module(name: str) -> str | None:
+    """Return a module that an engine needs and that is not installed, if there is one."""
+    return next((needed for needed in _NEEDS[name] if find_spec(needed) is None), None)
+
+
 def connect(name: str, options: EngineOptions | None = None) -> Engine:
     """Return the engine of this name, ready for work.
 
@@ -59,9 +64,9 @@ def connect(name: str, options: EngineOptions | None = None) -> Engine:
     """
     if name not in ENGINES:
         raise EngineError(f"unknown engine {name!r}, expected one of {', '.join(ENGINES)}")
-    missing = [needed for needed in _NEEDS[name] if find_spec(needed) is None]
+    missing = missing_module(name)
     if missing:
-        failure = EngineError(f"engine {name} is not installed: no module {missing[0]!r}")
+        failure = EngineError(f"engine {name} is not installed: no module {missing!r}")
         failure.add_note(f"pip install 'tailtrim[{name}]'")
         raise failure
     options = options or EngineOptions()

@@ -7,8 +7,12 @@ import platform
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tailtrim.nodes.node import Facts
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.tool import Tool
 
 #: Set where this is root of a user namespace only, see :mod:`.unprivileged`.
 USER_NAMESPACE = "TAILTRIM_USER_NAMESPACE"
@@ -24,6 +28,11 @@ def environment() -> dict[str, str]:
 def which(program: str) -> str | None:
     """Return the path of a program, also where only root looks for it."""
     return shutil.which(program, path=environment()["PATH"])
+
+
+def find(tool: Tool) -> str | None:
+    """Return the path of a tool on this host; ``None`` where it is not installed."""
+    return which(tool.program) or next(filter(os.path.isfile, tool.places), None)
 
 
 def unprivileged() -> bool:

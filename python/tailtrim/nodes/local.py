@@ -13,6 +13,7 @@ from tailtrim.nodes import agent, cpus, host, xdp
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +27,8 @@ _OFFLOADS = ("tx", "off", "rx", "off", "sg", "off", "gso", "off", "gro", "off", 
 #: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
 _AROUND = 18
 _MTU = 1_500
+#: For :meth:`LocalForwarding.storm`.
+MOUNT = Tool("mount", "mount")
 
 
 class LocalTestbed(Testbed):
@@ -109,6 +112,7 @@ class LocalForwarding(Forwarding):
         ]
         steer = f"echo {','.join(words)} > /sys/class/net/{receives.name}/queues/rx-0/rps_cpus"
         there = f"mount -t sysfs none /sys && {steer}"
+        self.timestamper.require(MOUNT)
         self.timestamper.run("unshare", "--mount", "sh", "-c", there)
         return sends
 

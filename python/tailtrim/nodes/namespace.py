@@ -16,6 +16,7 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import agent, host, xdp
 from tailtrim.nodes.node import Clocks, Facts, Node
 from tailtrim.nodes.program import Contained
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,16 +27,16 @@ _NEWNET = 0x40000000  # CLONE_NEWNET of <sched.h>
 _ALL = 0x0003  # ETH_P_ALL
 _FRAME = 2_048
 
-#: Program, and what it is in.
-_NEEDED = {
-    "ip": "Debian package iproute2",
-    "tc": "Debian package iproute2",
-    "ethtool": "Debian package ethtool",
-    "unshare": "Debian package util-linux",
-    "nsenter": "Debian package util-linux",
-    "setpriv": "Debian package util-linux",
-    "taskset": "Debian package util-linux",
-}
+#: What makes nodes, and what is done on each.
+TOOLS = (
+    Tool("ip", "iproute2"),
+    Tool("tc", "iproute2"),
+    Tool("ethtool", "ethtool"),
+    Tool("unshare", "util-linux"),
+    Tool("nsenter", "util-linux"),
+    Tool("setpriv", "util-linux"),
+    Tool("taskset", "util-linux"),
+)
 _START_S = 5.0
 # The kernel ends what still runs when this process is gone.
 _WITH_US = ("setpriv", "--pdeathsig", "KILL")
@@ -72,9 +73,9 @@ class Namespace(Node):
         """
         super().__init__(role, facts or host.facts(), cpus, spared)
         self._folder = folder or Path()
-        for program, package in _NEEDED.items():
-            if host.which(program) is None:
-                raise HostError(f"{program} is not installed, expected {package}")
+        for tool in TOOLS:
+            if host.find(tool) is None:
+                raise tool.missing()
         self._holder = subprocess.Popen(
             [*_WITH_US, "unshare", "--net", "--", "cat"],
             stdin=subprocess.PIPE,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from subprocess import CompletedProcess
 
+    from tailtrim.nodes.tool import Tool
+
 #: CLOCK_REALTIME, which stamps packets, and CLOCK_MONOTONIC, which never steps, both in s.
 Clocks = tuple[float, float]
 
@@ -246,24 +248,21 @@ class Node(ABC):
         """Return whether the node has a file."""
         return self.call("test", "-e", path).returncode == 0
 
-    def find(self, program: str) -> str | None:
-        """Return the path of a program; ``None`` where it is not installed."""
-        found = self.call("sh", "-c", 'command -v "$1"', "sh", program).stdout.strip()
-        return found or None
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool on the node; ``None`` where it is not installed."""
+        found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
+        return found or next(filter(self.exists, tool.places), None)
 
-    def require(self, programs: Mapping[str, str]) -> None:
-        """Make sure that programs are there.
-
-        Args:
-            programs: each with the package that has it.
+    def require(self, *tools: Tool) -> None:
+        """Make sure that tools are there.
 
         Raises:
             HostError: one is not; says which package has it.
 
         """
-        for program, package in programs.items():
-            if self.find(program) is None:
-                raise HostError(f"{program} is not installed, expected {package}")
+        for tool in tools:
+            if self.find(tool) is None:
+                raise tool.missing()
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

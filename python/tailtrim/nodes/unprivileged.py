@@ -24,6 +24,20 @@ def enter() -> None:
     """
     if os.geteuid() == 0:
         return
+    # As it was started, with the options of Python itself.
+    command = as_root(sys.executable, *sys.orig_argv[1:])
+    os.environ[USER_NAMESPACE] = "1"
+    sys.stdout.flush()
+    os.execv(command[0], command)  # noqa: S606 - the same program again
+
+
+def as_root(*command: str) -> list[str]:
+    """Return a command that runs this one as root of a user namespace.
+
+    Raises:
+        HostError: this host allows no user namespaces.
+
+    """
     program = which("unshare")
     if unprivileged() or program is None or not _allowed(program):
         message = "no permission to make network namespaces: neither root nor a user namespace"
@@ -33,11 +47,7 @@ def enter() -> None:
             " kernel.apparmor_restrict_unprivileged_userns=0 user.max_user_namespaces=10000"
         )
         raise error
-    os.environ[USER_NAMESPACE] = "1"
-    sys.stdout.flush()
-    # As it was started, with the options of Python itself.
-    command = [program, *_AS_ROOT, sys.executable, *sys.orig_argv[1:]]
-    os.execv(program, command)  # noqa: S606 - the same program again
+    return [program, *_AS_ROOT, *command]
 
 
 def _allowed(program: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import RoundTripError
+from tailtrim.nodes.tool import Tool
 from tailtrim.roundtrip.compression import reading, writing
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     _Parser = Callable[[str], Any]
 
+#: What writes it.
+HIPERCONTRACER = Tool("hipercontracer", "hipercontracer", service=True)
 #: The status of an answered probe.
 ANSWERED = 255
 

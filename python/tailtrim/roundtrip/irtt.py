@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RoundTripError
+from tailtrim.nodes.tool import Tool
 from tailtrim.roundtrip.compression import reading
 
 if TYPE_CHECKING:
     import os
 
+#: What writes it.
+IRTT = Tool("irtt", "irtt", service=True)
 #: The version of the format that is understood.
 FORMAT = 1
 

@@ -9,8 +9,6 @@ use tailtrim_host::Cpus;
 
 /// Names of instances begin so, then comes the process id.
 const PREFIX: &str = "tailtrim-";
-/// Where tracefs is; older systems have it within debugfs.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// Written when recording begins and when it ends.
 const ON: &[u8] = b"1";
 const OFF: &[u8] = b"0";
@@ -22,45 +20,6 @@ pub(super) struct Instance {
     /// Open all the time: the kernel refuses to remove an instance that is in use, so that no other
     /// process takes it for a leftover. And recording begins without looking up a path.
     switch: Option<File>,
-}
-
-/// Where tracefs is.
-///
-/// # Errors
-/// It is nowhere to be seen.
-pub(super) fn tracefs() -> Result<PathBuf, TraceError> {
-    let seen = PLACES.iter().map(PathBuf::from).find(|place| place.join("instances").is_dir());
-    seen.ok_or_else(|| {
-        let why = match fs::read_dir(PLACES[0]) {
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                "only root may read it: run as root".to_owned()
-            }
-            _ => "mount it as root: mount -t tracefs nodev /sys/kernel/tracing (needs CONFIG_TRACING)"
-                .to_owned(),
-        };
-        TraceError::Impossible(format!("{}: no tracefs with instances/ here; {why}", PLACES[0]))
-    })
-}
-
-/// Where the kernel lists its events, without any instance.
-///
-/// # Errors
-/// It cannot be seen.
-pub(super) fn events() -> Result<PathBuf, TraceError> {
-    let places = PLACES.iter().map(|place| Path::new(place).join("events"));
-    let mut tried = Err(io::Error::from(ErrorKind::NotFound));
-    for events in places {
-        tried = fs::read(events.join("sched/sched_switch/id"));
-        if tried.is_ok() {
-            return Ok(events);
-        }
-    }
-    let why = tried.err().map_or_else(String::new, |error| error.to_string());
-    Err(TraceError::Impossible(format!(
-        "{}/events/sched/sched_switch/id: {why}; perf knows events by their numbers there: run as root with tracefs \
-         mounted",
-        PLACES[0]
-    )))
 }
 
 /// Removes instances of processes that are gone. Returns their names.

@@ -7,6 +7,7 @@
 mod file;
 mod instance;
 mod perf;
+mod place;
 mod read;
 mod sampler;
 mod source;

@@ -6,7 +6,7 @@
 
 use super::read::{Buffer, Recorded, Step};
 use super::source::{Vocabulary, Wanted};
-use super::{SENDER_KILOBYTES, TraceError, instance, wanted};
+use super::{SENDER_KILOBYTES, TraceError, place, wanted};
 use crate::clock::Counter;
 use crate::sys::perf::{self, Recorder};
 use std::fs;
@@ -49,7 +49,7 @@ impl Perf {
         wanted: Wanted<'_>,
         vocabulary: &mut Vocabulary,
     ) -> Result<Self, TraceError> {
-        let folder = instance::events()?;
+        let folder = place::events()?;
         let watched: Vec<u32> = wanted.cpus.iter().collect();
         let events = known(&folder, wanted::measured(), vocabulary, |_| None)?;
         let senders = wanted::SENDERS.map(str::to_owned);

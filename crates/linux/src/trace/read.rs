@@ -154,7 +154,7 @@ fn label(kind: Kind) -> &'static str {
 /// still there.
 fn comms(measured: &[(u32, Buffer)], sent: &[Record]) -> HashMap<u32, String> {
     let mut comms = HashMap::new();
-    let saved = super::instance::tracefs()
+    let saved = super::place::tracefs()
         .ok()
         .and_then(|tracefs| fs::read_to_string(tracefs.join("saved_cmdlines")).ok());
     for line in saved.as_deref().unwrap_or("").lines() {

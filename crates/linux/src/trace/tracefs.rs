@@ -1,6 +1,7 @@
 //! Recording by two instances of tracefs: one of the measured CPUs, one of who sends to them.
 
 use super::instance::{self, Instance};
+use super::place;
 use super::read::{Buffer, Recorded, Step};
 use super::source::{Vocabulary, Wanted};
 use super::{Counts, SENDER_KILOBYTES, TraceError, wanted};
@@ -31,7 +32,7 @@ impl Tracefs {
         counts: &mut Counts,
     ) -> Result<Self, TraceError> {
         clock::check_counter()?;
-        let tracefs = instance::tracefs()?;
+        let tracefs = place::tracefs()?;
         counts.leftovers_removed = instance::remove_leftovers(&tracefs);
         let recording = Self {
             events: Instance::create(&tracefs, "")?,

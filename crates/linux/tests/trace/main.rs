@@ -6,6 +6,7 @@
 )]
 
 mod counter;
+mod mounts;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sources;

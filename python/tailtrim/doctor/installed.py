@@ -1,0 +1,78 @@
+"""What is installed: devices under test, engines, and the tools whose results are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from tailtrim.devices import AnyDevice
+from tailtrim.doctor.check import Check
+from tailtrim.engines.choice import ENGINES, missing_module
+from tailtrim.nodes import host, local, namespace
+from tailtrim.nodes.tool import Tool
+from tailtrim.roundtrip.hpct import HIPERCONTRACER
+from tailtrim.roundtrip.irtt import IRTT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.devices.device import Device
+
+#: Devices of examples/demo.yml.
+_DEMO = ("wire", "forward")
+#: Other tools for OS noise, whose output the agent reads.
+CYCLICTEST, OSLAT = Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests")
+
+
+def missing_tools(*, everything: bool) -> list[Tool]:
+    """Return the tools that are not on this host: those of the demo, or all."""
+    devices = {name: device for name, device in _devices() if everything or name in _DEMO}
+    tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
+    if everything:
+        tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
+        tools += [local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
+    return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
+
+
+def devices(bpf: str | None) -> Iterator[Check]:
+    """Check the devices under test.
+
+    Args:
+        bpf: why no BPF program can be loaded, if so.
+
+    """
+    for name, device in _devices():
+        lacking = _lacking(device.tools)
+        lacking += [f"{path} (of the kernel)" for path in _absent(device.device_files)]
+        lacking += [bpf] if device.loads_bpf and bpf else []
+        yield Check("run", f"device {name}", "; ".join(lacking) or None, demo=name in _DEMO)
+        for option, tool in device.tools_of_options.items():
+            yield Check("run", f"{name}, {option}", "; ".join(_lacking((tool,))) or None)
+
+
+def engines() -> Iterator[Check]:
+    """Check the engines."""
+    for name in ENGINES:
+        module = missing_module(name)
+        help_ = f"module {module}: pip install 'tailtrim[{name}]'" if module else None
+        yield Check("analyze", f"engine {name}", help_)
+
+
+def peers() -> Iterator[Check]:
+    """Check the tools whose results are read."""
+    for command, tools in (("noise", (CYCLICTEST, OSLAT)), ("import", (IRTT, HIPERCONTRACER))):
+        for tool in tools:
+            yield Check(command, f"peer {tool.program}", "; ".join(_lacking((tool,))) or None)
+
+
+def _devices() -> Iterator[tuple[str, type[Device]]]:
+    for device in get_args(get_args(AnyDevice)[0]):
+        yield get_args(device.model_fields["preset"].annotation)[0], device
+
+
+def _lacking(tools: tuple[Tool, ...]) -> list[str]:
+    return list(dict.fromkeys(tool.source for tool in tools if host.find(tool) is None))
+
+
+def _absent(paths: tuple[str, ...]) -> list[str]:
+    return [path for path in paths if not Path(path).exists()]

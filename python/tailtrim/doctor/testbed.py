@@ -1,0 +1,94 @@
+"""A testbed, tried as ``tailtrim run`` makes it: as root, else in a user namespace.
+
+In a process of its own (``python -m tailtrim.doctor.testbed``), since a user namespace is for good.
+It prints why things do not work, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.devices import Reflector, Wire
+from tailtrim.devices.reflector import Answering
+from tailtrim.devices.started import Started
+from tailtrim.doctor.check import attempt
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.nodes import host, unprivileged
+from tailtrim.nodes.local import LocalTestbed
+from tailtrim.nodes.namespace import Namespace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal
+
+NAMESPACES = "network namespaces"
+PACKETS = "AF_PACKET in them"
+BPF = "XDP in them (BPF)"
+#: Where requests become replies.
+MODES: tuple[Literal["socket", "af-xdp", "xdp", "nat"], ...] = ("socket", "af-xdp", "xdp", "nat")
+_TIMEOUT_S = 60
+
+
+def tried() -> dict[str, str | None]:
+    """Return why things do not work, by thing; ``None`` for those that do."""
+    command, environment = [sys.executable, "-m", __name__], host.environment()
+    try:
+        if os.geteuid() != 0:
+            command = unprivileged.as_root(*command)
+            environment[host.USER_NAMESPACE] = "1"
+        ended = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TIMEOUT_S,
+            env=environment,
+        )
+        found = json.loads(ended.stdout)
+    except TailtrimError as error:
+        return dict.fromkeys(_things(), "; ".join([str(error), *getattr(error, "__notes__", ())]))
+    except (ValueError, subprocess.TimeoutExpired) as error:
+        raise HostError(f"the testbed cannot be tried: {error}") from error
+    return dict(found)
+
+
+def _things() -> tuple[str, ...]:
+    return (NAMESPACES, PACKETS, BPF, *MODES)
+
+
+def _try(folder: Path) -> dict[str, str | None]:
+    testbed = LocalTestbed()
+
+    def namespaces() -> None:
+        with Namespace("doctor", folder):
+            pass
+
+    def packets() -> None:
+        with testbed.forwarding(folder) as at, Started(Wire(preset="wire"), at, ready_s=5):
+            pass
+
+    def bpf() -> None:
+        with testbed.forwarding(folder) as at, at.takes_redirected():
+            pass
+
+    def mode(name: Literal["socket", "af-xdp", "xdp", "nat"]) -> Callable[[], None]:
+        def answering() -> None:
+            reflector = Reflector(preset="reflector", reflect=name)
+            with testbed.reflection(folder, between=False) as at:
+                Answering(reflector, at, lambda change: change()).__exit__()
+
+        return answering
+
+    actions = (namespaces, packets, bpf, *map(mode, MODES))
+    return {thing: attempt(action) for thing, action in zip(_things(), actions, strict=True)}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="tailtrim-doctor-") as place:
+        sys.stdout.write(json.dumps(_try(Path(place))))

@@ -1,0 +1,59 @@
+"""Programs that tests use: without one a test is skipped loudly, and its package is told.
+
+``python tests/tools.py`` prints the Debian packages that are missing here, those of tailtrim's own
+tools included; packaging/prerequisites.sh installs them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tailtrim.doctor import missing_tools
+from tailtrim.nodes import host
+from tailtrim.nodes.tool import Tool, installable
+
+#: Peers of the reflector and of ``ping``.
+PING = Tool("ping", "iputils-ping")
+SOCKPERF = Tool("sockperf", "sockperf")
+#: What reads the agent's exports.
+VIRT_XML_VALIDATE = Tool("virt-xml-validate", "libvirt-clients")
+XMLLINT = Tool("xmllint", "libxml2-utils")
+ANSIBLE = Tool("ansible-playbook", "ansible-core")
+#: What systemd says of units.
+SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
+#: Guests with kernels and boot lines of our choice; packaging/kernels.sh gets the kernels.
+QEMU = Tool("qemu-system-x86_64", "qemu-system-x86")
+BUSYBOX = Tool("busybox", "busybox-static")
+CPIO = Tool("cpio", "cpio")
+CHROMIUM = Tool("chromium", "chromium")
+TCPDUMP = Tool("tcpdump", "tcpdump")
+#: Capabilities of files.
+SETCAP = Tool("setcap", "libcap2-bin")
+#: Machines and programs of other Debian releases; packaging/roots.sh and fresh-machine.sh use it.
+MMDEBSTRAP = Tool("mmdebstrap", "mmdebstrap")
+#: Engines: a server that the tests start as another user, and what runs Spark.
+POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
+JAVA = Tool("java", "default-jre-headless")
+
+ALL = (
+    *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
+    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, POSTGRESQL, JAVA),
+)
+
+
+def need(*tools: Tool) -> None:
+    """Skip the calling test loudly where a tool is missing."""
+    for tool in tools:
+        if host.find(tool) is None:
+            pytest.skip(str(tool.missing()))
+
+
+if __name__ == "__main__":
+    absent = [tool for tool in ALL if host.find(tool) is None]
+    packages, services = installable([*missing_tools(everything=True), *absent])
+    print(*packages, sep="\n")  # noqa: T201 - its output
+    for service in services:
+        told = f"not installed, since it brings a service, and its tests are skipped: {service}"
+        print(told, file=sys.stderr)  # noqa: T201
