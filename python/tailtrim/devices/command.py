@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from tailtrim.devices.program import ProgramDevice
 
 if TYPE_CHECKING:
+    from tailtrim.nodes.node import Host
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -30,6 +31,10 @@ class Command(ProgramDevice):
     command: Annotated[str, AfterValidator(_can_be_split)] = Field(
         description="What to run; {in} and {out} are its interfaces."
     )
+
+    def require(self, host: Host) -> None:
+        """Make sure that its program is there."""
+        host.require({shlex.split(self.command)[0]: "it on the PATH (dut.command)"})
 
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""

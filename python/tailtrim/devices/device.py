@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from tailtrim.devices.options import Strict
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from tailtrim.nodes.agent import Agent
-    from tailtrim.nodes.node import Program
+    from tailtrim.nodes.node import Host, Program
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
 
@@ -26,8 +27,19 @@ class Device(Strict):
 
     preset: str
 
+    #: Programs that it takes, each with the package that has it.
+    needs: ClassVar[Mapping[str, str]] = {}
     #: Bytes of the largest frame that it handles, with FCS; ``None`` if it handles all.
     largest_frame: ClassVar[int | None] = None
+
+    def require(self, host: Host) -> None:
+        """Make sure that a host has what the device takes, as far as that shows beforehand.
+
+        Raises:
+            HostError: it lacks something; says what, and where to get it.
+
+        """
+        host.require(self.needs)
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,13 +11,15 @@ from tailtrim.devices.router import route
 from tailtrim.nodes.testbed import DESTINATION_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from contextlib import ExitStack
 
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
 
+#: The program that loads rules, with its package.
+NEEDED = {"nft": "Debian package nftables"}
 #: Ports of the rules that do not fit the packets, all below :data:`DESTINATION_PORT`.
 _OTHER_PORTS = DESTINATION_PORT - 1
 
@@ -34,6 +36,8 @@ class Nftables(InlineDevice):
         if self.position > self.rules:
             raise ValueError(f"position: there are {self.rules} rules, not {self.position}")
         return self
+
+    needs: ClassVar[Mapping[str, str]] = NEEDED
 
     def destination(self, at: Forwarding) -> Port:
         """Return the router's own port."""
@@ -52,7 +56,7 @@ def load(node: Node, ruleset: str) -> None:
         HostError: nftables is missing, from the node or from its kernel.
 
     """
-    node.require({"nft": "Debian package nftables"})
+    node.require(NEEDED)
     node.run("nft", "-f", "-", given=ruleset)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tailtrim.devices.program import ProgramDevice
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Node
+    from collections.abc import Mapping
+
+    from tailtrim.nodes.node import Host, Node
     from tailtrim.nodes.testbed import Forwarding
 
 _PACKAGE = "Debian package openvswitch-switch"
@@ -43,20 +45,32 @@ class OpenVSwitch(ProgramDevice):
 
     preset: Literal["ovs"]
 
-    def words(self, at: Forwarding) -> list[str]:
-        """Return how to start it."""
-        node = at.dut
-        programs = ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl")
-        node.require(dict.fromkeys(programs, _PACKAGE))
-        if not node.exists("/dev/net/tun"):
+    needs: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("ovsdb-tool", "ovsdb-server", "ovs-vsctl", "ovs-ofctl"), _PACKAGE
+    )
+
+    def require(self, host: Host) -> None:
+        """Make sure that it is installed, and that there are tun devices."""
+        super().require(host)
+        if not host.exists("/dev/net/tun"):
             raise HostError(
                 "ovs: /dev/net/tun is missing, its userspace datapath needs tun devices"
             )
-        daemon = node.find("ovs-vswitchd") or (_DAEMON if node.exists(_DAEMON) else None)
-        if daemon is None:
-            raise HostError(f"ovs-vswitchd is not installed, expected {_PACKAGE}")
+        _daemon(host)
+
+    def words(self, at: Forwarding) -> list[str]:
+        """Return how to start it."""
+        node = at.dut
+        self.require(node)
         ports = (at.dut_in.name, at.dut_out.name)
-        return ["sh", "-c", _SCRIPT, "ovs", node.path("ovs"), _schema(node), daemon, *ports]
+        return ["sh", "-c", _SCRIPT, "ovs", node.path("ovs"), _schema(node), _daemon(node), *ports]
+
+
+def _daemon(host: Host) -> str:
+    found = host.find("ovs-vswitchd") or (_DAEMON if host.exists(_DAEMON) else None)
+    if found is None:
+        raise HostError(f"ovs-vswitchd is not installed, expected {_PACKAGE}")
+    return found
 
 
 def _schema(node: Node) -> str:

@@ -25,6 +25,7 @@ from tailtrim.nodes.testbed import DESTINATION_PORT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tailtrim.nodes.node import Host
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Reflection
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _HERE, _BEYOND = "198.18.0.2", "198.19.0.2"
 _PORT = DESTINATION_PORT
 _CLIENT, _NEAR_GATE, _FAR_GATE = "198.18.0.1", "198.18.0.254", "198.19.0.254"
+_IPTABLES = {"iptables-nft-restore": "Debian package iptables"}
 #: So many have to be answered one after the other before anything is measured.
 _IN_A_ROW = 5
 _TRIES = 20
@@ -96,6 +98,13 @@ class Reflector(Device):
         if self.protocol == "icmp" and ":" in self.path + self.firewall:
             raise ValueError("protocol: the rules of a firewall are for UDP")
         return self
+
+    def require(self, host: Host) -> None:
+        """Make sure that the programs of its firewalls are there."""
+        if ":" in self.path or self.firewall.startswith("nftables"):
+            host.require(nftables.NEEDED)
+        if self.firewall.startswith("iptables"):
+            host.require(_IPTABLES)
 
     @property
     def joined(self) -> bool:
@@ -202,7 +211,7 @@ class Answering:
         if kind == "nftables":
             nftables.load(node, nftables.rules(self._reflector.rules, int(rule), hook="input"))
         elif kind == "iptables":
-            node.require({"iptables-nft-restore": "Debian package iptables"})
+            node.require(_IPTABLES)
             text = nftables.iptables_rules(self._reflector.rules, int(rule))
             node.run("iptables-nft-restore", given=text)
 

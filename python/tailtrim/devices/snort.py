@@ -6,13 +6,15 @@ Written after the README of its afpacket DAQ. Without rules it only forwards, as
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from tailtrim.devices.program import ProgramDevice
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -24,10 +26,12 @@ class Snort(ProgramDevice):
         default=None, description="File with rules; without, it only forwards."
     )
 
+    needs: ClassVar[Mapping[str, str]] = {"snort": "the package of your distribution or snort.org"}
+
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
         node = at.dut
-        node.require({"snort": "the package of your distribution or snort.org"})
+        self.require(node)
         told = node.call("snort", "-V")
         version = re.search(r"Version (\d+)", told.stdout + told.stderr)
         ports = f"{at.dut_in.name}:{at.dut_out.name}"

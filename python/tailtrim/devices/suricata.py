@@ -6,13 +6,15 @@ it only forwards, as in the papers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from tailtrim.devices.program import ProgramDevice
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tailtrim.nodes.testbed import Forwarding
 
 _CONFIGURATION = """\
@@ -41,10 +43,14 @@ class Suricata(ProgramDevice):
         default=None, description="File with rules; without, it only forwards."
     )
 
+    needs: ClassVar[Mapping[str, str]] = {
+        "suricata": "the package of your distribution or suricata.io"
+    }
+
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
         node = at.dut
-        node.require({"suricata": "the package of your distribution or suricata.io"})
+        self.require(node)
         text = _CONFIGURATION.format(
             folder=node.path(),
             entry=at.dut_in.name,

@@ -10,7 +10,9 @@ from tailtrim.devices.program import ProgramDevice
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Node
+    from collections.abc import Mapping
+
+    from tailtrim.nodes.node import Host, Node
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -25,7 +27,14 @@ class Testpmd(ProgramDevice):
         default="io", description="What it does with MAC addresses."
     )
 
+    needs: ClassVar[Mapping[str, str]] = {"dpdk-testpmd": "Debian package dpdk-dev"}
     largest_frame: ClassVar[int | None] = 1_518
+
+    def require(self, host: Host) -> None:
+        """Make sure that it is installed, and may load its XDP program."""
+        super().require(host)
+        if self.driver == "af_xdp" and not host.facts.root:
+            raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
 
     def serving(self, at: Forwarding) -> list[int]:
         """Return the CPU on which it polls."""
@@ -33,9 +42,7 @@ class Testpmd(ProgramDevice):
 
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
-        at.dut.require({"dpdk-testpmd": "Debian package dpdk-dev"})
-        if self.driver == "af_xdp" and not at.dut.facts.root:
-            raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
+        self.require(at.dut)
         # On a veth, the kernel hands frames to AF_XDP in a softirq. Where two CPUs are all there
         # is, that waits now and then for ksoftirqd on the generator's CPU: milliseconds, in the
         # tail only, and neither busy_budget=0 nor force_copy=1 nor deferred interrupts changed

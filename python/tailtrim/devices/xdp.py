@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from tailtrim.devices.device import InlineDevice
+from tailtrim.errors import HostError
 from tailtrim.nodes.xdp import redirecting
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
+    from tailtrim.nodes.node import Host
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -18,6 +20,15 @@ class Xdp(InlineDevice):
     """An XDP program of a few instructions that redirects every frame; it needs root."""
 
     preset: Literal["xdp"]
+
+    # A virtual interface takes an XDP program while frames fit into a page beside the program's
+    # room and the kernel's own (drivers/net/veth.c): MTUs up to 3,506 with pages of 4 KiB.
+    largest_frame: ClassVar[int | None] = 3_524
+
+    def require(self, host: Host) -> None:
+        """Make sure that a program may be loaded."""
+        if not host.facts.root:
+            raise HostError("xdp: loading an XDP program needs root, not only a user namespace")
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:
         """Attach it to where frames come in."""

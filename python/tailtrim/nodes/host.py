@@ -8,7 +8,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from tailtrim.nodes.node import Facts
+from tailtrim.nodes.node import Facts, Host
 
 #: Set where this is root of a user namespace only, see :mod:`.unprivileged`.
 USER_NAMESPACE = "TAILTRIM_USER_NAMESPACE"
@@ -29,6 +29,22 @@ def which(program: str) -> str | None:
 def unprivileged() -> bool:
     """Whether this is root of a user namespace only, as :func:`.unprivileged.enter` makes one."""
     return USER_NAMESPACE in os.environ
+
+
+class LocalHost(Host):
+    """The host that this process runs on."""
+
+    def __init__(self, known: Facts) -> None:
+        """Take what is known of it."""
+        self.facts = known
+
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+        return Path(path).exists()
+
+    def find(self, program: str) -> str | None:
+        """Return the path of a program, as namespaces find it."""
+        return which(program)
 
 
 def facts() -> Facts:

@@ -39,6 +39,10 @@ class LocalTestbed(Testbed):
         """Return what this host is."""
         return self._facts
 
+    def host(self) -> host.LocalHost:
+        """Return this host."""
+        return host.LocalHost(self._facts)
+
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of this host."""
         return agent.audit()

@@ -33,6 +33,34 @@ class Facts:
     model: str = ""
 
 
+class Host(ABC):
+    """A host, before anything is started on it: what it is, and which programs it has."""
+
+    facts: Facts
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+
+    @abstractmethod
+    def find(self, program: str) -> str | None:
+        """Return the path of a program; ``None`` where it is not installed."""
+
+    def require(self, programs: Mapping[str, str]) -> None:
+        """Make sure that programs are there.
+
+        Args:
+            programs: each with the package that has it.
+
+        Raises:
+            HostError: one is not; says which package has it.
+
+        """
+        for program, package in programs.items():
+            if self.find(program) is None:
+                raise HostError(f"{program} is not installed, expected {package}")
+
+
 class Process(Protocol):
     """A process on a node whose standard input and output this process holds."""
 
@@ -108,7 +136,7 @@ class Frames(Protocol):
         """
 
 
-class Node(ABC):
+class Node(Host):
     """A machine, or a part of one, for as long as the context lasts.
 
     Everything that was started on it ends with it at the latest, and with this process, whatever
@@ -250,20 +278,6 @@ class Node(ABC):
         """Return the path of a program; ``None`` where it is not installed."""
         found = self.call("sh", "-c", 'command -v "$1"', "sh", program).stdout.strip()
         return found or None
-
-    def require(self, programs: Mapping[str, str]) -> None:
-        """Make sure that programs are there.
-
-        Args:
-            programs: each with the package that has it.
-
-        Raises:
-            HostError: one is not; says which package has it.
-
-        """
-        for program, package in programs.items():
-            if self.find(program) is None:
-                raise HostError(f"{program} is not installed, expected {package}")
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from tailtrim.plan.traffic import Traffic
 
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"
+#: What the label of a run with a trace ends with; and where only interrupts could be counted.
+TRACED, COUNTED = " (traced)", " (interrupt counters only)"
 #: What the smallest echo takes, with FCS.
 _ECHO = 70
 
@@ -146,5 +148,5 @@ class Run(Strict):
         )
         if self.varied == TOGETHER:
             values = ", ".join(filter(None, (values, TOGETHER)))
-        traced = " (traced)" if self.traced else ""
+        traced = TRACED if self.traced else ""
         return f"{self.dut.label} {values}".strip() + traced
