@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tailtrim.errors import HostError, RunError
+from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.experiment.measure import Measured
 from tailtrim.nodes.node import Facts, Host
@@ -72,8 +72,8 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 
     def make(text: str) -> Experiment:
         plan = tmp_path / "plan.yml"
-        common = "name: e\ntraffic: {rate_pps: 1000, duration_s: 2, flows: 1}\ntrim_s: 0\n"
-        plan.write_text(common + text, encoding="utf-8")
+        traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
+        plan.write_text(f"name: e\ntrim_s: 0\n{traffic}{text}", encoding="utf-8")
         return Experiment(tmp_path / "out", *load(plan), resume=False)
 
     return make
@@ -118,6 +118,29 @@ def test_without_any_device_nothing_runs(experiment: Callable[..., Experiment], 
     with pytest.raises(HostError, match="is not installed, expected"):
         conducted(experiment(dut + "\n"))
     assert Nothing.wired == 0
+
+
+def test_frames_that_a_device_does_not_handle_are_skipped_before_anything_runs(
+    experiment: Callable[..., Experiment],
+) -> None:
+    text = """
+dut: {preset: $dut}
+traffic: {rate_pps: 1000, duration_s: 2, frame_bytes: $size}
+loop: {dut: [xdp, bridge], size: [64, 9018]}
+floor: false
+"""
+    (name, outcome, wired), *others = conducted(experiment(text))
+    assert (name, wired) == ("xdp size=9018", 0)
+    assert outcome.skipped == "traffic.frame_bytes: preset xdp handles up to 3524"
+    assert [name for name, _, _ in others] == ["xdp size=64", "bridge size=64", "bridge size=9018"]
+
+
+def test_a_plan_of_nothing_but_frames_that_are_too_large_is_wrong(
+    experiment: Callable[..., Experiment],
+) -> None:
+    text = "dut: {preset: xdp}\ntraffic: {rate_pps: 1000, frame_bytes: '64,9018'}\n"
+    with pytest.raises(PlanError, match=r"traffic\.frame_bytes: preset xdp handles up to 3524"):
+        experiment(text)
 
 
 def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:

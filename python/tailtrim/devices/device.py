@@ -32,6 +32,12 @@ class Device(Strict):
     #: Bytes of the largest frame that it handles, with FCS; ``None`` if it handles all.
     largest_frame: ClassVar[int | None] = None
 
+    def too_large(self, frame_bytes: int) -> str | None:
+        """Say why it does not handle frames of this size, with FCS; ``None`` where it does."""
+        if self.largest_frame is None or frame_bytes <= self.largest_frame:
+            return None
+        return f"preset {self.preset} handles up to {self.largest_frame}"
+
     def require(self, host: Host) -> None:
         """Make sure that a host has what the device takes, as far as that shows beforehand.
 

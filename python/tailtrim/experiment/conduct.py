@@ -80,7 +80,7 @@ def conduct(
 
 
 def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostError]]:
-    """Return the runs whose device this host does not have, and what it lacks.
+    """Return the runs whose device this host does not have, or whose frames it does not handle.
 
     Raises:
         HostError: then nothing is left to be measured.
@@ -89,6 +89,10 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
     host = experiment.testbed.host()
     lacking = []
     for run in runs:
+        too_large = run.dut.too_large(run.traffic.largest_frame)
+        if too_large is not None:
+            lacking.append((run, HostError(f"traffic.frame_bytes: {too_large}")))
+            continue
         try:
             run.dut.require(host)
         except HostError as error:

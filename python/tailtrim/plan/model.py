@@ -91,11 +91,6 @@ class Plan(Strict):
             raise ValueError(
                 f"trim_s: leaves nothing of {self.traffic.duration_s:g} s (traffic.duration_s)"
             )
-        largest = self.dut.largest_frame
-        if largest is not None and self.traffic.largest_frame > largest:
-            raise ValueError(
-                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {largest}"
-            )
         return self
 
     def _is_of_round_trips(self) -> None:
