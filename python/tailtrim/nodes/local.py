@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.nodes import agent, cpus, host, xdp
+from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
@@ -39,9 +40,9 @@ class LocalTestbed(Testbed):
         """Return what this host is."""
         return self._facts
 
-    def host(self) -> host.LocalHost:
+    def host(self) -> LocalHost:
         """Return this host."""
-        return host.LocalHost(self._facts)
+        return LocalHost(self._facts)
 
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of this host."""

@@ -275,7 +275,9 @@ mod tests {
         assert!(text.contains("0 on the way there, 0 on the way back, 20 unknown"), "{text}");
         assert!(text.contains("--follow-up"), "{text}");
         assert!(!told(unknown, Some(FollowUps::default()), "stamp").contains("--follow-up"));
-        assert!(!told(LostWays { back: 20, ..LostWays::default() }, None, "stamp").contains("hint"));
+        assert!(
+            !told(LostWays { back: 20, ..LostWays::default() }, None, "stamp").contains("hint")
+        );
         assert!(!told(unknown, None, "udp").contains("unknown"));
         assert!(!told(LostWays::default(), None, "stamp").contains("unknown"));
     }
