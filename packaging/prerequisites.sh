@@ -55,7 +55,7 @@ docs)
     need help2man help2man
     ;;
 test)
-    missing=$(python tests/tools.py)
+    missing=$(python tests/needed/tools.py)
     ;;
 *)
     echo "usage: prerequisites.sh build|live|docs|test" >&2

@@ -69,8 +69,10 @@ impl Run {
         let number = self.session.next().saturating_sub(u64::from(a));
         match what % 8 {
             0 | 1 => {
+                let mut packet = vec![0; self.prober.protocol.least_bytes()];
+                let sender_stamp = self.prober.write(&mut packet, 0, START_NS);
                 for _ in 0..=a % 16 {
-                    self.session.sent(self.now_ns, self.now_ns);
+                    self.session.sent(self.now_ns, self.now_ns, sender_stamp);
                 }
             }
             2 | 3 => self.datagram(body),
@@ -96,7 +98,8 @@ impl Run {
     fn reply(&self, number: u64, a: u8, b: u8, body: &[u8]) -> Vec<u8> {
         let prober = &self.prober;
         let mut packet = vec![0; prober.protocol.least_bytes()];
-        prober.write(&mut packet, number, self.now_ns);
+        // All probes have the same T1.
+        let sender_stamp = prober.write(&mut packet, number, START_NS);
         let format = if b & 1 == 0 { TimeFormat::Ntp } else { TimeFormat::Ptp };
         let reply = ReflectorPacket {
             sequence: (number as u32).wrapping_sub(u32::from(b >> 4)),
@@ -105,7 +108,7 @@ impl Run {
             ssid: if b & 4 != 0 { 0 } else { 0x0304 },
             received: format.write(self.now_ns - 2 * i64::from(a)),
             sender_sequence: number as u32,
-            sender_stamp: 0,
+            sender_stamp,
             sender_error: ErrorEstimate::of_bound(None, format),
             sender_ttl: 255,
         };
@@ -142,6 +145,7 @@ impl Run {
                 let reply = Reply {
                     app_receive_ns: self.now_ns,
                     received_ns: Some(self.now_ns - 1),
+                    sender_stamp: answer.sender_stamp,
                     far_ns: answer.far_ns,
                     clock_bound_ns: answer.clock_bound_ns,
                     far_number: answer.far_number,
@@ -188,6 +192,7 @@ impl Run {
             probes.answered
                 + probes.late
                 + probes.lost
+                + probes.altered
                 + probes.undelivered
                 + probes.refused
                 + probes.cut
@@ -198,6 +203,7 @@ impl Run {
                 + replies.late
                 + replies.duplicate
                 + replies.stray
+                + replies.altered
                 + replies.malformed
                 + replies.unauthentic
         );

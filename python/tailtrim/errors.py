@@ -8,6 +8,7 @@
     ├── RunDirectoryError    a run directory is missing, incomplete or of another version
     ├── DecodedError         likewise a directory of decoded captures
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
+    │   └── QueryError       the query is wrong: its SQL, a name in it, or its values
     ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
@@ -35,6 +36,7 @@ __all__ = [
     "HostError",
     "OutputError",
     "PlanError",
+    "QueryError",
     "Remedy",
     "ReportError",
     "RoundTripError",
@@ -88,6 +90,10 @@ class DecodedError(TailtrimError):
 
 class EngineError(TailtrimError):
     """An engine is missing, cannot be reached, refuses what is asked of it, or broke."""
+
+
+class QueryError(EngineError):
+    """A query is wrong: its SQL, a name in it, or the values that it works on."""
 
 
 class PlanError(TailtrimError):

@@ -162,6 +162,33 @@ class Counting(Stamps):
                 self.socket.sendto(reply + probe[len(reply) :], client)
 
 
+class LosingReplies(Counting):
+    """With state, and every probe arrives: of ten replies one is lost on its way back."""
+
+    NOT_THERE = -1
+
+
+class Altering(Stamps):
+    """A reflector whose every fifth reply has another T1 than was sent."""
+
+    def __init__(self, node: Namespace) -> None:
+        super().__init__(node, ahead_ns=0, keeps_ns=0)
+
+    def serve(self) -> None:
+        while not self.over.is_set():
+            try:
+                probe, client = self.socket.recvfrom(2048)
+            except TimeoutError:
+                continue
+            received = self.stamp()
+            t1 = probe[4:12]
+            if struct.unpack_from(">I", probe)[0] % 5 == 0:
+                t1 = t1[:-1] + bytes([t1[-1] ^ 1])
+            reply = probe[:4] + self.stamp() + b"\x94\x01" + probe[14:16]
+            reply += received + probe[:4] + t1 + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
+            self.socket.sendto(reply, client)
+
+
 class Hostile(Responder):
     """To every probe a good reply, and with it what a session must not take for one."""
 

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from pairs import FAR_6, NEAR, add_up
-from reflectors import FAR, TIMEOUT_S, Counting, Hostile, Responder, Stamps
+from reflectors import (
+    FAR,
+    TIMEOUT_S,
+    Altering,
+    Counting,
+    Hostile,
+    LosingReplies,
+    Responder,
+    Stamps,
+)
 
 import tools
 from tailtrim.devices.nftables import NFT
@@ -106,6 +115,32 @@ def test_the_far_hosts_numbers_tell_the_way_of_losses(pair: Pair, protocol: str)
         )
     assert (stream["probes"]["answered"], stream["probes"]["lost"]) == (80, 20)
     assert stream["lost_ways"] == {"there": 10, "back": 10, "unknown": 0}
+
+
+def test_a_loss_on_the_way_back_is_told_with_what_tells_the_way(pair: Pair) -> None:
+    words = ("-p", "stamp", "--rate", "200pps", "-n", "100", "--timeout", "0.3")
+    command = [*pair.near.prefix, pair.lab.agent, "ping", FAR, *words]
+    with LosingReplies(pair.far):
+        plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        asked = [*command, "--follow-up"]
+        told = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+    # Until a number differs from the probe's, it may be a reflector without state.
+    assert "lost: 0 on the way there, 0 on the way back, 10 unknown" in plain.stdout
+    assert "--follow-up tells on which way" in plain.stdout
+    assert "lost: 0 on the way there, 10 on the way back, 0 unknown" in told.stdout
+    assert "hint" not in told.stdout
+
+
+def test_a_reply_with_another_t1_is_no_answer(pair: Pair) -> None:
+    with Altering(pair.far):
+        stream = pair.measure(
+            *(FAR, "-p", "stamp", "--rate", "200pps", "-n", "100", "--timeout", "0.3"),
+        )
+    probes = stream["probes"]
+    assert (probes["answered"], probes["altered"], probes["lost"]) == (80, 20, 0)
+    assert stream["replies"]["altered"] == 20
+    (warning,) = stream["summary"]["warnings"]
+    assert (warning["code"], warning["count"]) == ("altered", 20)
 
 
 def test_what_the_far_host_tells_later_is_its_residence(pair: Pair) -> None:

@@ -43,6 +43,7 @@ def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
         name: str = "synthetic",
         capture: str = "in.pcap",
         at: Callable[[int], int] = lambda number: number * 100_000,
+        copied: int = 0,
     ) -> tailtrim.RunDirectory:
         sent = [(10**9 + at(number), number) for number in range(len(latencies_ns))]
         received = [
@@ -50,6 +51,8 @@ def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
             for (stamp, number), latency in zip(sent, latencies_ns, strict=True)
             if latency is not None
         ]
+        # The device sends the first packets twice.
+        received += [(stamp + 1_000, number) for stamp, number in received[:copied]]
         place = tmp_path / name
         tailtrim.analyze(
             write_pcap(tmp_path / capture, sent),

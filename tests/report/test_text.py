@@ -78,6 +78,23 @@ def test_a_lost_packet_is_infinitely_late(make_run: Callable[..., RunDirectory])
     assert "20 of 1,000 packets (2.0 %) were not delivered" in text
 
 
+@pytest.mark.parametrize("width", [80, 40])
+def test_copies_by_the_device_are_in_the_table_where_there_are_any(
+    make_run: Callable[..., RunDirectory], width: int
+) -> None:
+    run = make_run([5_000] * 50, copied=3)
+    assert run.summary.egress.copy == 3
+    text = printed(run, width=width)
+    if width < 80:
+        assert "synthetic: 10.0 kpkt/s, loss % 0, 3 copies" in " ".join(text.split())
+    else:
+        assert row(text, "kpkt/s").split()[:4] == ["kpkt/s", "loss", "%", "copies"]
+        assert row(text, "10.0").split()[:3] == ["10.0", "0", "3"]
+    other = printed(run, make_run([5_000] * 50, name="other"), width=80)
+    assert sorted(line.split()[2] for line in other.splitlines() if "10.0 " in line) == ["0", "3"]
+    assert "copies" not in printed(make_run([5_000] * 50), width=width)
+
+
 def test_what_the_samples_do_not_support_is_said(make_run: Callable[..., RunDirectory]) -> None:
     text = printed(make_run([5_000 + number for number in range(100)]), width=120)
     assert row(text, "99.9 %") == "99.9 % not supported by 100 samples, 3,688 are needed"

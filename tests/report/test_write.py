@@ -106,6 +106,33 @@ def test_the_numbers_are_those_of_the_summary(testpmd: RunDirectory, report: Pat
         assert entry["sha256"] in page.text
 
 
+def test_copies_by_the_device_are_in_the_table_where_there_are_any(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    write([make_run([5_000] * 50, copied=3)], tmp_path / "out")
+    rows = page_of(tmp_path / "out").rows
+    head = next(row for row in rows if row and row[0] == "Run" and "Copies" in row)
+    run = next(row for row in rows if row and row[0] == "synthetic" and len(row) > len(head) - 2)
+    assert run[head.index("Copies")] == "3"
+    write([make_run([5_000] * 50, name="other")], tmp_path / "none")
+    assert not any("Copies" in row for row in page_of(tmp_path / "none").rows)
+
+
+def test_drops_that_the_taps_of_a_run_recorded_are_told(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = make_run([5_000] * 50)
+    write([run], tmp_path / "unknown")
+    assert page_of(tmp_path / "unknown").text.count("drops not recorded") == 2
+    taps = {"ingress": {"dropped": 0}, "egress": {"dropped": 1_234}}
+    (run.path / "capture.json").write_text(json.dumps({"taps": taps}))
+    write([run], tmp_path / "known")
+    text = page_of(tmp_path / "known").text
+    assert "drops not recorded" not in text
+    assert "0 dropped by the tap" in text
+    assert "1,234 dropped by the tap" in text
+
+
 def panel_of(out: Path, key: str) -> dict[str, Any]:
     data = json.loads(page_of(out).data)
     (panel,) = next(figure for figure in data["figures"] if figure["key"] == key)["panels"]

@@ -66,7 +66,7 @@ pub(crate) struct Forward {
     /// Seed of the delay and of the times of disturbances
     #[arg(long, default_value = "1")]
     pub(crate) seed: u64,
-    /// Write sequence number and delay in ns of each probe (little-endian i64)
+    /// Write sequence number, arrival and delay in ns of each probe (little-endian i64)
     #[arg(long, value_name = "FILE", requires = "delay")]
     pub(crate) delay_log: Option<PathBuf>,
     /// Disturb the forwarder at random times: munmap:EVERY, mprotect:EVERY, membarrier:EVERY or pause:TIME,EVERY

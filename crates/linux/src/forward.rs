@@ -104,8 +104,8 @@ pub enum ForwardError {
 }
 
 /// Moves frames between two ports until `stopped`; `seen` has the number of frames so far. With a delay, to `log` goes
-/// for each probe its sequence number and the ns from its receive stamp to the moment before it was sent, as 64-bit
-/// little-endian integers: what really was, not what was asked for.
+/// for each probe its sequence number, its receive stamp (`CLOCK_REALTIME`, ns) and the ns from there to the moment
+/// before it was sent, as 64-bit little-endian integers: what really was, not what was asked for.
 ///
 /// # Errors
 /// [`ForwardError`].
@@ -257,7 +257,8 @@ impl Way {
             let sent = to.send(&[&held.bytes])?;
             self.forwarded.count(sent, 1);
             if let Some(log) = log.as_mut().filter(|_| sent == 1) {
-                for value in [probe.sequence as i64, leaving_ns - held.arrival_ns] {
+                let kept_ns = leaving_ns - held.arrival_ns;
+                for value in [probe.sequence as i64, held.arrival_ns, kept_ns] {
                     log.write_all(&value.to_le_bytes()).map_err(ForwardError::Log)?;
                 }
             }

@@ -14,6 +14,8 @@ pub struct Probes {
     pub late: u64,
     /// No reply.
     pub lost: u64,
+    /// Only replies whose T1 is not the one that was sent.
+    pub altered: u64,
     /// An ICMP message said that the probe does not arrive.
     pub undelivered: u64,
     /// This host did not send it.
@@ -32,7 +34,7 @@ impl Probes {
     /// Probes that left, whose end is known, and that got no reply in time.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
-        self.late + self.lost + self.undelivered
+        self.late + self.lost + self.altered + self.undelivered
     }
 }
 
@@ -69,6 +71,8 @@ pub struct Replies {
     pub duplicate: u64,
     /// A reply to no probe of this session, or to one so old that it is forgotten.
     pub stray: u64,
+    /// A reply to a probe, but its T1 is not the one that was sent: something changed it, or it is of another probe.
+    pub altered: u64,
     /// No reply at all: too short, wrong, or cut.
     pub malformed: u64,
     /// A reply that is not signed with the key.

@@ -90,6 +90,8 @@ pub struct Answer {
     pub low: u64,
     /// How many.
     pub bits: u32,
+    /// T1 as the reply has it.
+    pub sender_stamp: u64,
     /// T2 and T3, by the clock of the far host.
     pub far_ns: Option<(i64, i64)>,
     /// How far the two clocks may be apart; `None`: unknown.
@@ -119,8 +121,8 @@ impl Prober {
     }
 
     /// Writes a probe over the bytes, of which there are [`least_bytes`](Protocol::least_bytes) or more;
-    /// what is behind its fields stays.
-    pub fn write(&self, packet: &mut [u8], number: u64, now_ns: i64) {
+    /// what is behind its fields stays. Returns T1 as it stands there: a reply repeats it.
+    pub fn write(&self, packet: &mut [u8], number: u64, now_ns: i64) -> u64 {
         let probe = EchoProbe { session: self.session, sequence: number, unix_ns: now_ns };
         // All of these have the number's low bits; the reply tells which.
         let sequence = number as u32;
@@ -146,6 +148,10 @@ impl Prober {
                 extend(packet, key.as_ref(), *follow_up);
             }
             Protocol::TwampLight => twamp::SenderPacket { sequence, stamp, error }.write(packet),
+        }
+        match &self.protocol {
+            Protocol::UdpEcho { .. } | Protocol::IcmpEcho => now_ns.cast_unsigned(),
+            Protocol::Stamp { .. } | Protocol::TwampLight => stamp,
         }
     }
 
@@ -202,6 +208,7 @@ impl Prober {
         Ok(Answer {
             low: probe.sequence,
             bits: 63,
+            sender_stamp: probe.unix_ns.cast_unsigned(),
             far_ns: None,
             clock_bound_ns: None,
             far_number: None,
@@ -222,6 +229,7 @@ impl Prober {
         Ok(Answer {
             low: reply.sender_sequence.into(),
             bits: 32,
+            sender_stamp: reply.sender_stamp,
             far_ns: Some(far_ns),
             clock_bound_ns,
             far_number: Some(reply.sequence),

@@ -3,6 +3,7 @@
 //! A probe is decided when its reply and its send stamps have come, or when its time is over. Probes leave in
 //! the order in which they were sent, so that what is kept is bounded by rate times timeout.
 
+mod memory;
 mod numbering;
 mod trip;
 
@@ -10,11 +11,9 @@ pub use trip::{Kind, Passed, Patience, Reply, RoundTrip};
 
 use super::outcome::{Counts, Ending, FollowUps, Obstacle};
 use super::split::Stamps;
+use memory::{Decided, Fate, MEMORY, Memory};
 use numbering::Numbering;
 use std::collections::VecDeque;
-
-/// Decided probes that are remembered, to tell late replies from further ones.
-const MEMORY: u64 = 1 << 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Flight {
@@ -28,16 +27,10 @@ enum State {
     /// With a reply since then.
     Answered(i64),
     Undelivered,
+    /// With a reply whose T1 is another one.
+    Altered,
     /// With a reply after the timeout.
     Late,
-}
-
-/// What became of a decided probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Replied,
-    Lost,
-    Undelivered,
 }
 
 /// The probes of one stream.
@@ -51,8 +44,7 @@ pub struct Session {
     unanswered: usize,
     /// No more will be sent.
     ending: bool,
-    /// What became of the last [`MEMORY`] decided probes, and the number that the far host gave the reply.
-    memory: Vec<(Fate, u32)>,
+    memory: Memory,
     highest: Option<u64>,
     numbering: Numbering,
     counts: Counts,
@@ -68,7 +60,7 @@ impl Session {
             flights: VecDeque::new(),
             unanswered: 0,
             ending: false,
-            memory: Vec::new(),
+            memory: Memory::default(),
             highest: None,
             numbering: Numbering::new(),
             counts: Counts {
@@ -101,8 +93,8 @@ impl Session {
         &mut self.counts
     }
 
-    /// A probe that left.
-    pub fn sent(&mut self, intended_ns: i64, app_send_ns: i64) {
+    /// A probe that left; `sender_stamp` is T1 as it has it.
+    pub fn sent(&mut self, intended_ns: i64, app_send_ns: i64, sender_stamp: u64) {
         let trip = RoundTrip {
             number: self.next(),
             intended_ns,
@@ -112,6 +104,7 @@ impl Session {
             reply_hops: None,
             clock_bound_ns: None,
             far_number: None,
+            sender_stamp,
         };
         self.counts.probes.due += 1;
         self.unanswered += 1;
@@ -170,7 +163,7 @@ impl Session {
     pub fn replied(&mut self, number: u64, reply: &Reply) -> Kind {
         let kind = self.judge(number, reply);
         if let Some((far, left_ns)) = reply.follow_up
-            && kind != Kind::Stray
+            && !matches!(kind, Kind::Stray | Kind::Altered)
         {
             self.told(far, left_ns);
         }
@@ -180,6 +173,7 @@ impl Session {
             Kind::First => replies.first += 1,
             Kind::Late => replies.late += 1,
             Kind::Duplicate => replies.duplicate += 1,
+            Kind::Altered => replies.altered += 1,
             Kind::Stray => replies.stray += 1,
         }
         if kind == Kind::First {
@@ -193,10 +187,18 @@ impl Session {
     fn judge(&mut self, number: u64, reply: &Reply) -> Kind {
         let far = reply.far_number.map(|low| self.numbering.unfold(low));
         if number < self.first {
-            return self.judge_decided(number, far);
+            return self.judge_decided(number, reply.sender_stamp, far);
         }
         let timeout_ns = self.patience.timeout_ns;
         let Some(flight) = self.flight(number) else { return Kind::Stray };
+        if reply.sender_stamp != flight.trip.sender_stamp {
+            if matches!(flight.state, State::Flying | State::Undelivered) {
+                flight.state = State::Altered;
+                flight.trip.ending = Ending::Lost;
+                flight.trip.far_number = far;
+            }
+            return Kind::Altered;
+        }
         if matches!(flight.state, State::Answered(_) | State::Late) {
             if let Some(far) = far.filter(|_| flight.trip.far_number != far) {
                 self.numbering.doubled(number, far);
@@ -241,30 +243,33 @@ impl Session {
     }
 
     /// A reply to a probe that was decided: late, if it is the first.
-    fn judge_decided(&mut self, number: u64, far: Option<u64>) -> Kind {
+    fn judge_decided(&mut self, number: u64, sender_stamp: u64, far: Option<u64>) -> Kind {
         if self.first - number > MEMORY {
             return Kind::Stray;
         }
         let low = far.unwrap_or(0) as u32;
-        let remembered = &mut self.memory[(number % MEMORY) as usize];
-        let (fate, before) = std::mem::replace(remembered, (Fate::Replied, low));
+        let remembered = self.memory.of(number);
+        let Decided { fate, far: before, sender_stamp: sent } = *remembered;
+        if sender_stamp != sent {
+            return Kind::Altered;
+        }
         let probes = &mut self.counts.probes;
         match fate {
             Fate::Replied => {
-                *remembered = (fate, before);
                 if let Some(far) = far.filter(|_| before != low) {
                     self.numbering.doubled(number, far);
                 }
                 return Kind::Duplicate;
             }
             Fate::Lost => probes.lost -= 1,
+            Fate::Altered => probes.altered -= 1,
             Fate::Undelivered => probes.undelivered -= 1,
         }
+        (remembered.fate, remembered.far) = (Fate::Replied, low);
         probes.late += 1;
         if let Some(far) = far.filter(|_| fate == Fate::Lost) {
             let (memory, first, lost) = (&self.memory, self.first, probes.lost);
-            let is_lost = |n: &u64| memory[(n % MEMORY) as usize].0 == Fate::Lost;
-            let after = || (number + 1..first).filter(is_lost).count() as u64;
+            let after = || (number + 1..first).filter(|n| memory.is_lost(*n)).count() as u64;
             self.numbering.replied_late(number, far, after, lost);
         }
         Kind::Late
@@ -297,6 +302,10 @@ impl Session {
                 probes.late += 1;
                 Fate::Replied
             }
+            (State::Altered, _) => {
+                probes.altered += 1;
+                Fate::Altered
+            }
             (_, Ending::Answered) => {
                 probes.answered += 1;
                 if let Some(follow_up) = &mut self.counts.follow_up {
@@ -318,17 +327,13 @@ impl Session {
         if let Some(far) = trip.far_number {
             self.numbering.replied(trip.number, far, self.counts.probes.lost);
         }
-        self.remember(fate, trip.far_number.unwrap_or(0) as u32);
+        self.remember(fate, &trip);
         Some(trip)
     }
 
     /// The first probe was taken out.
-    fn remember(&mut self, fate: Fate, far: u32) {
-        let at = (self.first % MEMORY) as usize;
-        match self.memory.get_mut(at) {
-            Some(place) => *place = (fate, far),
-            None => self.memory.push((fate, far)),
-        }
+    fn remember(&mut self, fate: Fate, trip: &RoundTrip) {
+        self.memory.add(fate, trip);
         self.first += 1;
     }
 
@@ -344,7 +349,7 @@ impl Session {
                 settled && !(in_time && self.may_be_told(&flight.trip))
             }
             // A filter may let the one after pass: what says that it did not arrive does not end the wait.
-            State::Flying | State::Undelivered | State::Late => !in_time,
+            State::Flying | State::Undelivered | State::Altered | State::Late => !in_time,
         }
     }
 
@@ -366,14 +371,14 @@ impl Session {
     pub fn finish(&mut self) -> Vec<RoundTrip> {
         self.ending = true;
         let mut answered = Vec::new();
-        while let Some(flight) = self.flights.front() {
-            match flight.state {
+        while let Some(&Flight { trip, state }) = self.flights.front() {
+            match state {
                 State::Flying => {
                     self.counts.probes.cut += 1;
                     self.numbering.close();
                     self.flights.pop_front();
                     self.unanswered -= 1;
-                    self.remember(Fate::Lost, 0);
+                    self.remember(Fate::Lost, &trip);
                 }
                 _ => answered.extend(self.settle(i64::MAX)),
             }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain
-from tailtrim.errors import EngineError, TailtrimError
+from tailtrim.errors import EngineError, QueryError, TailtrimError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +53,7 @@ def failing() -> Iterator[None]:
         yield
     except EngineError as error:
         complain(error)
-        raise typer.Exit(IMPOSSIBLE) from error
+        raise typer.Exit(USAGE if isinstance(error, QueryError) else IMPOSSIBLE) from error
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(USAGE) from error

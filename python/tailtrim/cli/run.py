@@ -120,7 +120,8 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
 
 
 def _finish(experiment: Experiment, *, json: bool) -> bool:
-    failed = [o for o in experiment.outcomes.values() if o.failed]
+    of_all = list(experiment.outcomes.values())
+    failed = [o for o in of_all if o.failed]
     complete = experiment.complete()
     if json:
         outcomes = [
@@ -131,11 +132,11 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
                 "floor": run.floor,
                 "repetition": run.repetition,
                 "invalid": list(outcome.invalid),
+                "untraced": outcome.untraced,
                 "summary": jsons.loads(result.summary.text),
             }
             for run, outcome, result in complete
         ]
-        of_all = experiment.outcomes.values()
         rest = {"failed": {o.run: o.failed for o in failed}}
         rest |= {"skipped": {o.run: o.skipped for o in of_all if o.skipped}}
         say(jsons.dumps({"runs": outcomes, **rest}))
@@ -151,16 +152,23 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
         page, *_ = write_experiment(recorded(experiment.path), experiment.path / "report")
         places = f"\nExperiment: {experiment.path}\nReport:     {page}"
         console.print(places, soft_wrap=True)
-    for outcome in experiment.outcomes.values():
+    for outcome in of_all:
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
             say(f"warning: {told}", err=True)
-    # One message for what went wrong in the same way.
-    for reason in dict.fromkeys(outcome.failed for outcome in failed):
-        runs = [f"{o.run} ({o.label})" for o in failed if o.failed == reason]
-        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        say(f"error: {units.printable(f'{runs[0]}{more}: {reason}')}", err=True)
+    untraced = ": no trace, only counters of interrupts"
+    _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])
+    _tell_together("warning", ": skipped", [(o, o.skipped) for o in of_all])
+    _tell_together("error", "", [(o, o.failed) for o in of_all])
     return bool(failed)
+
+
+def _tell_together(kind: str, what: str, reasons: list[tuple[Outcome, str | None]]) -> None:
+    """Print one message for all runs with the same reason."""
+    for reason in dict.fromkeys(reason for _, reason in reasons if reason):
+        runs = [f"{o.run} ({o.label})" for o, of_run in reasons if of_run == reason]
+        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        say(f"{kind}: {units.printable(f'{runs[0]}{more}{what}: {reason}')}", err=True)
 
 
 def _compare_factors(path: Path) -> None:
@@ -239,7 +247,8 @@ class _Bar:
 
 
 def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
-    return units.printable(f"{run.label}: {_became(experiment, outcome)}")
+    floor = " (floor)" if run.floor else ""
+    return units.printable(f"{outcome.label}{floor}: {_became(experiment, outcome)}")
 
 
 def _became(experiment: Experiment, outcome: Outcome) -> str:
@@ -258,5 +267,6 @@ def _became(experiment: Experiment, outcome: Outcome) -> str:
         if (value := values.get(p)) is not None
     )
     lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
+    copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
     invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
-    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{invalid}"
+    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"

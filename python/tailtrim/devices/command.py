@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from tailtrim.devices.program import ProgramDevice
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
+    from tailtrim.nodes.node import Host
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -30,6 +32,10 @@ class Command(ProgramDevice):
     command: Annotated[str, AfterValidator(_can_be_split)] = Field(
         description="Program and arguments; {in} and {out} stand for its interfaces."
     )
+
+    def require(self, host: Host) -> None:
+        """Make sure that its program is there."""
+        host.require(Tool(shlex.split(self.command)[0], elsewhere="it on the PATH (dut.command)"))
 
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""

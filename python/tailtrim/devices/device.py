@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from tailtrim.devices.options import Strict
+from tailtrim.errors import HostError
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from tailtrim.nodes.agent import Agent
-    from tailtrim.nodes.node import Program
+    from tailtrim.nodes.node import Host, Program
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
 
@@ -38,6 +39,28 @@ class Device(Strict):
     device_files: ClassVar[tuple[str, ...]] = ()
     #: Whether it is, or loads, a BPF program.
     loads_bpf: ClassVar[bool] = False
+
+    def too_large(self, frame_bytes: int) -> str | None:
+        """Say why it does not handle frames of this size, with FCS; ``None`` where it does."""
+        if self.largest_frame is None or frame_bytes <= self.largest_frame:
+            return None
+        return f"preset {self.preset} handles up to {self.largest_frame}"
+
+    def require(self, host: Host) -> None:
+        """Make sure that a host has what the device takes, as far as that shows beforehand.
+
+        Raises:
+            HostError: it lacks something; says what, and where to get it.
+
+        """
+        host.require(*self.tools)
+        for path in self.device_files:
+            if not host.exists(path):
+                raise HostError(f"{self.preset}: {path} is missing, expected it of the kernel")
+        if self.loads_bpf and not host.facts.root:
+            raise HostError(
+                f"{self.preset}: loading a BPF program needs root, not only a user namespace"
+            )
 
     @property
     def named(self) -> tuple[str, ...]:

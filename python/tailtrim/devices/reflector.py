@@ -26,6 +26,7 @@ from tailtrim.nodes.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tailtrim.nodes.node import Host
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Reflection
 
@@ -106,6 +107,13 @@ class Reflector(Device):
         if self.protocol == "icmp" and ":" in self.path + self.firewall:
             raise ValueError("protocol: the rules of a firewall are for UDP")
         return self
+
+    def require(self, host: Host) -> None:
+        """Make sure that the programs of its firewalls are there."""
+        if ":" in self.path or self.firewall.startswith("nftables"):
+            host.require(nftables.NFT)
+        if self.firewall.startswith("iptables"):
+            host.require(_IPTABLES)
 
     @property
     def joined(self) -> bool:

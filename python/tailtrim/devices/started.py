@@ -6,12 +6,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.devices.ready import wait_until_ready
-from tailtrim.errors import HostError, RunError
+from tailtrim.errors import RunError
 from tailtrim.nodes.agent import Agent
 
 if TYPE_CHECKING:
     from tailtrim.devices.device import InlineDevice
-    from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -36,7 +35,7 @@ class Started:
         """
         self._name = device.preset
         with ExitStack() as stack:
-            _require(device, at.dut)
+            device.require(at.dut)
             self._process = device.start(at, ip, stack)
             try:
                 wait_until_ready(at, device.destination(at), ip, self.check, ready_s)
@@ -83,10 +82,3 @@ class Started:
     def stop(self) -> dict[str, Any] | None:
         """Stop the reference forwarder and return what it counted; nothing of other devices."""
         return self._process.stop() if isinstance(self._process, Agent) else None
-
-
-def _require(device: InlineDevice, node: Node) -> None:
-    node.require(*device.tools)
-    for path in device.device_files:
-        if not node.exists(path):
-            raise HostError(f"{device.preset}: {path} is missing, expected it of the kernel")

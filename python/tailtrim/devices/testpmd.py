@@ -11,7 +11,7 @@ from tailtrim.errors import HostError
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Host, Node
     from tailtrim.nodes.testbed import Forwarding
 
 
@@ -29,14 +29,18 @@ class Testpmd(ProgramDevice):
     largest_frame: ClassVar[int | None] = 1_518
     tools: ClassVar[tuple[Tool, ...]] = (Tool("dpdk-testpmd", "dpdk-dev"),)
 
+    def require(self, host: Host) -> None:
+        """Make sure that it is installed, and may load its XDP program."""
+        super().require(host)
+        if self.driver == "af_xdp" and not host.facts.root:
+            raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
+
     def serving(self, at: Forwarding) -> list[int]:
         """Return the CPU on which it polls."""
         return [at.dut.cpus[-1]]
 
     def words(self, at: Forwarding) -> list[str]:
         """Return how to start it."""
-        if self.driver == "af_xdp" and not at.dut.facts.root:
-            raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
         # On a veth, the kernel hands frames to AF_XDP in a softirq. Where two CPUs are all there
         # is, that waits now and then for ksoftirqd on the generator's CPU: milliseconds, in the
         # tail only, and neither busy_budget=0 nor force_copy=1 nor deferred interrupts changed

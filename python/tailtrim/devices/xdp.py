@@ -20,6 +20,9 @@ class Xdp(InlineDevice):
     preset: Literal["xdp"]
 
     loads_bpf: ClassVar[bool] = True
+    # A virtual interface takes an XDP program while frames fit into a page beside the program's
+    # room and the kernel's own (drivers/net/veth.c): MTUs up to 3,506 with pages of 4 KiB.
+    largest_frame: ClassVar[int | None] = 3_524
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:
         """Attach it to where frames come in."""

@@ -93,14 +93,17 @@ class ConfinedDuckDb(DuckDb):
         try:
             yield from super().sql(text)
         except EngineError as error:
-            if _is_refusal(error.__cause__):
-                error.add_note(
-                    Remedy(
-                        "a query reads the tables of the directories given and nothing else;"
-                        " {unconfined} permits everything that you may do"
-                    )
+            if not _is_refusal(error.__cause__):
+                raise
+            # Whatever DuckDB calls it: the query is right, but not allowed.
+            refusal = EngineError(str(error))
+            refusal.add_note(
+                Remedy(
+                    "a query reads the tables of the directories given and nothing else;"
+                    " {unconfined} permits everything that you may do"
                 )
-            raise
+            )
+            raise refusal from error.__cause__
 
 
 def _is_refusal(cause: BaseException | None) -> bool:

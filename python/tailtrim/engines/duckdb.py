@@ -15,7 +15,7 @@ import ibis
 
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session, integers
-from tailtrim.errors import EngineError, OutputError, Remedy
+from tailtrim.errors import EngineError, OutputError, QueryError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -130,9 +130,12 @@ class DuckDb(Session):
     def sql(self, text: str) -> Iterator[pa.RecordBatch]:
         """Run a query of the user's."""
         with _telling():
-            relation = self.connection.sql(text)
-            if relation is not None:
-                yield from relation.to_arrow_reader(BATCH_ROWS)
+            try:
+                relation = self.connection.sql(text)
+                if relation is not None:
+                    yield from relation.to_arrow_reader(BATCH_ROWS)
+            except (duckdb.ProgrammingError, duckdb.DataError) as error:
+                raise QueryError(f"duckdb: {_first_line(error)}") from error
 
     def views(self, name: str, files: Mapping[str, Sequence[Path]]) -> None:
         """Make Parquet files a table, each with what it is of in the column ``run``."""

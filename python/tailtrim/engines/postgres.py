@@ -15,7 +15,7 @@ from tailtrim.decode.dataset import COLUMNS, LABEL
 from tailtrim.engines import binary
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import BATCH_ROWS, Session
-from tailtrim.errors import EngineError, Remedy
+from tailtrim.errors import EngineError, QueryError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,6 +74,17 @@ def _telling(what: str) -> Iterator[None]:
         raise failure from error
     except psycopg.Error as error:
         raise EngineError(f"postgres: cannot {what}: {_first(error)}") from error
+
+
+@contextmanager
+def _wrong_query() -> Iterator[None]:
+    """Tell what is wrong with a query of the user's."""
+    try:
+        yield
+    except errors.InsufficientPrivilege:
+        raise
+    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        raise QueryError(f"postgres: {_first(error)}") from error
 
 
 def _first(error: Exception) -> str:
@@ -156,7 +167,7 @@ class Postgres(Session):
             self._execute("SET TRANSACTION READ ONLY")
             if self._one("SELECT to_regnamespace(%s)::text", SCHEMA) is not None:
                 self._execute(f"SET LOCAL search_path TO {SCHEMA}, public")
-            with self._connection.cursor(name="tailtrim_query") as cursor:
+            with _wrong_query(), self._connection.cursor(name="tailtrim_query") as cursor:
                 cursor.execute(text.strip().rstrip(";").encode())
                 names = [column.name for column in cursor.description or ()]
                 first = True

@@ -37,6 +37,7 @@ def query(
         The rows.
 
     Raises:
+        QueryError: the query is wrong.
         EngineError: the engine refused the query or cannot read directories.
 
     """

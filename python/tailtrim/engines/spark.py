@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import ibis
 import pyarrow as pa
-from pyspark.errors import PySparkException, RetriesExceeded
+from pyspark.errors import (
+    AnalysisException,
+    ParseException,
+    PySparkException,
+    RetriesExceeded,
+)
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from tailtrim.engines.expressions import ASKED, PACKET
 from tailtrim.engines.session import Session, integers
-from tailtrim.errors import EngineError, Remedy
+from tailtrim.errors import EngineError, QueryError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,11 +66,14 @@ def _telling(what: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, grpc.RpcError) as error:
-        # That there were so many tries says nothing of why.
-        why = error.__cause__ if isinstance(error, RetriesExceeded) else error
-        text = why.details() if isinstance(why, grpc.Call) else str(why)
-        text = (text or "").strip().split("\n", 1)[0]
-        raise EngineError(f"spark: cannot {what}: {text}") from error
+        raise EngineError(f"spark: cannot {what}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    # That there were so many tries says nothing of why.
+    why = error.__cause__ if isinstance(error, RetriesExceeded) else error
+    text = why.details() if isinstance(why, grpc.Call) else str(why)
+    return (text or "").strip().split("\n", 1)[0]
 
 
 class Spark(Session):
@@ -188,7 +196,10 @@ class Spark(Session):
     def sql(self, text: str) -> Iterator[pa.RecordBatch]:
         """Run a query of the user's."""
         with _telling("run a query"):
-            yield from self._stream(self._session.sql(text))
+            try:
+                yield from self._stream(self._session.sql(text))
+            except (ParseException, AnalysisException) as error:
+                raise QueryError(f"spark: {_first_line(error)}") from error
 
     def _stream(self, frame: Any) -> Iterator[pa.RecordBatch]:
         """Yield what the server sends as it comes; ``toArrow`` would hold all of it."""

@@ -19,6 +19,7 @@ from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
+from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
     from tailtrim.plan import Run
 
+#: The source of a trace without events.
+_COUNTERS = "counters"
 #: What a client of round trips leaves.
 _LOG = ("ping.json", "0.roundtrips")
 
@@ -38,8 +41,9 @@ def conduct(
 ) -> None:
     """Do the runs that are missing.
 
-    A run that breaks is recorded and the next one begins. So is one of several devices, or values
-    of a factor, that this host cannot have; otherwise what the host cannot do ends the experiment.
+    A run that breaks is recorded and the next one begins. Runs with one of several devices, or
+    values of a factor, that this host cannot have are skipped; what is clear beforehand, before
+    anything runs. Otherwise what the host cannot do ends the experiment.
 
     Args:
         experiment: whose runs.
@@ -53,25 +57,67 @@ def conduct(
     """
     experiment.save()
     experiment.audit()
-    several = len({run.dut.preset for run in experiment.runs if not run.floor}) > 1
-    for run in experiment.missing():
+    missing = experiment.missing()
+    lacking = _lacking(experiment, missing)
+    for run, error in lacking:
+        _skip(experiment, run, error, ended)
+    skipped = {run.number for run, _ in lacking}
+    for run in missing:
+        if run.number in skipped:
+            continue
         try:
             outcome = _conduct(experiment, run, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
         except HostError as error:
-            if run.varied is not None:
-                outcome = Outcome(run.folder, run.label, run.floor, skipped=str(error))
-                experiment.add(outcome)
-                ended(run, outcome)
-                continue
-            # What the wire cannot do, no device can; otherwise the other devices are measured.
-            if isinstance(run.dut, Wire) or not several:
+            if not _may_be_skipped(experiment, run):
                 raise
-            outcome = Outcome(run.folder, run.label, run.floor, failed=f"not possible: {error}")
+            _skip(experiment, run, error, ended)
+            continue
         experiment.add(outcome)
         ended(run, outcome)
+
+
+def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostError]]:
+    """Return the runs whose device this host does not have, or whose frames it does not handle.
+
+    Raises:
+        HostError: then nothing is left to be measured.
+
+    """
+    host = experiment.testbed.host()
+    lacking = []
+    for run in runs:
+        too_large = run.dut.too_large(run.traffic.largest_frame)
+        if too_large is not None:
+            lacking.append((run, HostError(f"traffic.frame_bytes: {too_large}")))
+            continue
+        try:
+            run.dut.require(host)
+        except HostError as error:
+            if not _may_be_skipped(experiment, run):
+                raise
+            lacking.append((run, error))
+    without = {run.number for run, _ in lacking}
+    if lacking and all(run.floor or run.number in without for run in experiment.runs):
+        raise lacking[0][1]
+    return lacking
+
+
+def _may_be_skipped(experiment: Experiment, run: Run) -> bool:
+    """Whether there are others that make sense without this run."""
+    several = len({other.dut.preset for other in experiment.runs if not other.floor}) > 1
+    # What the wire cannot do, no device can.
+    return run.varied is not None or (several and not isinstance(run.dut, Wire))
+
+
+def _skip(
+    experiment: Experiment, run: Run, error: HostError, ended: Callable[[Run, Outcome], None]
+) -> None:
+    outcome = Outcome(run.folder, run.label, run.floor, skipped=str(error))
+    experiment.add(outcome)
+    ended(run, outcome)
 
 
 def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> Outcome:
@@ -102,7 +148,10 @@ def _passing(
     analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)
     doubts = load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
-    outcome = Outcome(run.folder, run.label, run.floor, (*doubts, *measured.doubts))
+    untraced = _untraced(measured.trace)
+    label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
+    doubts += measured.doubts
+    outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
     for tap in taps["taps"].values():
         tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
     records = {
@@ -155,6 +204,13 @@ def _write_records(result: Path, records: dict[str, Any]) -> None:
     for name, value in records.items():
         if value is not None:
             write_json(result / f"{name}.json", value)
+
+
+def _untraced(trace: dict[str, Any] | None) -> str | None:
+    """Return why a trace has only counters of interrupts, if so."""
+    if trace is None or trace["trace"]["source"] != _COUNTERS:
+        return None
+    return "; ".join(trace["sources_refused"]) or "no source of events"
 
 
 def _put(result: Path, place: Path) -> None:

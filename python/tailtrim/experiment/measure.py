@@ -88,7 +88,8 @@ def measure(
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
         # The device and the taps are looked at while the generator runs: who dies is told at once.
-        until_s = time.monotonic() + run.traffic.duration_s * _GRACE + 10
+        limit_s = run.traffic.duration_s * _GRACE + 10
+        until_s = time.monotonic() + limit_s
         while generator.poll() and time.monotonic() < until_s:
             device.check()
             if not capture.poll():
@@ -96,10 +97,16 @@ def measure(
                 raise RunError("the capture ended before the run did")
             told(f"measuring, {capture.packets:,} packets")
             time.sleep(_LOOK_S)
-        sent = generator.result(5)
+        doubts = []
+        if generator.poll():
+            # Overloaded: what it sent is counted, and says by how much.
+            doubts.append(f"the generator did not end in time and was stopped after {limit_s:g} s")
+            sent = generator.stop()
+        else:
+            sent = generator.result(5)
         device.check()
         time.sleep(_SETTLE_S)
-        doubts = clock_doubts(before, at.timestamper.clocks())
+        doubts += clock_doubts(before, at.timestamper.clocks())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:

@@ -34,8 +34,9 @@ AUDIT = "audit.json"
 class Outcome:
     """What became of a run: why it is not to be trusted (``invalid``), or broke (``failed``).
 
-    ``skipped`` says why this host cannot have the factor that the run is about, ``left_out`` what
-    of several factors it cannot.
+    ``skipped`` says why this host cannot have the device or the factor that the run is about,
+    ``left_out`` what of several factors it cannot, ``untraced`` why a run that was to have a trace
+    has only counters of interrupts.
     """
 
     run: str
@@ -45,6 +46,7 @@ class Outcome:
     failed: str | None = None
     skipped: str | None = None
     left_out: tuple[str, ...] = ()
+    untraced: str | None = None
 
 
 class Experiment:

@@ -83,14 +83,19 @@ def reflect(
         told("measuring")
         before = at.client.clocks()
         client.ready()
-        until_s = time.monotonic() + run.traffic.duration_s * _GRACE + _TIMEOUT_S + 10
+        limit_s = run.traffic.duration_s * _GRACE + _TIMEOUT_S + 10
+        until_s = time.monotonic() + limit_s
         while client.poll() and time.monotonic() < until_s:
             answering.check()
             time.sleep(_LOOK_S)
-        pinged = client.result(5)
-        doubts = clock_doubts(before, at.client.clocks()) + ping_doubts(
-            experiment.plan.limits, pinged
-        )
+        doubts = []
+        if client.poll():
+            doubts.append(f"the client did not end in time and was stopped after {limit_s:g} s")
+            pinged = client.stop()
+        else:
+            pinged = client.result(5)
+        doubts += clock_doubts(before, at.client.clocks())
+        doubts += ping_doubts(experiment.plan.limits, pinged)
         counted = answering.stop()
     return Reflected(pinged, counted, tuple(doubts), tuple(left_out))
 

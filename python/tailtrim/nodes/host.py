@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.nodes.node import Facts
+from tailtrim.nodes.node import Facts, Host
 
 if TYPE_CHECKING:
     from tailtrim.nodes.tool import Tool
@@ -38,6 +38,22 @@ def find(tool: Tool) -> str | None:
 def unprivileged() -> bool:
     """Whether this is root of a user namespace only, as :func:`.unprivileged.enter` makes one."""
     return USER_NAMESPACE in os.environ
+
+
+class LocalHost(Host):
+    """The host that this process runs on."""
+
+    def __init__(self, known: Facts) -> None:
+        """Take what is known of it."""
+        self.facts = known
+
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+        return Path(path).exists()
+
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool, as namespaces find it."""
+        return find(tool)
 
 
 def facts() -> Facts:

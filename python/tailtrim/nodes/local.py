@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.nodes import agent, cpus, host, xdp
+from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
@@ -41,6 +42,10 @@ class LocalTestbed(Testbed):
     def facts(self) -> Facts:
         """Return what this host is."""
         return self._facts
+
+    def host(self) -> LocalHost:
+        """Return this host."""
+        return LocalHost(self._facts)
 
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of this host."""

@@ -217,7 +217,8 @@ class Namespace(Node):
             except OSError as error:
                 told = f"xdp: the program cannot be attached: {error.strerror}"
                 refused = HostError(told)
-                refused.add_note("loading an XDP program needs root, not only a user namespace")
+                if isinstance(error, PermissionError):
+                    refused.add_note("loading an XDP program needs root, not only a user namespace")
                 raise refused from error
             yield
         finally:

@@ -35,6 +35,31 @@ class Facts:
     model: str = ""
 
 
+class Host(ABC):
+    """A host, before anything is started on it: what it is, and which programs it has."""
+
+    facts: Facts
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+
+    @abstractmethod
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool; ``None`` where it is not installed."""
+
+    def require(self, *tools: Tool) -> None:
+        """Make sure that tools are there.
+
+        Raises:
+            HostError: one is not; says which package has it.
+
+        """
+        for tool in tools:
+            if self.find(tool) is None:
+                raise tool.missing()
+
+
 class Process(Protocol):
     """A process on a node whose standard input and output this process holds."""
 
@@ -110,7 +135,7 @@ class Frames(Protocol):
         """
 
 
-class Node(ABC):
+class Node(Host):
     """A machine, or a part of one, for as long as the context lasts.
 
     Everything that was started on it ends with it at the latest, and with this process, whatever
@@ -252,17 +277,6 @@ class Node(ABC):
         """Return the path of a tool on the node; ``None`` where it is not installed."""
         found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
         return found or next(filter(self.exists, tool.places), None)
-
-    def require(self, *tools: Tool) -> None:
-        """Make sure that tools are there.
-
-        Raises:
-            HostError: one is not; says which package has it.
-
-        """
-        for tool in tools:
-            if self.find(tool) is None:
-                raise tool.missing()
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

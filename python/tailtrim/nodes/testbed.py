@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tailtrim.nodes.node import Facts, Node
+    from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.ports import Port
 
 #: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
@@ -111,6 +111,10 @@ class Testbed(ABC):
     @abstractmethod
     def facts(self) -> Facts:
         """Return what the host of the device under test is."""
+
+    @abstractmethod
+    def host(self) -> Host:
+        """Return the host of the device under test, to see what it has."""
 
     @abstractmethod
     def audit(self) -> dict[str, Any]:

@@ -16,12 +16,14 @@ at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
 """
 
 from tailtrim.plan.loading import load
-from tailtrim.plan.model import TOGETHER, Limits, Plan, Run
+from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
 from tailtrim.plan.schema import json_schema
 from tailtrim.plan.traffic import Traffic
 
 __all__ = [
+    "COUNTED",
     "TOGETHER",
+    "TRACED",
     "Limits",
     "Plan",
     "Run",

@@ -55,6 +55,10 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     data = {key: value for key, value in data.items() if key not in {*variables, TOGETHER}}
     plans += [_plan(data, one.values, loop | factors, source) for one in combinations[1:]]
     _all_used(loop, factors, source)
+    # Where some runs make sense, the others are skipped.
+    too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
+    if too_large[0] is not None and all(too_large):
+        source.fail(("traffic", "frame_bytes"), too_large[0])
     return plans[0], _runs(plans, combinations, source)
 
 

@@ -14,6 +14,8 @@ from tailtrim.plan.traffic import Traffic
 
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"
+#: What the label of a run with a trace ends with; and where only interrupts could be counted.
+TRACED, COUNTED = " (traced)", " (interrupt counters only)"
 #: What the smallest echo takes, with FCS.
 _ECHO = 70
 
@@ -101,11 +103,6 @@ class Plan(Strict):
             raise ValueError(
                 f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
-        largest = self.dut.largest_frame
-        if largest is not None and self.traffic.largest_frame > largest:
-            raise ValueError(
-                f"traffic.frame_bytes: preset {self.dut.preset} handles up to {largest}"
-            )
         return self
 
     def _is_of_round_trips(self) -> None:
@@ -158,5 +155,5 @@ class Run(Strict):
         )
         if self.varied == TOGETHER:
             values = ", ".join(filter(None, (values, TOGETHER)))
-        traced = " (traced)" if self.traced else ""
+        traced = TRACED if self.traced else ""
         return f"{self.dut.label} {values}".strip() + traced

@@ -22,6 +22,8 @@ class LatencyRow:
     summary: Summary
     rate: str
     loss: str
+    #: Further copies of packets that the device sent.
+    copies: int
     quantiles: tuple[Quantile | None, ...]
     adjusted: tuple[Quantile | None, ...] | None
     max_ns: int | None
@@ -38,6 +40,11 @@ class LatencyTable:
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
     rows: tuple[LatencyRow, ...]
+
+    @property
+    def duplicated(self) -> bool:
+        """Whether a device sent packets more than once: only then is there a column for it."""
+        return any(row.copies for row in self.rows)
 
     @classmethod
     def of(cls, summaries: Sequence[Summary], names: Sequence[str]) -> LatencyTable:
@@ -62,6 +69,7 @@ def _row(summary: Summary, name: str, shown: Sequence[str]) -> LatencyRow:
         summary=summary,
         rate=units.rate(summary.rate_pps),
         loss=units.loss(missing, known),
+        copies=summary.egress.copy,
         quantiles=_pick(summary.latency_ns.quantiles, shown),
         adjusted=_pick(summary.delivery_adjusted_ns, shown) if missing else None,
         max_ns=summary.latency_ns.max,

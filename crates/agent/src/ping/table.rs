@@ -60,7 +60,7 @@ fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
         "{}: {} to {} from {}, {} bytes{class}",
         stream.name, stream.protocol, stream.target, stream.local, stream.packet_bytes,
     );
-    counts(text, &stream.counts);
+    counts(text, &stream.counts, stream.protocol);
     quantiles(text, pinged, stream);
     parts(text, &stream.parts);
     if let Some(one_way) = &stream.one_way {
@@ -78,30 +78,22 @@ fn of_stream(text: &mut String, pinged: &Pinged, stream: &StreamResult) {
     }
 }
 
-fn counts(text: &mut String, counts: &Counts) {
+fn counts(text: &mut String, counts: &Counts, protocol: &str) {
     let Counts { probes, replies, reordered, .. } = counts;
     let ended = probes.answered + probes.unanswered();
     let share = if ended == 0 { 0.0 } else { 100.0 * probes.unanswered() as f64 / ended as f64 };
     let _ = writeln!(
         text,
-        "  {} sent: {} answered, {} lost, {} late, {} undelivered, {} cut ({share:.3} % not answered in time)",
+        "  {} sent: {} answered, {} lost, {} altered, {} late, {} undelivered, {} cut ({share:.3} % not answered in time)",
         grouped(probes.sent()),
         grouped(probes.answered),
         grouped(probes.lost),
+        grouped(probes.altered),
         grouped(probes.late),
         grouped(probes.undelivered),
         grouped(probes.cut),
     );
-    let LostWays { there, back, unknown } = counts.lost_ways;
-    if there + back > 0 {
-        let _ = writeln!(
-            text,
-            "  lost: {} on the way there, {} on the way back, {} unknown",
-            grouped(there),
-            grouped(back),
-            grouped(unknown),
-        );
-    }
+    lost_ways(text, counts, protocol);
     if let Some(FollowUps { told, untold }) = counts.follow_up {
         let _ = writeln!(
             text,
@@ -114,6 +106,7 @@ fn counts(text: &mut String, counts: &Counts) {
         ("reordered", *reordered),
         ("duplicate", replies.duplicate),
         ("stray", replies.stray),
+        ("altered", replies.altered),
         ("malformed", replies.malformed),
         ("not authentic", replies.unauthentic),
         ("not sent", probes.refused),
@@ -125,6 +118,29 @@ fn counts(text: &mut String, counts: &Counts) {
         .collect();
     if !told.is_empty() {
         let _ = writeln!(text, "  {}", told.join(", "));
+    }
+}
+
+/// Where probes were lost. Echoes have no numbers of the far host's, so nothing is told of them.
+fn lost_ways(text: &mut String, counts: &Counts, protocol: &str) {
+    let LostWays { there, back, unknown } = counts.lost_ways;
+    let numbered = protocol.starts_with("stamp") || protocol.starts_with("twamp");
+    if !numbered || there + back + unknown == 0 {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "  lost: {} on the way there, {} on the way back, {} unknown",
+        grouped(there),
+        grouped(back),
+        grouped(unknown),
+    );
+    if unknown > 0 && counts.follow_up.is_none() {
+        let _ = writeln!(
+            text,
+            "  hint: --protocol stamp --follow-up tells on which way, if the reflector numbers its replies \
+             (reflect --stateful)",
+        );
     }
 }
 
@@ -242,6 +258,29 @@ fn micros(ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn told(lost_ways: LostWays, follow_up: Option<FollowUps>, protocol: &str) -> String {
+        let mut text = String::new();
+        let mut counted = Counts { lost_ways, follow_up, ..Counts::default() };
+        let LostWays { there, back, unknown } = lost_ways;
+        counted.probes.lost = there + back + unknown;
+        counts(&mut text, &counted, protocol);
+        text
+    }
+
+    #[test]
+    fn a_loss_on_an_unknown_way_is_told_with_what_would_tell_it() {
+        let unknown = LostWays { unknown: 20, ..LostWays::default() };
+        let text = told(unknown, None, "stamp");
+        assert!(text.contains("0 on the way there, 0 on the way back, 20 unknown"), "{text}");
+        assert!(text.contains("--follow-up"), "{text}");
+        assert!(!told(unknown, Some(FollowUps::default()), "stamp").contains("--follow-up"));
+        assert!(
+            !told(LostWays { back: 20, ..LostWays::default() }, None, "stamp").contains("hint")
+        );
+        assert!(!told(unknown, None, "udp").contains("unknown"));
+        assert!(!told(LostWays::default(), None, "stamp").contains("unknown"));
+    }
 
     #[test]
     fn times_have_four_digits_or_more() {

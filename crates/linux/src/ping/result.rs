@@ -62,7 +62,11 @@ impl StreamResult {
         ingress.lost -= late;
         ingress.beyond_window += late;
         let egress = &mut self.summary.egress;
-        let unmatched = replies.late + replies.stray + replies.malformed + replies.unauthentic;
+        let unmatched = replies.late
+            + replies.stray
+            + replies.altered
+            + replies.malformed
+            + replies.unauthentic;
         egress.packets += replies.duplicate + unmatched + self.unstamped;
         egress.copy += replies.duplicate;
         egress.unmatched += unmatched;
@@ -71,7 +75,8 @@ impl StreamResult {
     }
 
     fn warn(&mut self) {
-        let Counts { probes, overflowed, unattributed_errors, obstacles, .. } = &self.counts;
+        let Counts { probes, replies, overflowed, unattributed_errors, obstacles, .. } =
+            &self.counts;
         let causes: Vec<String> =
             obstacles.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let all = [
@@ -91,6 +96,15 @@ impl StreamResult {
                     "{} probes did not arrive, as ICMP messages say: {}",
                     probes.undelivered,
                     causes.join(", ")
+                ),
+            ),
+            (
+                "altered",
+                replies.altered,
+                format!(
+                    "{} replies have another T1 than was sent, so they are no answers: {} probes got only \
+                     such; the far host or the path changes packets",
+                    replies.altered, probes.altered
                 ),
             ),
             (

@@ -139,8 +139,9 @@ impl Stream {
         while !due.is_empty() {
             let next = self.session.next();
             let now_ns = clock::realtime_ns();
+            let mut sender_stamp = 0;
             for (number, packet) in (next..).zip(&mut self.packets[..due.len()]) {
-                self.prober.write(packet, number, now_ns);
+                sender_stamp = self.prober.write(packet, number, now_ns);
             }
             let batch: Vec<Outgoing<'_>> = self.packets[..due.len()]
                 .iter()
@@ -159,7 +160,7 @@ impl Stream {
             self.shift = (next as u32).wrapping_sub(sent.first_key);
             let (taken, rest) = due.split_at(sent.taken);
             for intended_ns in taken {
-                self.session.sent(*intended_ns, sent.begun_ns);
+                self.session.sent(*intended_ns, sent.begun_ns, sender_stamp);
             }
             due = rest;
             if let Some(errno) = sent.refused {
@@ -287,6 +288,7 @@ fn take(session: &mut Session, prober: &Prober, received: &Received<'_>, now_ns:
         app_receive_ns: now_ns,
         received_ns: received.software_ns,
         nic_received_ns: received.hardware_ns,
+        sender_stamp: answer.sender_stamp,
         far_ns: answer.far_ns,
         clock_bound_ns: answer.clock_bound_ns,
         far_number: answer.far_number,

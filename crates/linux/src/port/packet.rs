@@ -18,6 +18,8 @@ const BATCH: usize = 64;
 /// Frames that may lie in the NIC's queue while the next are sent.
 const SEND_SLOTS: usize = 512;
 
+const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";
+
 /// Frames of an interface by AF_PACKET.
 #[derive(Debug)]
 pub struct PacketPort {
@@ -104,10 +106,10 @@ impl PacketPort {
         };
         let interface = &name.interface;
         let index = interface::index(interface).map_err(failed("no such interface", ""))?;
-        let socket = Socket::new().map_err(failed(
-            "raw sockets",
-            " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)",
-        ))?;
+        let socket = Socket::new().map_err(|source| {
+            let refused = source.kind() == io::ErrorKind::PermissionDenied;
+            failed("raw sockets", if refused { NO_RIGHT } else { "" })(source)
+        })?;
         let setup = failed("setting up", "");
         let mut ring = None;
         let mut hardware = false;

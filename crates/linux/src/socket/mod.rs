@@ -19,7 +19,9 @@ pub use nic::{KeptNicStamps, NicStamps};
 pub use settings::{Outgoing, Sent, Settings, SocketError, Stamping, Transport};
 
 use crate::sys::{clock, message, poll, socket as sys};
-use opening::{open_echo, open_failed, open_udp};
+use opening::{
+    BINDING, BINDING_TO_INTERFACE, BUSY_POLL, FINDING_ROUTE, open_echo, open_failed, open_udp,
+};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -84,7 +86,7 @@ impl Socket {
         }
         let bound = if is_raw { SocketAddr::new(local.ip(), 0) } else { local };
         sys::bind(socket.as_fd(), address::encode(bound).bytes())
-            .map_err(|source| open_failed(local, "binding", source))?;
+            .map_err(|source| open_failed(local, BINDING, source))?;
         if !is_raw {
             let (name, length) = sys::name(socket.as_fd())
                 .map_err(|source| open_failed(local, "asking for its address", source))?;
@@ -112,7 +114,7 @@ impl Socket {
         }
         if let Some(device) = &settings.device {
             sys::bind_to_device(self.as_fd(), device)
-                .map_err(|source| open_failed(self.local, "binding to the interface", source))?;
+                .map_err(|source| open_failed(self.local, BINDING_TO_INTERFACE, source))?;
         }
         if let Some(class) = settings.traffic_class {
             set("traffic class", ip, choose(libc::IPV6_TCLASS, libc::IP_TOS), class.into())?;
@@ -121,7 +123,7 @@ impl Socket {
             set("TTL", ip, choose(libc::IPV6_UNICAST_HOPS, libc::IP_TTL), hops.into())?;
         }
         if let Some(us) = settings.busy_poll_us {
-            set("busy poll", libc::SOL_SOCKET, libc::SO_BUSY_POLL, us.cast_signed())?;
+            set(BUSY_POLL, libc::SOL_SOCKET, libc::SO_BUSY_POLL, us.cast_signed())?;
         }
         if let Some(bytes) = settings.receive_buffer {
             self.size_receive_buffer(bytes)?;
@@ -238,7 +240,7 @@ impl Socket {
     /// [`SocketError::Open`]: no route, mostly.
     pub fn prefer(&mut self, peer: SocketAddr) -> Result<(), SocketError> {
         sys::connect(self.as_fd(), address::encode(peer).bytes())
-            .map_err(|source| open_failed(self.local, "finding the route", source))?;
+            .map_err(|source| open_failed(self.local, FINDING_ROUTE, source))?;
         self.peer = Some(peer);
         Ok(())
     }

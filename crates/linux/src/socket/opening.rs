@@ -6,15 +6,37 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// What needs a right is called by these names.
+pub(super) const BINDING: &str = "binding";
+pub(super) const BINDING_TO_INTERFACE: &str = "binding to the interface";
+pub(super) const BUSY_POLL: &str = "busy poll";
+pub(super) const FINDING_ROUTE: &str = "finding the route";
+
 pub(super) fn open_failed(local: SocketAddr, what: &'static str, source: io::Error) -> SocketError {
     let hint = match source.raw_os_error() {
         Some(libc::EADDRINUSE) => " (another process has this port: `ss -ulpn` shows which)",
         Some(libc::EADDRNOTAVAIL) => " (expected an address of this host: `ip address` lists them)",
-        Some(libc::EACCES | libc::EPERM) => " (run as root or with CAP_NET_RAW and CAP_NET_ADMIN)",
+        Some(libc::EACCES | libc::EPERM) => right(what),
         Some(libc::ENODEV) => " (no such interface: `ip link` lists them)",
         _ => "",
     };
     SocketError::Open { local, what, source, hint }
+}
+
+/// Which right was missing (capabilities(7), ip(7), socket(7)); nothing where no capability helps.
+fn right(what: &str) -> &'static str {
+    match what {
+        BINDING => {
+            " (run as root or with CAP_NET_BIND_SERVICE, use a port from 1024 on, or lower sysctl \
+             net.ipv4.ip_unprivileged_port_start)"
+        }
+        BINDING_TO_INTERFACE => " (run as root or with CAP_NET_RAW)",
+        BUSY_POLL => " (run as root or with CAP_NET_ADMIN)",
+        FINDING_ROUTE => {
+            " (a broadcast address, or a route that prohibits it: `ip route get` shows it)"
+        }
+        _ => "",
+    }
 }
 
 pub(super) fn open_udp(local: SocketAddr) -> Result<OwnedFd, SocketError> {
@@ -40,7 +62,8 @@ pub(super) fn open_echo(
         local,
         what: "opening an ICMP socket",
         source,
-        hint: " (run as root, or let users ping: sysctl net.ipv4.ping_group_range=\"0 2147483647\")",
+        hint: " (run as root or with CAP_NET_RAW, or let users ping: sysctl \
+               net.ipv4.ping_group_range=\"0 2147483647\")",
     })?;
     sys::filter(file.as_fd(), &echo_replies(local.is_ipv6(), identifier))
         .map_err(|source| open_failed(local, "choosing the echo replies", source))?;
@@ -67,4 +90,26 @@ fn echo_replies(is_v6: bool, identifier: u16) -> Vec<sys::Instruction> {
         (RETURN, 0, 0, u32::MAX),
         (RETURN, 0, 0, 0),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_capability_named_is_the_one_that_is_needed() {
+        let local = SocketAddr::from(([127, 0, 0, 1], 862));
+        let told = |what, code| {
+            let error = open_failed(local, what, io::Error::from_raw_os_error(code)).to_string();
+            let words = error.split(|c: char| !c.is_ascii_alphabetic() && c != '_');
+            words.filter(|word| word.starts_with("CAP_")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(told(BINDING, libc::EACCES), ["CAP_NET_BIND_SERVICE"]);
+        assert_eq!(told(BINDING_TO_INTERFACE, libc::EPERM), ["CAP_NET_RAW"]);
+        assert_eq!(told(BUSY_POLL, libc::EPERM), ["CAP_NET_ADMIN"]);
+        for what in [FINDING_ROUTE, "asking for stamps", "receive buffer"] {
+            assert_eq!(told(what, libc::EACCES), [""; 0], "{what}");
+        }
+        assert_eq!(told(BINDING, libc::EADDRINUSE), [""; 0]);
+    }
 }

@@ -183,10 +183,11 @@ fn a_known_delay_is_kept_and_logged() {
         forward(&mut from, &mut to, &how, Some(&mut log), &stopped, &seen).unwrap().there;
     assert_eq!((forwarded.received, forwarded.sent, forwarded.no_probe), (51, 51, 1));
     let log = numbers(&log);
-    assert_eq!(log.len(), 2 * 50);
-    for (number, kept) in log.chunks(2).enumerate() {
+    assert_eq!(log.len(), 3 * 50);
+    for (number, kept) in log.chunks(3).enumerate() {
         assert_eq!(kept[0], number as i64);
-        assert!(kept[1] >= Delay::delay_ns(&delay, seed, number as u64, 0) as i64);
+        assert!(kept[2] >= Delay::delay_ns(&delay, seed, number as u64, 0) as i64);
     }
+    assert!(log.chunks(3).zip(log.chunks(3).skip(1)).all(|(one, next)| one[1] <= next[1]));
     assert_eq!(received_any(&mut receiver), 51);
 }

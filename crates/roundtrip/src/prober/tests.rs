@@ -20,9 +20,10 @@ fn prober(protocol: Protocol) -> Prober {
 fn an_echo_comes_back_as_it_left() {
     let prober = prober(Protocol::UdpEcho { cookie: None });
     let mut packet = vec![0xaa; 40];
-    prober.write(&mut packet, 1 << 40, NOW_NS);
+    let sender_stamp = prober.write(&mut packet, 1 << 40, NOW_NS);
     let answer = prober.read(&packet, NOW_NS).unwrap();
     assert_eq!((answer.low, answer.far_ns), (1 << 40, None));
+    assert_eq!(answer.sender_stamp, sender_stamp);
     assert_eq!(packet[ECHO_PROBE_LEN..], [0xaa; 16]);
     let other = Prober { session: 5, ..prober.clone() };
     assert_eq!(other.read(&packet, NOW_NS), Err(NoAnswer::Stray));
@@ -59,7 +60,7 @@ fn an_icmp_request_is_no_reply() {
 fn the_times_of_the_far_host() {
     let prober = prober(Protocol::Stamp { key: None, follow_up: false });
     let mut packet = vec![0; stamp::OPEN_LEN];
-    prober.write(&mut packet, (1 << 32) + 9, NOW_NS);
+    let sender_stamp = prober.write(&mut packet, (1 << 32) + 9, NOW_NS);
     let sent = stamp::SenderPacket::read(None, &packet).unwrap();
     assert_eq!((sent.sequence, sent.ssid), (9, 0x0304));
     let reply = stamp::ReflectorPacket {
@@ -76,6 +77,7 @@ fn the_times_of_the_far_host() {
     reply.write(None, &mut packet).unwrap();
     let answer = prober.read(&packet, NOW_NS).unwrap();
     assert_eq!((answer.low, answer.bits, answer.far_number), (9, 32, Some(1)));
+    assert_eq!(answer.sender_stamp, sender_stamp);
     assert_eq!(answer.far_ns, Some((NOW_NS + 700, NOW_NS + 900)));
     let bound_ns = answer.clock_bound_ns.unwrap();
     assert!((1_500..1_510).contains(&bound_ns), "{bound_ns}");

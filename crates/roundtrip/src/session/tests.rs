@@ -27,8 +27,8 @@ fn drain(session: &mut Session, now_ns: i64) -> Vec<RoundTrip> {
 #[test]
 fn an_answered_probe_waits_for_its_stamp_and_no_longer() {
     let mut session = session();
-    session.sent(0, 5);
-    session.sent(0, 6);
+    session.sent(0, 5, 0);
+    session.sent(0, 6, 0);
     assert_eq!(session.replied(0, &reply(10 * MS)), Kind::First);
     assert_eq!(session.replied(1, &reply(10 * MS)), Kind::First);
     assert!(session.settle(20 * MS).is_none());
@@ -46,7 +46,7 @@ fn an_answered_probe_waits_for_its_stamp_and_no_longer() {
 fn late_further_and_strange_replies() {
     let mut session = session();
     for _ in 0..4 {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     assert_eq!(session.replied(2, &reply(MS)), Kind::First);
     assert_eq!(session.replied(1, &reply(MS)), Kind::First);
@@ -67,8 +67,8 @@ fn late_further_and_strange_replies() {
 #[test]
 fn what_was_not_delivered_may_still_be_answered() {
     let mut session = session();
-    session.sent(0, 0);
-    session.sent(0, 0);
+    session.sent(0, 0, 0);
+    session.sent(0, 0, 0);
     assert!(session.undelivered(0, Obstacle::Icmp(3, 3)));
     assert!(!session.undelivered(0, Obstacle::Icmp(3, 3)));
     assert!(session.undelivered(1, Obstacle::Icmp(3, 1)));
@@ -84,11 +84,37 @@ fn what_was_not_delivered_may_still_be_answered() {
 }
 
 #[test]
+fn a_reply_with_another_t1_is_altered_and_no_answer() {
+    let mut session = session();
+    for _ in 0..3 {
+        session.sent(0, 0, 7);
+    }
+    let wrong = |at_ns| Reply { sender_stamp: 8, ..reply(at_ns) };
+    let right = |at_ns| Reply { sender_stamp: 7, ..reply(at_ns) };
+    assert_eq!(session.replied(0, &wrong(MS)), Kind::Altered);
+    assert_eq!(session.replied(1, &wrong(MS)), Kind::Altered);
+    assert_eq!(session.replied(1, &right(2 * MS)), Kind::First);
+    assert_eq!(session.replied(1, &wrong(3 * MS)), Kind::Altered);
+    let trips = drain(&mut session, 1_001 * MS);
+    assert_eq!(trips[0].ending, Ending::Lost);
+    assert_eq!(trips[1].ending, Ending::Answered);
+    let probes = session.counts().probes;
+    assert_eq!((probes.answered, probes.altered, probes.lost), (1, 1, 1));
+    assert_eq!(probes.unanswered(), 2);
+    // The right one comes too late, after all; a wrong one changes nothing.
+    assert_eq!(session.replied(2, &wrong(1_002 * MS)), Kind::Altered);
+    assert_eq!(session.replied(0, &right(1_002 * MS)), Kind::Late);
+    let counts = session.counts();
+    assert_eq!((counts.probes.late, counts.probes.altered, counts.probes.lost), (1, 0, 1));
+    assert_eq!((counts.replies.altered, counts.replies.datagrams), (4, 6));
+}
+
+#[test]
 fn numbers_are_found_again_by_their_low_bits() {
     let mut session = session();
     assert_eq!(session.nearest(0xffff, 16), 0xffff);
     for _ in 0..70_000 {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     assert_eq!(session.nearest(0, 16), 65_536);
     assert_eq!(session.nearest(60_000, 16), 60_000);
@@ -99,7 +125,7 @@ fn numbers_are_found_again_by_their_low_bits() {
 fn what_is_long_over_is_not_remembered() {
     let mut session = session();
     for _ in 0..MEMORY + 10 {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     assert_eq!(drain(&mut session, 2_000 * MS).len() as u64, MEMORY + 10);
     assert_eq!(session.replied(9, &reply(2_001 * MS)), Kind::Stray);
@@ -127,7 +153,7 @@ fn without_stamps(follow_up: bool) -> Session {
 fn telemetry_is_waited_for_as_long_as_it_may_come() {
     let mut session = without_stamps(true);
     for _ in 0..5 {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     assert_eq!(session.replied(0, &numbered(MS, 0)), Kind::First);
     assert!(session.settle(900 * MS).is_none());
@@ -148,7 +174,7 @@ fn telemetry_is_waited_for_as_long_as_it_may_come() {
     assert_eq!((told, untold), (2, 3));
     // And no longer than for a reply.
     let mut session = without_stamps(true);
-    session.sent(0, 0);
+    session.sent(0, 0, 0);
     session.replied(0, &numbered(MS, 0));
     assert!(session.settle(1_000 * MS).is_none());
     assert!(session.settle(1_001 * MS).is_some());
@@ -157,7 +183,7 @@ fn telemetry_is_waited_for_as_long_as_it_may_come() {
 #[test]
 fn telemetry_of_strangers_is_not_believed() {
     let mut session = without_stamps(true);
-    session.sent(0, 0);
+    session.sent(0, 0, 0);
     session.replied(0, &numbered(MS, 0));
     session.replied(9, &Reply { follow_up: Some((0, 77)), ..numbered(MS, 1) });
     session.no_more();
@@ -168,7 +194,7 @@ fn telemetry_of_strangers_is_not_believed() {
 fn ways(numbers: &[Option<u32>]) -> LostWays {
     let mut session = without_stamps(false);
     for _ in numbers {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     for (number, far) in (0..).zip(numbers) {
         if let Some(far) = far {
@@ -201,7 +227,7 @@ fn the_far_hosts_numbers_tell_the_way_of_losses() {
 fn late_and_further_replies_count_for_the_way_of_losses() {
     let mut session = without_stamps(false);
     for _ in 0..6 {
-        session.sent(0, 0);
+        session.sent(0, 0, 0);
     }
     session.replied(0, &numbered(MS, 0));
     // Number 0 was doubled on its way: numbers 0 and 1 are both its replies.
@@ -247,7 +273,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Send => {
-                    session.sent(now, now);
+                    session.sent(now, now, 0);
                     sent.push((now, 0));
                 }
                 Step::Reply(number) => {
@@ -314,7 +340,7 @@ proptest! {
         let mut session = without_stamps(false);
         let (mut far, mut replies, mut late) = (before, Vec::new(), Vec::new());
         for (number, fared) in (0..).zip(&path) {
-            session.sent(0, 0);
+            session.sent(0, 0, 0);
             match fared {
                 Fared::LostThere => continue,
                 Fared::LostBack => {}

@@ -38,6 +38,8 @@ pub struct RoundTrip {
     pub clock_bound_ns: Option<u64>,
     /// The number that the far host gave its reply.
     pub far_number: Option<u64>,
+    /// T1 as the probe has it.
+    pub sender_stamp: u64,
 }
 
 /// A reply.
@@ -49,6 +51,8 @@ pub struct Reply {
     pub received_ns: Option<i64>,
     /// When the NIC had it.
     pub nic_received_ns: Option<i64>,
+    /// T1 as the reply has it.
+    pub sender_stamp: u64,
     /// T2 and T3 of the far host.
     pub far_ns: Option<(i64, i64)>,
     /// How far the clocks may be apart.
@@ -72,6 +76,8 @@ pub enum Kind {
     Late,
     /// A further one.
     Duplicate,
+    /// One whose T1 is not the one that was sent.
+    Altered,
     /// Nobody's.
     Stray,
 }

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from tailtrim.plan import COUNTED, TRACED
 from tailtrim.report import units, wording
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ def render(complete: Sequence[Complete]) -> Group:
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=False, overflow="fold")
-    for name in ("kpkt/s", "loss %", *(units.percent(p) for p in _SHOWN), "Max"):
+    # A column that is empty mostly is there only where a device sent packets more than once.
+    copies = any(result.summary.egress.copy for _, _, result in complete)
+    counts = ("kpkt/s", "loss %", *(("copies",) if copies else ()))
+    for name in (*counts, *(units.percent(p) for p in _SHOWN), "Max"):
         table.add_column(name, justify="right", no_wrap=True)
     groups: dict[str, list[Complete]] = {}
     for one in complete:
@@ -43,7 +47,7 @@ def render(complete: Sequence[Complete]) -> Group:
         if len(groups) > 1 and variables:
             table.add_row(Text(variables, style="dim"))
         for run, outcome, result in sorted(group, key=_order):
-            cells = _cells(result.summary)
+            cells = _cells(result.summary, copies=copies)
             unsupported |= any(cell.endswith(_MARK) for cell in cells)
             style = "dim" if run.dut.preset == "wire" else ""
             table.add_row(Text(_name(run, outcome, variables), style=style), *cells)
@@ -57,7 +61,9 @@ def render(complete: Sequence[Complete]) -> Group:
 def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
     """Say what recording adds, from runs that were done without and with it."""
     pairs: dict[str, dict[bool, list[Summary]]] = {}
-    for run, _, result in complete:
+    for run, outcome, result in complete:
+        if outcome.untraced is not None:
+            continue
         same = run.model_dump_json(include={"dut", "traffic", "loop"})
         pairs.setdefault(same, {}).setdefault(run.traced, []).append(result.summary)
     both = [pair for pair in pairs.values() if len(pair) > 1]
@@ -105,15 +111,19 @@ def _name(run: Run, outcome: Outcome, variables: str) -> str:
     ]
     name = " ".join([run.dut.label, *own])
     if run.traced:
-        name += " (traced)"
+        name += TRACED if outcome.untraced is None else COUNTED
     if run.repetition:
         name += f" #{run.repetition + 1}"
+    if run.floor:
+        name += " (floor)"
     return units.printable(f"{name} (invalid)" if outcome.invalid else name)
 
 
-def _cells(summary: Summary) -> list[str]:
+def _cells(summary: Summary, *, copies: bool) -> list[str]:
     known = {quantile.p: quantile for quantile in summary.latency_ns.quantiles}
     cells = [units.rate(summary.rate_pps), units.loss(*wording.undelivered(summary))]
+    if copies:
+        cells.append(units.count(summary.egress.copy))
     for p in _SHOWN:
         quantile = known.get(p)
         if quantile is None or quantile.value is None:

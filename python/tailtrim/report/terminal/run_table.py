@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tailtrim.rundir.summary import Quantile, Summary
 
 _MARK = "*"
+#: The column of copies, which only devices that duplicate packets have.
+_COPIES_AT = 2
 _OPEN = "open"
 _INFINITE = "\N{INFINITY}"
 _ASCII = str.maketrans({"µ": "u", units.NONE: "-", _INFINITE: "inf"})
@@ -77,12 +79,17 @@ def _latencies(table: LatencyTable, width: int) -> Iterator[Text]:
         return
     head = ["kpkt/s", "loss %", *table.columns, "Max"]
     groups = [(row, _lines(row)) for row in table.rows]
+    if table.duplicated:
+        head.insert(_COPIES_AT, "copies")
+        for row, lines in groups:
+            for index, line in enumerate(lines):
+                line.insert(_COPIES_AT, "" if index else units.count(row.copies))
     every = [head, *(line for _, lines in groups for line in lines)]
     if any(cell.endswith(_MARK) for line in every for cell in line):
         every = [_aligned(line, every) for line in every]
     widths = [max(len(line[column]) for line in every) for column in range(len(head))]
     if sum(widths) + len(widths) - 1 > width:
-        yield from _down(table, groups)
+        yield from _down(table, [(row, _lines(row)) for row in table.rows])
     else:
         lines = iter(every)
         yield _line(next(lines), widths, "bold")
@@ -138,7 +145,8 @@ def _down(
     table: LatencyTable, groups: Iterable[tuple[LatencyRow, list[list[str]]]]
 ) -> Iterator[Text]:
     for row, (values, low, high, *adjusted) in groups:
-        yield Text(f"{row.name}: {row.rate} kpkt/s, loss % {row.loss}", style="bold")
+        copies = f", {units.count(row.copies)} copies" if table.duplicated else ""
+        yield Text(f"{row.name}: {row.rate} kpkt/s, loss % {row.loss}{copies}", style="bold")
         columns = [*(f"{column} %" for column in table.columns), "Max"]
         for index, column in enumerate(columns, start=2):
             bounds = f"{low[index]} to {high[index]}" if low[index] else ""

@@ -1,0 +1,237 @@
+"""What becomes of runs, without a testbed: what is decided before and after a measurement."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tailtrim.errors import HostError, PlanError, RunError
+from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.experiment.measure import Measured
+from tailtrim.nodes.node import Facts, Host
+from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.testbeds import TESTBEDS
+from tailtrim.plan import load
+from tailtrim.report.terminal import experiment_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+GENERATED: dict[str, Any] = {
+    "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}]},
+    "due": 100,
+    "sent": 100,
+    "refused": 0,
+    "achieved_pps": 1e4,
+    "intended_pps": 1e4,
+}
+COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
+
+
+class Bare(Host):
+    """A host without any program of a device."""
+
+    facts = Facts("6.1", "x86_64", 2, root=True)
+
+    def exists(self, path: str) -> bool:
+        del path
+        return False
+
+    def find(self, tool: Tool) -> None:
+        del tool
+
+
+class Nothing:
+    """A testbed that says what its host lacks, and counts how often something was to be run."""
+
+    wired = 0
+
+    def facts(self) -> Facts:
+        return Bare.facts
+
+    def host(self) -> Host:
+        return Bare()
+
+    def audit(self) -> dict[str, Any]:
+        return {}
+
+    def forwarding(self, folder: Path, largest_frame: int) -> Any:
+        type(self).wired += 1
+        message = f"{folder.name}: no fibres for {largest_frame} bytes"
+        raise RunError(message)
+
+
+@pytest.fixture
+def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
+    monkeypatch.setitem(TESTBEDS, "local", Nothing)
+    monkeypatch.setattr(Nothing, "wired", 0)
+
+    def make(text: str) -> Experiment:
+        plan = tmp_path / "plan.yml"
+        traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
+        plan.write_text(f"name: e\ntrim_s: 0\n{traffic}{text}", encoding="utf-8")
+        return Experiment(tmp_path / "out", *load(plan), resume=False)
+
+    return make
+
+
+def conducted(experiment: Experiment) -> list[tuple[str, Outcome, int]]:
+    """Return the runs in the order in which they ended, and how much had been wired by then."""
+    ended: list[tuple[str, Outcome, int]] = []
+    conduct(
+        experiment,
+        lambda *_: None,
+        lambda run, outcome: ended.append((run.label, outcome, Nothing.wired)),
+    )
+    return ended
+
+
+def test_a_device_whose_program_is_missing_is_skipped_before_anything_runs(
+    experiment: Callable[..., Experiment],
+) -> None:
+    text = "dut: {preset: $dut}\nloop: {dut: [bridge, suricata, testpmd]}\n"
+    first, second, *others = conducted(experiment(text))
+    for label, (name, outcome, wired) in zip(("suricata", "testpmd"), (first, second), strict=True):
+        assert name == label
+        assert outcome.skipped is not None
+        assert "is not installed, expected" in outcome.skipped
+        assert (outcome.failed, wired) == (None, 0)
+    assert [(name, bool(outcome.failed)) for name, outcome, _ in others] == [
+        ("wire", True),
+        ("bridge", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "dut",
+    [
+        "dut: {preset: testpmd}",
+        "dut: {preset: $dut}\nloop: {dut: [testpmd, suricata]}",
+        "dut: {preset: command, command: 'no-such-program {in} {out}'}",
+    ],
+)
+def test_without_any_device_nothing_runs(experiment: Callable[..., Experiment], dut: str) -> None:
+    with pytest.raises(HostError, match="is not installed, expected"):
+        conducted(experiment(dut + "\n"))
+    assert Nothing.wired == 0
+
+
+def test_frames_that_a_device_does_not_handle_are_skipped_before_anything_runs(
+    experiment: Callable[..., Experiment],
+) -> None:
+    text = """
+dut: {preset: $dut}
+traffic: {rate_pps: 1000, duration_s: 2, frame_bytes: $size}
+loop: {dut: [xdp, bridge], size: [64, 9018]}
+floor: false
+"""
+    (name, outcome, wired), *others = conducted(experiment(text))
+    assert (name, wired) == ("xdp size=9018", 0)
+    assert outcome.skipped == "traffic.frame_bytes: preset xdp handles up to 3524"
+    assert [name for name, _, _ in others] == ["xdp size=64", "bridge size=64", "bridge size=9018"]
+
+
+def test_a_plan_of_nothing_but_frames_that_are_too_large_is_wrong(
+    experiment: Callable[..., Experiment],
+) -> None:
+    text = "dut: {preset: xdp}\ntraffic: {rate_pps: 1000, frame_bytes: '64,9018'}\n"
+    with pytest.raises(PlanError, match=r"traffic\.frame_bytes: preset xdp handles up to 3524"):
+        experiment(text)
+
+
+def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+        for stamp_ns, number in frames:
+            frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
+            file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), len(frame), len(frame)))
+            file.write(frame)
+    return path
+
+
+def measuring(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, *, copied: int = 0, trace: Any = None
+) -> None:
+    """Have runs find the captures of 100 packets, of which the device sends some twice."""
+    sent = [(10**9 + n * 100_000, n) for n in range(100)]
+    left = [(at + 5_000, n) for at, n in sent] + [(at + 9_000, n) for at, n in sent[:copied]]
+    files = {
+        "ingress.pcap": write_pcap(folder / "ingress.pcap", sent),
+        "egress.pcap": write_pcap(folder / "egress.pcap", sorted(left)),
+    }
+
+    def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
+        tap = {"dropped": 0, "unstamped": 0}
+        capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
+        return Measured(GENERATED, capture, None, trace if run.traced else None, ())
+
+    node = SimpleNamespace(get=files.get, role="node")
+    none = SimpleNamespace(get=lambda _: None, role="node")
+    at = SimpleNamespace(timestamper=node, dut=none, loadgen=none)
+    # The package has a function of the module's name.
+    monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
+    monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))
+
+
+def printed(experiment: Experiment) -> str:
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console(width=100, no_color=True)
+    with console.capture() as captured:
+        console.print(experiment_table.render(experiment.complete()))
+    return captured.get()
+
+
+def test_a_trace_of_interrupt_counters_alone_is_not_called_a_trace(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path, trace=COUNTERS)
+    made = experiment("dut: {preset: bridge}\ntrace: both\nfloor: false\n")
+    (_, plain, _), (_, counted, _) = conducted(made)
+    assert (plain.label, plain.untraced) == ("bridge", None)
+    assert counted.label == "bridge (interrupt counters only)"
+    assert counted.untraced == "tracefs: none; perf: refused"
+    text = printed(made)
+    assert "bridge (interrupt counters only)" in text
+    assert "traced" not in text
+    assert "Tracing adds" not in text
+
+
+def test_a_real_trace_is_called_one(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trace = {"trace": {"source": "perf"}, "sources_refused": ["tracefs: none"]}
+    measuring(monkeypatch, tmp_path, trace=trace)
+    made = experiment("dut: {preset: bridge}\ntrace: true\nfloor: false\n")
+    ((_, outcome, _),) = conducted(made)
+    assert (outcome.label, outcome.untraced) == ("bridge (traced)", None)
+    assert "bridge (traced)" in printed(made)
+
+
+def test_duplicates_by_the_device_are_in_the_table_where_there_are_any(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path, copied=7)
+    made = experiment("dut: {preset: bridge}\n")
+    conducted(made)
+    head, *rows = printed(made).splitlines()
+    assert head.split()[:4] == ["kpkt/s", "loss", "%", "copies"]
+    assert next(row for row in rows if row.startswith("bridge")).split()[1:4] == ["10.0", "0", "7"]
+
+
+def test_without_duplicates_there_is_no_column_and_the_floor_has_its_own_name(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path)
+    made = experiment("dut: {preset: $dut}\nloop: {dut: [wire, bridge]}\n")
+    conducted(made)
+    text = printed(made)
+    assert "copies" not in text
+    names = [row.split("  ")[0].strip() for row in text.splitlines() if "10.0" in row]
+    assert sorted(names) == ["bridge", "wire", "wire (floor)"]
