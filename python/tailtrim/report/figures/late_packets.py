@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN
+from tailtrim.report.figures.explained_run import LOOKS, OTHER, QUEUE, UNKNOWN
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.timelines import time_axis
 
@@ -46,6 +46,7 @@ def late_packets(explained: ExplainedRun, most_events: int) -> Figure | None:
         caption=_caption(explained, len(late)) + told,
         panels=tuple(panels),
         names=explained.names,
+        looks=LOOKS,
     )
 
 
