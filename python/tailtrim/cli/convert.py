@@ -11,13 +11,13 @@ import typer
 from tailtrim import export
 from tailtrim.cli.console import USAGE, complain, say, warn
 from tailtrim.errors import TailtrimError
-from tailtrim.rundir import RunDirectory
 
 EXAMPLES = """\b
 Examples:
   tailtrim convert results/hw --to hgrm
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
+  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000, plots/run-001, …
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -26,7 +26,12 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 
 def command(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A run directory, made by analyze --out.")
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="A run directory, made by analyze --out; or an experiment, made by run: each of "
+            "its runs.",
+        ),
     ],
     *,
     to: Annotated[
@@ -41,17 +46,26 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="DIR", help="Where to put the files. Default: the run directory."
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Where to put the files; of an experiment, a folder for each run. Default: the "
+            "run directory.",
         ),
     ] = None,
 ) -> None:
-    """Convert a run directory into other tools' formats."""
+    """Convert a run directory, or all of an experiment, into other tools' formats."""
+    from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
+
     try:
-        conversion = export.convert(RunDirectory(directory), to.value, out or directory)
+        several = is_experiment(directory)
+        for run in runs_of(directory):
+            place = run.path if out is None else out / run.name if several else out
+            conversion = export.convert(run, to.value, place)
+            for notice in conversion.notices:
+                warn(notice)
+            for file in conversion.files:
+                say(file)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
-    for notice in conversion.notices:
-        warn(notice)
-    for file in conversion.files:
-        say(file)

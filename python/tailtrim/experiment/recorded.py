@@ -100,6 +100,21 @@ def recorded(path: Path) -> RecordedExperiment:
         raise RunDirectoryError(f"{place}: is not the record of an experiment ({error})") from error
 
 
+def runs_of(path: Path) -> list[RunDirectory]:
+    """Return the complete runs of an experiment, or the run that the directory is.
+
+    Raises:
+        RunDirectoryError: it is neither, or no run of the experiment is complete.
+
+    """
+    if not is_experiment(path):
+        return [RunDirectory(path)]
+    found = [directory for _, directory in recorded(path).complete]
+    if not found:
+        raise RunDirectoryError(f"{path}: no run of the experiment is complete")
+    return found
+
+
 def _run(path: Path, outcome: Outcome) -> RecordedRun:
     place = path / outcome.run
     if outcome.failed or outcome.skipped or not (place / "summary.json").is_file():

@@ -36,8 +36,9 @@ def write(
     """Write the report of one or more runs.
 
     ``out`` gets ``report.html``, one page that needs nothing else, and ``figures/`` with each
-    figure as SVG and PDF, and its values as CSV. Files of an earlier report are replaced, others stay. The same runs and
-    names give the same bytes. Nothing is written before everything is drawn.
+    figure as SVG and PDF, and its values as CSV. Files of an earlier report are replaced, others
+    stay. The same runs and names give the same bytes. Nothing is written before everything is
+    drawn.
 
     Args:
         runs: the runs in the order in which they are to appear.

@@ -193,8 +193,8 @@ def _caption(explained: ExplainedRun, late: LatePacket, at_s: float, left_out: i
         told.append(f"{units.time(rest_ns)} others")
     text = (
         f"It came in at {at_s:.6f} s. Of its excess of {units.time(late.excess_ns)}:"
-        f" {', '.join(told) or 'nothing'}. Packets between the taps, and who had the CPU: a bar"
-        " reaches from when something took it until it gave it back, with what interrupted it."
+        f" {', '.join(told) or 'nothing'}. Above: packets between the taps. Below: what ran on the"
+        " CPU; a bar reaches from its start to its end, with what interrupted it."
     )
     if left_out:
         text += f" {units.count(left_out)} events are left out."

@@ -77,7 +77,9 @@ class Axis:
         label = f"{label} ({unit})"
         typical = low if typical_ns is None else typical_ns / unit_ns
         if low > 0 and high / typical > _LINEAR_RATIO:
-            return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns, unit)
+            return cls(
+                label, "log", _nice_below(0.95 * low), 1 / _nice_below(0.95 / high), unit_ns, unit
+            )
         foot = low if low < 0 or (low > high / 2 and not from_zero) else 0.0
         room = _ROOM * (high - foot) or 1.0
         return cls(label, "linear", foot - room if foot else 0.0, high + room, unit_ns, unit)

@@ -15,6 +15,8 @@ const rules = (() => {
     ctx.clip();
     ctx.strokeStyle = ctx.fillStyle = ink;
     ctx.lineWidth = pixel;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "alphabetic";
     ctx.font = `${11 * pixel}px system-ui, sans-serif`;
     for (const { at, label, until } of panel.rules) {
       const y = u.valToPos(at, "y", true);
