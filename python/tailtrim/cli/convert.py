@@ -17,7 +17,7 @@ Examples:
   tailtrim convert results/hw --to hgrm
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
-  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000, plots/run-001, …
+  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -59,7 +59,7 @@ def command(
 
     try:
         several = is_experiment(directory)
-        for run in runs_of(directory):
+        for _, run in runs_of(directory):
             place = run.path if out is None else out / run.name if several else out
             conversion = export.convert(run, to.value, place)
             for notice in conversion.notices:

@@ -56,22 +56,31 @@ def command(
         str,
         typer.Option(metavar="P", help="Explain packets from this quantile on one by one."),
     ] = "0.999",
-    json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print the explanation as JSON; of an experiment a line for each run."
+        ),
+    ] = False,
 ) -> None:
     """Say what made packets late: periodic causes, and with a trace each packet's."""
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
     try:
         several = is_experiment(directory)
-        for run in runs_of(directory):
+        for label, run in runs_of(directory):
             found = _explained(run.path, interrupts or (), cpu, late_from)
             if json and several:
                 # A line for each run: one of many hours need not be held until all are done.
-                say(encoding.dumps({"run": run.name, **found.as_json()}, ensure_ascii=False))
+                say(
+                    encoding.dumps(
+                        {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
+                    )
+                )
             elif json:
                 say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
             else:
-                _print(found, run.name if several else "")
+                _print(found, f"{run.name} ({label})" if several else "")
             for warning in found.warnings:
                 where = f"{run.name}: " if several else ""
                 say(f"warning: {units.printable(where + warning)}", err=True)
@@ -92,6 +101,6 @@ def _print(found: Explanation, name: str) -> None:
     from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
 
     if name:
-        say(f"{name}:")
+        say(f"{units.printable(name)}:")
     for line in lines(found):
         say(f"  {line}" if name and line else line)

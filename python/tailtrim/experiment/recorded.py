@@ -100,16 +100,17 @@ def recorded(path: Path) -> RecordedExperiment:
         raise RunDirectoryError(f"{place}: is not the record of an experiment ({error})") from error
 
 
-def runs_of(path: Path) -> list[RunDirectory]:
-    """Return the complete runs of an experiment, or the run that the directory is.
+def runs_of(path: Path) -> list[tuple[str, RunDirectory]]:
+    """Return the complete runs of an experiment with their names, or the run at ``path``.
 
     Raises:
         RunDirectoryError: it is neither, or no run of the experiment is complete.
 
     """
     if not is_experiment(path):
-        return [RunDirectory(path)]
-    found = [directory for _, directory in recorded(path).complete]
+        run = RunDirectory(path)
+        return [(run.name, run)]
+    found = [(run.name, directory) for run, directory in recorded(path).complete]
     if not found:
         raise RunDirectoryError(f"{path}: no run of the experiment is complete")
     return found

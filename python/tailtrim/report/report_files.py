@@ -75,6 +75,13 @@ def write_experiment(
     complete = experiment.complete
     if not complete:
         raise ReportError(f"{experiment.path}: no run of the experiment is complete")
+    looks = looks_of([run for run, _ in complete])
+    return _write(runs_of(experiment), looks, Path(out), experiment, objectives)
+
+
+def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
+    """Return the complete runs of an experiment, each with its floor."""
+    complete = experiment.complete
     recorded = [run for run, _ in complete]
     runs = [
         ReportedRun(index, units.printable(run.name), directory, run)
@@ -83,7 +90,7 @@ def write_experiment(
     for run in runs:
         floor = run.recorded and floor_of(run.recorded, recorded)
         run.floor = None if floor is None else runs[recorded.index(floor)]
-    return _write(runs, looks_of(recorded), Path(out), experiment, objectives)
+    return runs
 
 
 def _write(
