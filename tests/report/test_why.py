@@ -138,6 +138,16 @@ def test_late_packets_are_told_apart_by_what_cost_them_most(run: RunDirectory) -
     assert [round(y) for y in figure.panels[0].lines[0].y] == [350, 255, 160, 65]
 
 
+def test_other_causes_and_unknown_do_not_look_alike(run: RunDirectory) -> None:
+    figure = late_packets.late_packets(explained(run), 100)
+    assert figure is not None
+    for one in (OTHER, UNKNOWN, QUEUE):
+        for two in {OTHER, UNKNOWN, QUEUE} - {one}:
+            a, b = (bytes.fromhex(figure.looks[look].light[1:]) for look in (one, two))
+            assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) > 100
+            assert figure.looks[one].marker != figure.looks[two].marker
+
+
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
