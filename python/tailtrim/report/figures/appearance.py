@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Of the wire, which is the floor of what has the same colour.
 FLOOR_DASH = (3.5, 2)
-_GREY = "#6B7178", "#A9B0B7"
+_GREY = "#5A6068", "#A9B0B7"
 
 
 def looks_of(runs: Sequence[RecordedRun]) -> list[Look]:

@@ -79,7 +79,9 @@ _WIDTH_IN = 6.0
 _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2, 4: 6.4}
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
-_MANY_POINTS = 2_000
+_MANY_POINTS, _FEW_POINTS = 2_000, 50
+# Of the legend: height of a row, and how many leave the figure its usual height.
+_KEY_IN, _FEW_KEYS, _COLUMNS = 0.17, 3, 2
 # Translucent, so that bands of several runs show through each other.
 _BAND_ALPHA = 0.2
 # How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
@@ -126,7 +128,9 @@ def render(
 
 def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas:
     rows = len(figure.panels)
-    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows]), layout="constrained")
+    entries = len(_shown(figure))
+    keys_in = _KEY_IN * max(-(-entries // _COLUMNS) - _FEW_KEYS, 0)
+    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows] + keys_in), layout="constrained")
     grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
@@ -187,7 +191,7 @@ def _line(axes: Axes, line: Line, y_axis: Axis, look: Look) -> None:
     colour, marker = look.light, look.marker
     y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
     if line.draw == "points":
-        size = 1.6 if line.x.size > _MANY_POINTS else 2.6
+        size = 1.6 if line.x.size > _MANY_POINTS else 4.0 if line.x.size < _FEW_POINTS else 2.6
         axes.plot(
             line.x,
             y,
@@ -358,17 +362,24 @@ def nines(value: float) -> str:
 
 def _legend(canvas: Canvas, figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> None:
     lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
-    bars = {bars.run for panel in figure.panels for bars in panel.bars}
     marked = any(panel.intervals for panel in figure.panels)
-    shown = sorted(lines.keys() | bars)
+    shown = _shown(figure)
     handles = [
         _key(lines[run], looks[run], marked=marked) if run in lines else _patch(looks[run])
         for run in shown
     ]
     labels = [names[run] for run in shown]
-    legend = canvas.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.8)
+    legend = canvas.legend(
+        handles, labels, loc="outside upper left", ncols=_COLUMNS, handlelength=2.8
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)
+
+
+def _shown(figure: Figure) -> list[int]:
+    """Return what has a line or a bar, and so a place in the legend."""
+    lines = {line.run for panel in figure.panels for line in panel.lines}
+    return sorted(lines | {bars.run for panel in figure.panels for bars in panel.bars})
 
 
 def _key(line: Line, look: Look, *, marked: bool) -> Line2D:

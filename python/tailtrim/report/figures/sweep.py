@@ -193,8 +193,9 @@ def _figure(
     drawn = [_panel(x, title, rows, invalid, len(names) - 1) for title, rows, invalid in panels]
     if (lost := _lost(x, devices, len(names))) is not None:
         drawn.append(lost)
-        names.append("loss")
-        looks.append(_LOSS)
+        if len(devices) == 1:
+            names.append("loss")
+            looks.append(_LOSS)
     name = variable.label.partition(" (")[0]
     what = units.printable(devices[0].name) if len(devices) == 1 else "latency"
     return Figure(
@@ -249,18 +250,25 @@ def _panel(x: Axis, title: str, rows: _Rows, invalid: list[_Point], cross: int) 
     return Panel(x, y, tuple(lines), intervals, title=title)
 
 
-def _lost(x: Axis, devices: Sequence[_Series], place: int) -> Panel | None:
-    """Return the share of lost packets, the worst of all at a value, if any was lost."""
-    shares: dict[float, float] = {}
-    for value, run in _all_runs(devices):
-        missing, known = wording.undelivered(run.summary)
-        shares[value] = max(shares.get(value, 0.0), 100 * missing / max(known, 1))
-    if not any(shares.values()):
+def _lost(x: Axis, devices: Sequence[_Series], names: int) -> Panel | None:
+    """Return the share of lost packets, the worst of all runs at a value, if any was lost.
+
+    A single device has a look of its own for it, the first beyond ``names``.
+    """
+    lines = []
+    for place, one in enumerate(devices):
+        at = sorted(one.runs)
+        shares = np.array([max(map(_share_lost, one.runs[value])) for value in at])
+        lines.append(Line(names if len(devices) == 1 else place, np.array(at), shares, draw="line"))
+    most = max((float(line.y.max(initial=0.0)) for line in lines), default=0.0)
+    if not most:
         return None
-    at = sorted(shares)
-    line = Line(place, np.array(at), np.array([shares[value] for value in at]), draw="line")
-    y = Axis("Loss (%)", "linear", 0.0, 1.15 * max(shares.values()), unit="%")
-    return Panel(x, y, (line,))
+    return Panel(x, Axis("Loss (%)", "linear", 0.0, 1.15 * most, unit="%"), tuple(lines))
+
+
+def _share_lost(run: ReportedRun) -> float:
+    missing, known = wording.undelivered(run.summary)
+    return 100 * missing / max(known, 1)
 
 
 def _all_runs(devices: Sequence[_Series]) -> Iterator[tuple[float, ReportedRun]]:
