@@ -152,6 +152,89 @@ def test_a_folder_of_runs_is_a_side_with_repetitions(measured: Path, tmp_path: P
     assert found.resampling == "repetitions"
 
 
+def test_sides_are_named_by_what_differs_in_their_paths(
+    testpmd: tuple[Path, Path], measured: Path, tmp_path: Path
+) -> None:
+    pairs = []
+    for side in ("hw", "vm"):
+        (tmp_path / side / "day").mkdir(parents=True)
+        for name, capture in zip(("x.pcap.zst", "y.pcap.zst"), testpmd, strict=True):
+            shutil.copy(capture, tmp_path / side / "day" / name)
+        shutil.copytree(measured, tmp_path / side / "run")
+        pairs.append(",".join(str(tmp_path / side / "day" / f"{n}.pcap.zst") for n in "xy"))
+    page = tmp_path / "c.html"
+    result = run("compare", *pairs, "--html", page)
+    assert [line[:5] for line in result.stdout.splitlines()[:2]] == ["A  hw", "B  vm"]
+    assert "<h1>hw → vm</h1>" in page.read_text("utf-8")
+    (found,) = compare(tmp_path / "hw" / "run", tmp_path / "vm" / "run")
+    assert (found.a.name, found.b.name) == ("hw", "vm")
+    (below,) = compare(measured, tmp_path / "vm" / "run")
+    assert below.a.name != below.b.name
+    (same,) = compare(measured, measured)
+    assert (same.a.name, same.b.name) == ("testpmd", "testpmd")
+
+
+def test_two_captures_of_one_ingress_are_named_by_their_egress(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    other = shutil.copy(testpmd[1], tmp_path / "other.pcap.zst")
+    ingress, egress = testpmd
+    (found,) = compare(f"{ingress},{egress}", f"{ingress},{other}")
+    assert found.b.name.endswith("other.pcap.zst")
+    assert found.a.name != found.b.name
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    text = page.read_text("utf-8").partition('id="data">')[2].partition("</script>")[0]
+    return dict(json.loads(text))
+
+
+def test_the_page_has_both_tails_and_their_ratio_is_that_of_the_table(
+    published: Path, tmp_path: Path
+) -> None:
+    sides = pair(published, 32, "32"), pair(published, 4, "32")
+    page, values = tmp_path / "c.html", tmp_path / "c.csv"
+    result = run("compare", *sides, "--html", page, "--figure", values)
+    assert result.exit_code == 0, result.output
+    (figure,) = data_of(page)["figures"]
+    assert [name[:2] for name in figure["names"]] == ["A:", "B:", "B "]
+    tails, ratio = figure["panels"]
+    assert {line["run"] for line in tails["lines"]} == {0, 1}
+    assert ratio["y"]["label"] == "B / A"
+    assert [rule["at"] for rule in ratio["rules"]] == [1]
+    (row,) = [line.split() for line in result.stdout.splitlines() if line.split()[:1] == ["50"]]
+    line = ratio["lines"][0]
+    drawn = next(y for x, y in zip(line["x"], line["y"], strict=True) if x >= 2)
+    # B is the faster one: the table and the figure agree on which way that is.
+    assert drawn == pytest.approx(float(row[3]), rel=0.02)
+    assert drawn < 1
+    # Its interval is drawn whole.
+    (band,) = ratio["bands"]
+    middle = sum(x <= 2 for x in band["x"]) - 1
+    assert band["low"][middle] < drawn < band["high"][middle]
+    assert values.read_text("utf-8").startswith("panel,kind,name,part,Percentile (%)")
+
+
+def test_the_worst_point_of_the_curve_is_listed(published: Path, tmp_path: Path) -> None:
+    sides = pair(published, 32, "32"), pair(published, 4, "32")
+    (found,) = compare(*sides, margin=0.01)
+    worst = max(point.ratio for point in found.curve if point.supported and point.ratio)
+    page = tmp_path / "c.html"
+    result = run("compare", *sides, "--html", page)
+    for text in (" ".join(result.stdout.split()), page.read_text("utf-8")):
+        assert "Worst point of the curve: p" in text
+        assert f"B / A {worst:.3f}" in text
+
+
+def test_two_comparisons_of_one_combination_differ_in_name(measured: Path, tmp_path: Path) -> None:
+    runs = [{"dut": "forward", "rate": 1}]
+    places = [experiment(tmp_path / name, measured, runs) for name in ("before", "after", "last")]
+    page = tmp_path / "c.html"
+    assert run("compare", *places, "--html", page).exit_code == 0
+    names = data_of(page)["names"]
+    assert len(set(names)) == len(names) == 2
+
+
 def test_an_audit_beside_a_run_tells_what_differs(measured: Path, tmp_path: Path) -> None:
     for side, verdict in (("a", "ok"), ("b", "fail")):
         shutil.copytree(measured, tmp_path / side)
@@ -255,7 +338,10 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
         (["{run}", "{run}", "--margin", "much"], "invalid margin 'much'"),
         (["{run}", "{run}", "--margin", "2"], "margin 2 is out of range"),
         (["{run}", "{run}", "--quantile", "x"], "invalid quantile 'x'"),
-        (["{run}", "{run}", "--figure", "c.png"], "expected a name that ends in .svg or .pdf"),
+        (
+            ["{run}", "{run}", "--figure", "c.png"],
+            "expected a name that ends in .svg, .pdf or .csv",
+        ),
     ],
 )
 def test_wrong_requests_get_one_clear_error(

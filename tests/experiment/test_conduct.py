@@ -14,7 +14,6 @@ from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.experiment.measure import Measured
 from tailtrim.nodes.node import Facts, Host
-from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.testbeds import TESTBEDS
 from tailtrim.plan import load
 from tailtrim.report.terminal import experiment_table
@@ -22,6 +21,8 @@ from tailtrim.report.terminal import experiment_table
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from tailtrim.nodes.tool import Tool
 
 GENERATED: dict[str, Any] = {
     "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,34 @@ def test_known_effects_are_found(experiment: Path) -> None:
     assert nothing.verdict == "no_difference_shown"
 
 
+def test_panels_share_an_axis_that_clips_nothing(experiment: Path, tmp_path: Path) -> None:
+    files = factors.write(factors.effects_of(experiment), tmp_path)
+    assert {file.suffix for file in files if file.stem == "factors"} == {
+        ".md", ".json", ".svg", ".pdf", ".csv",
+    }  # fmt: skip
+    svg = (tmp_path / "figures" / "factors.svg").read_text("utf-8")
+    panels = svg.split('<g id="axes_')[1:]
+    frames, labels = [], []
+    for panel in panels:
+        corners = re.search(r'id="patch_\d+">\s*<path d="M ([\d.]+) [\d.]+ \s*L ([\d.]+)', panel)
+        assert corners
+        left, right = float(corners[1]), float(corners[2])
+        frames.append(right - left)
+        ticks = panel.partition('id="matplotlib.axis_')[2].partition('id="matplotlib.axis_')[0]
+        labels.append(re.findall(r"<text [^>]*>([\d.,]+)</text>", ticks))
+        drawn = re.findall(r'<use xlink:href="#[^"]+" x="([\d.]+)"', panel)
+        assert drawn
+        assert all(left - 0.1 <= float(x) <= right + 0.1 for x in drawn)
+        boxes = re.findall(r'<path d="M ([\d.]+) [\d.]+ \nL ([\d.]+) [\d.]+ \nL \2 ', panel)
+        assert all(left - 0.1 <= float(x) for box in boxes for x in box)
+    assert len(panels) == 2
+    assert labels[0] == labels[1] != []
+    assert frames[0] == pytest.approx(frames[1])
+    rows = (tmp_path / "figures" / "factors.csv").read_text("utf-8").splitlines()
+    assert rows[0].startswith("loop,case,runs,samples,p25_ns,p50_ns")
+    assert any(row.startswith("burst=10,pinned true,3,") for row in rows)
+
+
 def test_what_was_not_measured_says_why(experiment: Path) -> None:
     effects = factors.effects_of(experiment)
     skipped = [case for case in effects.cases if case.skipped]
@@ -153,7 +182,8 @@ def test_the_same_experiment_gives_the_same_files(experiment: Path, tmp_path: Pa
     for one, two in zip(*written, strict=True):
         assert one.read_bytes() == two.read_bytes(), one.name
     assert {path.name for path in written[0]} == {
-        "factors.md", "factors.json", "factors.svg", "factors.pdf", "rules.svg", "rules.pdf",
+        "factors.md", "factors.json", "factors.svg", "factors.pdf", "factors.csv", "rules.svg",
+        "rules.pdf", "rules.csv",
     }  # fmt: skip
     drawn = (tmp_path / "one" / "figures" / "factors.svg").read_text()
     assert "firewall nftables:2001" in drawn

@@ -1,7 +1,7 @@
 """Programs that tests use: without one a test is skipped loudly, and its package is told.
 
-``python tests/needed/tools.py`` prints the Debian packages that are missing here, those of tailtrim's own
-tools included; packaging/prerequisites.sh installs them.
+``python tests/needed/tools.py`` prints the Debian packages that are missing here, those of
+tailtrim's own tools included; packaging/prerequisites.sh installs them.
 """
 
 from __future__ import annotations

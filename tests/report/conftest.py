@@ -1,69 +1,32 @@
 from __future__ import annotations
 
 import os
-import struct
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import late_run
 import pytest
+from swept_experiment import experiment_of, swept
+from synthetic import run_of
 
 import tailtrim
-from tailtrim.report import write
+from tailtrim.experiment import recorded
+from tailtrim.report import write, write_experiment
+from tailtrim.slo import objectives
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "testpmd"
 PUBLISHED = Path(os.environ.get("TAILTRIM_DATA", ROOT.parent / "shared" / "data"))
-FRAME = bytes.fromhex("0200000000010200000000020800") + bytes.fromhex(
-    "4500002e0000000040110000010203040506070800350035001a0000"
-)
-
-
-def write_pcap(path: Path, frames: Sequence[tuple[int, int]]) -> Path:
-    """Write frames (stamp in ns, number that tells them apart) with nanosecond stamps."""
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
-        for stamp_ns, number in frames:
-            frame = FRAME + number.to_bytes(18, "big")
-            file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), len(frame), len(frame)))
-            file.write(frame)
-    return path
 
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., tailtrim.RunDirectory]:
-    """Make a run directory of packets 100 µs apart, given their latencies (None: lost)."""
-
-    def make(
-        latencies_ns: Sequence[int | None],
-        *,
-        name: str = "synthetic",
-        capture: str = "in.pcap",
-        at: Callable[[int], int] = lambda number: number * 100_000,
-        copied: int = 0,
-    ) -> tailtrim.RunDirectory:
-        sent = [(10**9 + at(number), number) for number in range(len(latencies_ns))]
-        received = [
-            (stamp + latency, number)
-            for (stamp, number), latency in zip(sent, latencies_ns, strict=True)
-            if latency is not None
-        ]
-        # The device sends the first packets twice.
-        received += [(stamp + 1_000, number) for stamp, number in received[:copied]]
-        place = tmp_path / name
-        tailtrim.analyze(
-            write_pcap(tmp_path / capture, sent),
-            write_pcap(tmp_path / "out.pcap", sorted(received)),
-            trim_s=0,
-            allow_negative=True,
-            out=place,
-        )
-        return tailtrim.RunDirectory(place)
-
-    return make
+    """Make a run directory, see ``run_of``."""
+    return partial(run_of, tmp_path)
 
 
 @pytest.fixture
@@ -111,3 +74,24 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tailt
         return runs[name]
 
     return analyze
+
+
+@pytest.fixture
+def make_experiment(tmp_path: Path) -> Callable[..., Path]:
+    """Lay out an experiment, see ``experiment_of``."""
+    return partial(experiment_of, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def reported_experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An experiment with a floor, two runs that have no result, and its report: for reading."""
+    outcome = {"label": "xdp rate=1", "floor": False, "invalid": [], "failed": None}
+    problems = [
+        {**outcome, "run": "run-900", "skipped": "no BPF"},
+        {**outcome, "run": "run-901", "failed": "it died"},
+    ]
+    folder = tmp_path_factory.mktemp("experiment")
+    place = experiment_of(folder, swept(), problems=problems)
+    asked = objectives("p90 < 5us, max < 40us, loss < 50%")
+    write_experiment(recorded(place), place / "report", objectives=asked)
+    return place

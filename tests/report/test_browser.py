@@ -5,8 +5,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-
 import tools
+
 from tailtrim.report import write
 
 if TYPE_CHECKING:
@@ -190,3 +190,43 @@ def test_both_panels_of_late_packets_zoom_and_have_a_legend_of_their_own(
     assert '"zooms":[true,true],"resets":[true,true],"hides":[true,true],"alone":true' in title
     assert re.search(r'"readout":"[\d.]+&nbsp;s: thief/pid 9 340.0&nbsp;µs', title)
     assert '"names":["other causes","thief/pid 9","tick by stress (812)","unknown"]' in title
+
+
+# Reads where the cells of the first row are, presses the choice, and says how wide the page is.
+ACT_ON_AN_EXPERIMENT = """
+<script>
+setTimeout(async () => {
+  const wait = () => new Promise((done) => setTimeout(done, 60));
+  const canvas = () => document.querySelector("#hdr canvas").toDataURL();
+  const cells = [...document.querySelectorAll("h2 + .wide table tbody tr:first-child td")];
+  const before = canvas();
+  const [measured, above] = document.querySelectorAll("#hdr .choice button");
+  above.click();
+  await wait();
+  const changed = canvas() !== before;
+  const caption = document.querySelector("#hdr figcaption:not([hidden])").textContent.trim();
+  measured.click();
+  await wait();
+  document.title = JSON.stringify({
+    changed, caption: caption.slice(0, 15), back: canvas() === before,
+    fits: document.documentElement.scrollWidth <= innerWidth,
+    reach: cells.every((one) => one.getBoundingClientRect().right <= innerWidth),
+    whole: cells.every((one) => one.scrollWidth <= one.clientWidth),
+    labels: cells.length,
+  });
+}, 100);
+</script>
+"""
+
+
+def test_a_telephone_reaches_every_column_and_the_floor_can_be_taken_off(
+    reported_experiment: Path, tmp_path: Path, dom: Callable[[Path], str]
+) -> None:
+    html = (reported_experiment / "report" / "report.html").read_text("utf-8")
+    html = re.sub(r"<meta http-equiv[^>]*>", "", html)
+    acted = tmp_path / "acted.html"
+    acted.write_text(html.replace("</body>", ACT_ON_AN_EXPERIMENT + "</body>"), "utf-8")
+    (title,) = re.findall(r"<title>(.*)</title>", dom(acted))
+    assert '"changed":true,"caption":"Each percentile","back":true' in title
+    assert '"fits":true,"reach":true,"whole":true' in title
+    assert not title.endswith('"labels":0}')

@@ -192,6 +192,46 @@ def test_a_histogram_counts_every_sample(testpmd: RunDirectory) -> None:
         assert heights[0] == heights[-1] == 0
 
 
+def test_a_histogram_has_bins_and_no_comb_of_single_latencies(
+    make_run: Callable[..., RunDirectory],
+) -> None:
+    even = ReportedRun(0, "even", make_run([5_000 + 7 * n for n in range(2_000)], name="even"))
+    wide = ReportedRun(
+        0,
+        "wide",
+        make_run([1_000 + n % 90 + (n % 8 == 0) * n * n for n in range(2_000)], name="wide"),
+    )
+    for run, caption in ((even, "Bins of 100 ns"), (wide, "25 bins a decade")):
+        figure = distributions.histogram([run])
+        assert figure is not None
+        assert caption in figure.caption
+        (line,) = figure.panels[0].lines
+        assert line.x.size < 160
+        assert line.y.max() > 10
+
+
+def test_worst_packets_of_many_runs_are_thinned_and_the_caption_says_so(
+    make_run: Callable[..., RunDirectory],
+) -> None:
+    run = make_run([5_000 + n for n in range(3_000)])
+    runs = [ReportedRun(index, f"run {index}", run) for index in range(10)]
+    figure = timelines.worst(runs)
+    assert figure is not None
+    assert {line.x.size for line in figure.panels[0].lines} == {2_000}
+    assert min(line.y.min() for line in figure.panels[0].lines) == 6, "the highest are kept"
+    assert "The 2,000 packets with the highest latency of each run" in figure.caption
+    assert "Of the 3,000 that worst.parquet has, the others are left out" in figure.caption
+
+
+def test_bands_of_many_runs_do_not_hide_each_other(testpmd: RunDirectory) -> None:
+    names = ["a", "b", "c", "d", "e"]
+    figure = percentiles.percentiles([ReportedRun(i, n, testpmd) for i, n in enumerate(names)])
+    assert figure is not None
+    assert "With more than 4 runs in view, bands are left out" in figure.caption
+    svg = drawing.render(figure, names)["svg"].decode()
+    assert not re.findall(r"(?:fill-)?opacity: 0\.[01]", svg)
+
+
 def test_thinning_moves_nothing_by_more_than_a_cell() -> None:
     x_axis, y_axis = Axis("x", "nines", 1, 1e6), Axis("y", "linear", 0, 1)
     x = np.sort(10 ** np.random.default_rng(7).uniform(0, 6, 50_000))

@@ -70,8 +70,8 @@ def test_the_page_tells_each_cause_and_what_is_left(run: RunDirectory, tmp_path:
     assert "Why packets were late : above all thief/pid 9 (78.3 %)." in text
     assert (
         "Of the excess of packets from 25.0 µs on: 78.3 % thief/pid 9, 12.9 % tick by stress (812),"
-        " 0.6 % queueing behind packets, 8.3 % unknown (a trace shifted in time explains"
-        " 1.2 %; times are within 22 ns)."
+        " 0.6 % queueing behind packets, 8.3 % unknown (chance baseline 1.2 %; timing error"
+        " at most 22 ns)."
     ) in text
     assert "The trace has 2 holes" in text
     assert "This kernel lacks the events csd:nothing" in text
@@ -105,7 +105,7 @@ def test_runs_without_an_explanation_are_as_ever(run: RunDirectory, tmp_path: Pa
     out = tmp_path / "out"
     drawn = {file.name for file in write([run], out)}
     keys = ["late-1", "without-1", "packet-1-1", "packet-1-2", "packet-1-3"]
-    assert {f"{key}.{suffix}" for key in keys for suffix in ("svg", "pdf")} <= drawn
+    assert {f"{key}.{suffix}" for key in keys for suffix in ("svg", "pdf", "csv")} <= drawn
     for told in (None, {"schema": "tailtrim.explanation/1", "host": None}):
         path = run.path / "explanation.json"
         path.unlink(missing_ok=True)
@@ -136,6 +136,16 @@ def test_late_packets_are_told_apart_by_what_cost_them_most(run: RunDirectory) -
         "unknown": [800],
     }
     assert [round(y) for y in figure.panels[0].lines[0].y] == [350, 255, 160, 65]
+
+
+def test_other_causes_and_unknown_do_not_look_alike(run: RunDirectory) -> None:
+    figure = late_packets.late_packets(explained(run), 100)
+    assert figure is not None
+    for one in (OTHER, UNKNOWN, QUEUE):
+        for two in {OTHER, UNKNOWN, QUEUE} - {one}:
+            a, b = (bytes.fromhex(figure.looks[look].light[1:]) for look in (one, two))
+            assert sum(abs(x - y) for x, y in zip(a, b, strict=True)) > 100
+            assert figure.looks[one].marker != figure.looks[two].marker
 
 
 @pytest.mark.parametrize(
@@ -321,4 +331,4 @@ def test_a_trace_without_events_of_the_cpu_says_so(run: RunDirectory) -> None:
     store(run, explanation(), [event("elsewhere", arrival(300), 90_000, cpu=0)])
     figure = late_packets.late_packets(explained(run), 100)
     assert figure is not None
-    assert "Nothing else had CPU 1" in figure.caption
+    assert "Nothing else ran on CPU 1" in figure.caption

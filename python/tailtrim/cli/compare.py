@@ -18,7 +18,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim compare results/rt results/nohz
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
-  tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure improvement.svg
+  tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure tails.svg
   tailtrim compare results/hw --halves                                 # differences by chance alone
 Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 invalid arguments or input.
 """
@@ -69,7 +69,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     figure: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write a figure of the relative improvement: .svg or .pdf."
+            metavar="FILE",
+            help="Draw both tails and the ratio B / A: .svg, .pdf; .csv: values.",
         ),
     ] = None,
 ) -> None:

@@ -11,13 +11,13 @@ import typer
 from tailtrim import export
 from tailtrim.cli.console import USAGE, complain, say, warn
 from tailtrim.errors import TailtrimError
-from tailtrim.rundir import RunDirectory
 
 EXAMPLES = """\b
 Examples:
   tailtrim convert results/hw --to hgrm
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
+  tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -27,7 +27,11 @@ TargetFormat = StrEnum("TargetFormat", {name.upper(): name for name in export.FO
 def command(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="A run directory, written by analyze --out or run."),
+        typer.Argument(
+            metavar="DIR",
+            help="A run directory, written by analyze --out, or an experiment, written by run: each"
+            " of its runs.",
+        ),
     ],
     *,
     to: Annotated[
@@ -45,17 +49,23 @@ def command(
             "--out",
             "-o",
             metavar="DIR",
-            help="Directory for the files. Default: the run directory.",
+            help="Directory for the files; of an experiment, with a folder for each run."
+            " Default: the run directory.",
         ),
     ] = None,
 ) -> None:
-    """Convert a run directory into other tools' formats."""
+    """Convert a run directory, or all of an experiment, into other tools' formats."""
+    from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
+
     try:
-        conversion = export.convert(RunDirectory(directory), to.value, out or directory)
+        several = is_experiment(directory)
+        for _, run in runs_of(directory):
+            place = run.path if out is None else out / run.name if several else out
+            conversion = export.convert(run, to.value, place)
+            for notice in conversion.notices:
+                warn(notice)
+            for file in conversion.files:
+                say(file)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
-    for notice in conversion.notices:
-        warn(notice)
-    for file in conversion.files:
-        say(file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as encoding
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,18 +12,28 @@ from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import units
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.explain import Explanation
+
 EXAMPLES = """\b
 Examples:
   tailtrim explain results/hw
   tailtrim explain results/hw --interrupts irq.csv
   tailtrim explain results/hw --json | jq .periodic
+  tailtrim explain results/forwarder-tail       # each run of an experiment
 """
 
 
 def command(
     directory: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="A run directory, written by analyze --out or run."),
+        typer.Argument(
+            metavar="DIR",
+            help="A run directory, written by analyze --out, or an experiment, written by run: each"
+            " of its runs.",
+        ),
     ],
     *,
     interrupts: Annotated[
@@ -46,21 +56,51 @@ def command(
         str,
         typer.Option(metavar="P", help="Packets above this quantile are explained one by one."),
     ] = "0.999",
-    json: Annotated[bool, typer.Option("--json", help="Print the explanation as JSON.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print the explanation as JSON; of an experiment a line for each run."
+        ),
+    ] = False,
 ) -> None:
     """Attribute late packets to causes: periodic ones, and with a trace those of each packet."""
-    from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
-    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
+    from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
     try:
-        found = explain(directory, interrupts=interrupts or (), cpu=cpu, late_from=late_from)
+        several = is_experiment(directory)
+        for label, run in runs_of(directory):
+            found = _explained(run.path, interrupts or (), cpu, late_from)
+            if json and several:
+                # A line for each run: one of many hours need not be held until all are done.
+                say(
+                    encoding.dumps(
+                        {"run": run.name, "label": label, **found.as_json()}, ensure_ascii=False
+                    )
+                )
+            elif json:
+                say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+            else:
+                _print(found, f"{run.name} ({label})" if several else "")
+            for warning in found.warnings:
+                where = f"{run.name}: " if several else ""
+                say(f"warning: {units.printable(where + warning)}", err=True)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(USAGE) from error
-    if json:
-        say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
-    else:
-        for line in lines(found):
-            say(line)
-    for warning in found.warnings:
-        say(f"warning: {units.printable(warning)}", err=True)
+
+
+def _explained(
+    place: Path, interrupts: Sequence[Path], cpu: int | None, late_from: str
+) -> Explanation:
+    from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
+
+    return explain(place, interrupts=interrupts, cpu=cpu, late_from=late_from)
+
+
+def _print(found: Explanation, name: str) -> None:
+    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
+
+    if name:
+        say(f"{units.printable(name)}:")
+    for line in lines(found):
+        say(f"  {line}" if name and line else line)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tailtrim.cli import asserting
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
@@ -16,6 +17,7 @@ Examples:
   tailtrim report results/hw
   tailtrim report results/hw results/vm --name bare-metal --name virtual --out comparison
   tailtrim report results/forwarder-tail       # all runs of an experiment
+  tailtrim report results/forwarder-tail --assert 'p99.9 < 50us'       # with a line at 50 µs
   tailtrim report results/reflector-tests      # effect of each factor on latency
 """
 
@@ -46,12 +48,15 @@ def command(
             " runs, in the current directory.",
         ),
     ] = None,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
 ) -> None:
-    """Write a page and figures (SVG, PDF) of one run, or of several in one picture."""
+    """Write a page and figures (SVG, PDF, CSV) of one run, of several, or of an experiment."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
-    from tailtrim.report import write, write_experiment  # noqa: PLC0415
+    from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
 
+    objectives = asserting.asked(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     try:
@@ -59,16 +64,20 @@ def command(
             tell_factors(directories[0], out)
             return
         if len(directories) == 1 and is_experiment(directories[0]):
-            page, *figures = write_experiment(recorded(directories[0]), out)
+            experiment = recorded(directories[0])
+            page, *figures = write_experiment(experiment, out, objectives=objectives)
+            complete = [(run.name, at) for run, at in experiment.complete if not run.outcome.floor]
         else:
             runs = [RunDirectory(directory) for directory in directories]
-            page, *figures = write(runs, out, names=name)
+            page, *figures = write(runs, out, names=name, objectives=objectives)
+            complete = list(zip(name or names_of(runs), runs, strict=True))
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
     say(f"Page:    {page}")
     if figures:
         say(f"Figures: {figures[0].parent} ({len(figures)} files)")
+    asserting.judge({told: run.summary for told, run in complete}, objectives, junit)
 
 
 def tell_factors(experiment: Path, out: Path) -> None:

@@ -21,6 +21,7 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.plan import Run
+    from tailtrim.slo import Objective
 
 EXAMPLES = """\b
 Examples:
@@ -77,7 +78,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _keep(plan, experiment)
         with ending_orderly():
             _conduct(experiment, json=json)
-        failed = _finish(experiment, json=json)
+        failed = _finish(experiment, objectives, json=json)
     except (HostError, PlanError, OutputError, TailtrimError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
@@ -119,7 +120,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         raise
 
 
-def _finish(experiment: Experiment, *, json: bool) -> bool:
+def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) -> bool:
     of_all = list(experiment.outcomes.values())
     failed = [o for o in of_all if o.failed]
     complete = experiment.complete()
@@ -149,7 +150,9 @@ def _finish(experiment: Experiment, *, json: bool) -> bool:
 
         console = Terminal()
         console.print(overview.render(complete))
-        page, *_ = write_experiment(recorded(experiment.path), experiment.path / "report")
+        page, *_ = write_experiment(
+            recorded(experiment.path), experiment.path / "report", objectives=objectives
+        )
         places = f"\nExperiment: {experiment.path}\nReport:     {page}"
         console.print(places, soft_wrap=True)
     for outcome in of_all:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.compare.configuration import Difference, differences
+from tailtrim.compare.naming import named_apart
 from tailtrim.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
-    pairs, _ = paired(groups_of(a), groups_of(b))
+    sides = named_apart(groups_of(a), groups_of(b), (a, b))
+    pairs, _ = paired(*sides)
     return [
         _compared(one, two, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
         for one, two in pairs

@@ -159,7 +159,7 @@ def groups_of(source: Source) -> list[Group]:
         return [Group(run.name, (Repetition(run.name, run),), experiment=_around(path))]
     if path.is_dir():
         return [_folder(path)]
-    if pair := _captures(str(source)):
+    if pair := captures_of(str(source)):
         analysis = analyze(*pair, keep_samples=True)
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
     error = RunDirectoryError(f"{source}: nothing to compare")
@@ -170,8 +170,8 @@ def groups_of(source: Source) -> list[Group]:
     raise error
 
 
-def _captures(text: str) -> tuple[Path, Path] | None:
-    """Take INGRESS,EGRESS apart; file names may have commas of their own."""
+def captures_of(text: str) -> tuple[Path, Path] | None:
+    """Take INGRESS,EGRESS apart, ``None`` if there are no such files; names may have commas."""
     parts = text.split(",")
     for cut in range(1, len(parts)):
         pair = Path(",".join(parts[:cut])), Path(",".join(parts[cut:]))

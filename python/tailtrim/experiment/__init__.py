@@ -26,13 +26,21 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 
 from tailtrim.experiment.conduct import conduct
 from tailtrim.experiment.record import Experiment, Outcome
-from tailtrim.experiment.recorded import RecordedExperiment, is_experiment, recorded
+from tailtrim.experiment.recorded import (
+    RecordedExperiment,
+    RecordedRun,
+    is_experiment,
+    recorded,
+    runs_of,
+)
 
 __all__ = [
     "Experiment",
     "Outcome",
     "RecordedExperiment",
+    "RecordedRun",
     "conduct",
     "is_experiment",
     "recorded",
+    "runs_of",
 ]

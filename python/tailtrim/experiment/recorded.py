@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped."""
+    """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped.
+
+    ``loop`` are the values of its loop variables, ``traffic`` what the plan says of its load.
+    """
 
     outcome: Outcome
     directory: RunDirectory | None
     repetition: int = 0
+    loop: dict[str, Any] = field(default_factory=dict)
+    traffic: dict[str, Any] = field(default_factory=dict)
+    traced: bool = False
 
     @property
     def name(self) -> str:
@@ -94,13 +100,31 @@ def recorded(path: Path) -> RecordedExperiment:
         raise RunDirectoryError(f"{place}: not the record of an experiment ({error})") from error
 
 
+def runs_of(path: Path) -> list[tuple[str, RunDirectory]]:
+    """Return the complete runs of an experiment with their names, or the run at ``path``.
+
+    Raises:
+        RunDirectoryError: it is neither, or no run of the experiment is complete.
+
+    """
+    if not is_experiment(path):
+        run = RunDirectory(path)
+        return [(run.name, run)]
+    found = [(run.name, directory) for run, directory in recorded(path).complete]
+    if not found:
+        raise RunDirectoryError(f"{path}: no run of the experiment is complete")
+    return found
+
+
 def _run(path: Path, outcome: Outcome) -> RecordedRun:
     place = path / outcome.run
     if outcome.failed or outcome.skipped or not (place / "summary.json").is_file():
         return RecordedRun(outcome, None)
     try:
-        loop = json.loads((place / "loop.json").read_text(encoding="utf-8"))
-        repetition = int(loop["repetition"])
-    except (OSError, ValueError, KeyError, TypeError):
-        repetition = 0
-    return RecordedRun(outcome, RunDirectory(place), repetition)
+        told = json.loads((place / "loop.json").read_text(encoding="utf-8"))
+        repetition = int(told["repetition"])
+        loop, traffic = (dict(told.get(key) or {}) for key in ("loop", "traffic"))
+        traced = bool(told.get("traced"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return RecordedRun(outcome, RunDirectory(place))
+    return RecordedRun(outcome, RunDirectory(place), repetition, loop, traffic, traced)

@@ -14,6 +14,8 @@ from tailtrim.compare import BETTER, WORSE
 from tailtrim.report.figures.palette import LIGHT, MARKERS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from tailtrim.factors.effects import Case, Effects
@@ -38,6 +40,9 @@ _METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"Creation
 _COLOURS = {BETTER: LIGHT[2], WORSE: LIGHT[1]}
 _NEUTRAL = LIGHT[5]
 _WIDTH_IN, _LANE_IN, _AROUND_IN = 7.2, 0.17, 0.9
+#: What is free beside the smallest and the largest value, as a factor.
+_ROOM = 1.12
+_DECADE = 10
 #: Of these positions of a rule the figure of all factors has the first and the last only.
 _MANY = 4
 
@@ -64,7 +69,7 @@ def _cases(effects: Effects) -> Figure:
     names = _shown(effects)
     height = _LANE_IN * len(names) + _AROUND_IN
     canvas = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
-    panels = canvas.subplots(1, len(effects.loops), sharey=True, squeeze=False)[0]
+    panels = canvas.subplots(1, len(effects.loops), sharex=True, sharey=True, squeeze=False)[0]
     for axes, loop in zip(panels, effects.loops, strict=True):
         known = {case.name: case for case in effects.of(loop)}
         for lane, name in enumerate(names):
@@ -80,10 +85,10 @@ def _cases(effects: Effects) -> Figure:
         if baseline is not None and baseline.quantiles_ns is not None:
             middle = baseline.quantiles_ns["0.5"] / 1000
             axes.axvline(middle, color="#808080", linewidth=0.6, linestyle=(0, (2, 2)))
-        _logarithmic(axes)
         axes.set_title(loop, fontsize=8)
         axes.grid(axis="x", zorder=0)
         axes.tick_params(axis="y", length=0)
+    _logarithmic(panels, effects)
     panels[0].set_yticks(range(len(names)), names)
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     canvas.supxlabel(
@@ -123,14 +128,15 @@ def _rules(effects: Effects) -> Figure:
     loops = list(dict.fromkeys(slope.loop for slope in effects.slopes))
     kinds = list(dict.fromkeys(slope.firewall for slope in effects.slopes))
     canvas = Figure(figsize=(_WIDTH_IN, 2.6), layout="constrained")
-    panels = canvas.subplots(1, len(loops), squeeze=False)[0]
+    panels = canvas.subplots(1, len(loops), sharex=True, sharey=True, squeeze=False)[0]
     for axes, loop in zip(panels, loops, strict=True):
         for slope in (one for one in effects.slopes if one.loop == loop):
             _line(axes, slope, kinds.index(slope.firewall))
         axes.set_title(loop, fontsize=8)
-        axes.set_ylim(bottom=0)
         axes.grid(zorder=0)
-        axes.legend(fontsize=7, loc="upper left")
+        # Lines rise from left to right: there is room below.
+        axes.legend(fontsize=7, loc="lower right")
+    panels[0].set_ylim(0, 1.08 * _highest(effects))
     canvas.supxlabel("Position of the rule that accepts the probes", fontsize=7.5)
     panels[0].set_ylabel("Median round trip of a run (µs)")
     return canvas
@@ -150,9 +156,22 @@ def _line(axes: Axes, slope: Slope, place: int) -> None:
     axes.plot(ends, fitted, color=colour, linewidth=1, label=name, zorder=3)
 
 
-def _logarithmic(axes: Axes) -> None:
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.tick_params(axis="x", labelrotation=45, labelsize=6.5)
+def _highest(effects: Effects) -> float:
+    positions = (one for slope in effects.slopes for one in slope.positions)
+    return max(one.median_ns for one in positions) / 1000
+
+
+def _logarithmic(panels: Sequence[Axes], effects: Effects) -> None:
+    """Give all panels the same axis, on which everything is that they show."""
+    known = [case.quantiles_ns for case in effects.cases if case.quantiles_ns is not None]
+    low = min((min(at.values()) for at in known), default=1_000) / 1000
+    high = max((max(at.values()) for at in known), default=1_000_000) / 1000
+    low = max(low, 0.001)
+    subs = (1.0, 2.0, 5.0) if high / low > _DECADE else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+    for axes in panels:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.tick_params(axis="x", labelrotation=45, labelsize=6.5)
+    panels[0].set_xlim(low / _ROOM, high * _ROOM)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.rundir import RunDirectory
+    from tailtrim.slo import Objective
 
 __all__ = ["ReportError", "names_of", "write", "write_experiment"]
 
@@ -30,17 +31,20 @@ def write(
     out: str | os.PathLike[str],
     *,
     names: Sequence[str] | None = None,
+    objectives: Sequence[Objective] = (),
 ) -> list[Path]:
     """Write the report of one or more runs.
 
     ``out`` gets ``report.html``, one page that needs nothing else, and ``figures/`` with each
-    figure as SVG and PDF. Files of an earlier report are replaced, others stay. The same runs and
-    names give the same bytes. Nothing is written before everything is drawn.
+    figure as SVG and PDF, and its values as CSV. Files of an earlier report are replaced, others
+    stay. The same runs and names give the same bytes. Nothing is written before everything is
+    drawn.
 
     Args:
         runs: the runs in the order in which they are to appear.
         out: the directory, made when missing.
         names: what to call each run; by default :func:`names_of`.
+        objectives: limits to draw in the figures and to hold the runs against.
 
     Returns:
         The files written, the page first.
@@ -53,10 +57,16 @@ def write(
     """
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return report_files.write(runs, out, names_of(runs) if names is None else names)
+    names = names_of(runs) if names is None else names
+    return report_files.write(runs, out, names, objectives)
 
 
-def write_experiment(experiment: RecordedExperiment, out: str | os.PathLike[str]) -> list[Path]:
+def write_experiment(
+    experiment: RecordedExperiment,
+    out: str | os.PathLike[str],
+    *,
+    objectives: Sequence[Objective] = (),
+) -> list[Path]:
     """Write the report of an experiment: its complete runs, and what became of the others.
 
     The same as :func:`write` otherwise.
@@ -69,11 +79,7 @@ def write_experiment(experiment: RecordedExperiment, out: str | os.PathLike[str]
     """
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    complete = experiment.complete
-    if not complete:
-        raise ReportError(f"{experiment.path}: no run of the experiment is complete")
-    runs, names = [run for _, run in complete], [run.name for run, _ in complete]
-    return report_files.write(runs, out, names, experiment)
+    return report_files.write_experiment(experiment, out, objectives)
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

@@ -50,9 +50,9 @@ def named(key: Key) -> str:
 def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
     """Return the verdict in a sentence: the largest shares, the null, the error."""
     if verdict.null_ppm is None:
-        null = "no event to compare chance with"
+        null = "no chance baseline without events"
     else:
-        null = f"a trace shifted in time explains {share(verdict.null_ppm)}"
+        null = f"chance baseline {share(verdict.null_ppm)}"
     costly = [
         (cause, name)
         for cause, name in zip(verdict.causes, labels(verdict.causes), strict=True)
@@ -63,7 +63,7 @@ def sentence(verdict: HostVerdict, *, most: int = 3) -> str:
     parts.append(f"{share(verdict.ppm(verdict.unknown_ns))} unknown")
     return (
         f"Of the excess of packets from {units.time(verdict.late_from_ns)} on:"
-        f" {', '.join(parts)} ({null}; times are within {units.time(verdict.error_ns)})."
+        f" {', '.join(parts)} ({null}; timing error at most {units.time(verdict.error_ns)})."
     )
 
 

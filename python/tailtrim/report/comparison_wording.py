@@ -10,7 +10,7 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailtrim.compare import Comparison, Difference, Row, SentRow
+    from tailtrim.compare import Comparison, CurvePoint, Difference, Row, SentRow
 
 VERDICTS = {
     BETTER: "better",
@@ -30,8 +30,8 @@ def legend(comparisons: Sequence[Comparison]) -> str:
     return (
         f"B / A above 1: B is slower. The interval is that of each percentile alone, with"
         f" {confidence} % confidence; the verdicts, better or worse{beyond}, hold for all"
-        " percentiles together. The last two columns: a difference beyond these would have been"
-        " shown in four of five such comparisons."
+        " percentiles together. The last two columns are the minimum detectable effect: a larger"
+        " difference would have been shown in four of five such comparisons."
     )
 
 
@@ -76,9 +76,23 @@ def maxima(comparison: Comparison) -> str:
         return "One side has no samples."
     change = f" ({_change(b / a)})" if a > 0 and b > 0 else ""
     return (
-        f"Max: {units.microseconds(a)} and {units.microseconds(b)} µs{change}; no number of"
-        " samples makes a verdict of maxima."
+        f"Max: {units.microseconds(a)} and {units.microseconds(b)} µs{change}. Maxima are not"
+        " tested: they grow with the number of samples."
     )
+
+
+def extremes(comparison: Comparison) -> str:
+    """Say where along the curve B is slowest and fastest beside A; empty where nothing is known."""
+    known = [(point.ratio, point) for point in comparison.curve if point.supported and point.ratio]
+    if not known:
+        return ""
+    worst, best = (choose(known, key=lambda one: one[0])[1] for choose in (max, min))
+    return f"Worst point of the curve: {_point(worst)}; best: {_point(best)}."
+
+
+def _point(point: CurvePoint) -> str:
+    low, high = ("open" if bound is None else f"{bound:.3f}" for bound in (point.low, point.high))
+    return f"p{units.percent(point.p)}, B / A {point.ratio:.3f} ({low} to {high})"
 
 
 def losses(comparison: Comparison) -> str:
@@ -108,13 +122,13 @@ def notes(comparison: Comparison) -> Iterator[str]:
     """Return what a reader must know before trusting the verdicts."""
     if comparison.resampling == "blocks":
         yield (
-            "one run a side: what differs from run to run is in no interval; with repetitions it"
-            " would be"
+            "one run on each side: the intervals do not include differences between runs;"
+            " repeated runs would"
         )
     if comparison.drifts:
         yield (
-            "a run drifts: how far the next one would be off is known from one slow change only,"
-            " and the intervals are wide; repetitions would narrow them"
+            "the latency of a run drifts, so the intervals are wide; repeated runs would narrow"
+            " them"
         )
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         for left in side.left_out:

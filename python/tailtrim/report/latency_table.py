@@ -34,11 +34,13 @@ class LatencyTable:
     """The table: ``columns`` are quantiles in percent, ascending.
 
     ``beyond`` are quantiles that no run has the samples to tell from the maximum: they have no
-    column of their own.
+    column of their own. ``needed`` are the independent samples that the columns without an upper
+    bound take.
     """
 
     columns: tuple[str, ...]
     beyond: tuple[str, ...]
+    needed: tuple[tuple[str, int], ...]
     rows: tuple[LatencyRow, ...]
 
     @property
@@ -53,9 +55,16 @@ class LatencyTable:
         most = max((summary.samples for summary in summaries), default=0)
         ordered = sorted(asked, key=Decimal)
         shown = [p for p in ordered if (1 - Decimal(p)) * most >= 1]
+        needed = {
+            quantile.p: quantile.samples_needed
+            for summary in summaries
+            for quantile in summary.latency_ns.quantiles
+            if not quantile.supported
+        }
         return cls(
             tuple(map(units.percent, shown)),
             tuple(units.percent(p) for p in ordered if p not in shown),
+            tuple((units.percent(p), needed[p]) for p in shown if p in needed),
             tuple(
                 _row(summary, name, shown) for summary, name in zip(summaries, names, strict=True)
             ),

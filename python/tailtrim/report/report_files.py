@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, ReportError
 from tailtrim.report import units
-from tailtrim.report.figures import distributions, drawing, percentiles, timelines
+from tailtrim.report.figures import distributions, drawing, percentiles, timelines, values
+from tailtrim.report.figures.appearance import looks_of
+from tailtrim.report.figures.objective_lines import with_objectives
+from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures.sweep import sweeps
+from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
 
@@ -18,7 +23,9 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
+    from tailtrim.report.figures.palette import Look
     from tailtrim.rundir import RunDirectory
+    from tailtrim.slo import Objective
 
 _SERIES = (
     percentiles.percentiles,
@@ -29,24 +36,27 @@ _SERIES = (
     timelines.seconds,
     timelines.bursts,
 )
-_KEYS = ("hdr", "worst", "histogram", "cdf", "gaps", "seconds", "burst")
 _FOLDER = "figures"
-# Figures of single runs: their names end in the run's number.
-_OF_A_RUN = re.compile(r"(late|without|packet)-\d+(-\d+)?\.(svg|pdf)")
+# What an earlier report may have left.
+_OURS = re.compile(
+    r"(hdr(-above-floor)?|worst|histogram|cdf|gaps|seconds|burst|sweep-.+"
+    r"|(late|without|packet)-\d+(-\d+)?)\.(svg|pdf|csv)"
+)
 
 
 def series(runs: Sequence[ReportedRun]) -> list[Figure]:
-    """Return the figures that the runs have data for."""
-    return [figure for prepare in _SERIES if (figure := prepare(runs)) is not None]
+    """Return the figures that the runs have data for; those against a loop variable first."""
+    found = (prepare(runs) for prepare in _SERIES)
+    return [*sweeps(runs), *(figure for figure in found if figure is not None)]
 
 
 def write(
     directories: Sequence[RunDirectory],
     out: str | os.PathLike[str],
     names: Sequence[str],
-    experiment: RecordedExperiment | None = None,
+    objectives: Sequence[Objective] = (),
 ) -> list[Path]:
-    """See :func:`tailtrim.report.write` and :func:`tailtrim.report.write_experiment`."""
+    """See :func:`tailtrim.report.write`."""
     if not directories:
         raise ReportError("there is no run to report on")
     if len(directories) != len(names):
@@ -55,24 +65,60 @@ def write(
         ReportedRun(index, units.printable(name), directory)
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
-    drawn = series(runs)
+    return _write(runs, distinct(len(runs)), Path(out), None, objectives)
+
+
+def write_experiment(
+    experiment: RecordedExperiment, out: str | os.PathLike[str], objectives: Sequence[Objective]
+) -> list[Path]:
+    """See :func:`tailtrim.report.write_experiment`."""
+    complete = experiment.complete
+    if not complete:
+        raise ReportError(f"{experiment.path}: no run of the experiment is complete")
+    looks = looks_of([run for run, _ in complete])
+    return _write(runs_of(experiment), looks, Path(out), experiment, objectives)
+
+
+def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
+    """Return the complete runs of an experiment, each with its floor."""
+    complete = experiment.complete
+    recorded = [run for run, _ in complete]
+    runs = [
+        ReportedRun(index, units.printable(run.name), directory, run)
+        for index, (run, directory) in enumerate(complete)
+    ]
+    for run in runs:
+        floor = run.recorded and floor_of(run.recorded, recorded)
+        run.floor = None if floor is None else runs[recorded.index(floor)]
+    return runs
+
+
+def _write(
+    runs: Sequence[ReportedRun],
+    looks: Sequence[Look],
+    out: Path,
+    experiment: RecordedExperiment | None,
+    objectives: Sequence[Objective],
+) -> list[Path]:
+    drawn = [with_objectives(figure, objectives) for figure in series(runs)]
     sections = cause_section.sections(runs)
-    contents = {"report.html": run_page.render(runs, drawn, sections, experiment)}
-    for figure in [*drawn, *(figure for one in sections for figure in one.figures)]:
-        for suffix, content in drawing.render(figure, [run.name for run in runs]).items():
+    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives)
+    contents = {"report.html": run_page.render(shown)}
+    names = [run.name for run in runs]
+    for figure in shown.all_figures:
+        for suffix, content in drawing.render(figure, names, looks).items():
             contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
-    stale = {f"{_FOLDER}/{key}.{suffix}" for key in _KEYS for suffix in ("svg", "pdf")}
-    return _store(Path(out), contents, stale)
+        contents[f"{_FOLDER}/{figure.key}.csv"] = values.csv(figure, names)
+    return _store(out, contents)
 
 
-def _store(out: Path, contents: dict[str, bytes], stale: set[str]) -> list[Path]:
+def _store(out: Path, contents: dict[str, bytes]) -> list[Path]:
     try:
         (out / _FOLDER).mkdir(parents=True, exist_ok=True)
         earlier = {place.name for place in (out / _FOLDER).iterdir()}
-        stale |= {f"{_FOLDER}/{name}" for name in earlier if _OF_A_RUN.fullmatch(name)}
-        stale -= contents.keys()
-        for name in stale:
-            (out / name).unlink(missing_ok=True)
+        for name in earlier:
+            if _OURS.fullmatch(name) and f"{_FOLDER}/{name}" not in contents:
+                (out / _FOLDER / name).unlink()
         for name, content in contents.items():
             (out / name).write_bytes(content)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.rundir.summary import Egress, Ingress, Quantile, Summary
+    from tailtrim.slo import Verdict
 
 INGRESS = {
     "matched": "matched",
@@ -126,6 +128,18 @@ def clusters(summary: Summary) -> str | None:
         f"the {units.count(worst.count)} worst packets{since} form "
         f"{units.count(worst.clusters)} {noun}"
     )
+
+
+def known_of(verdict: Verdict) -> str:
+    """Return what is known of an objective: the value and its interval, or why there is none."""
+    if verdict.value is None or verdict.objective.what == "loss":
+        return verdict.why
+    bounds = verdict.low, verdict.high
+    value, low, high = (
+        "open" if one is None else "∞" if math.isinf(one) else units.time(round(one))
+        for one in (verdict.value, *bounds)
+    )
+    return value if bounds[0] == bounds[1] else f"{value} ({low} to {high})"
 
 
 def _best(quantiles: tuple[Quantile, ...]) -> Quantile | None:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 # Finer than the pixels of any screen or column of paper.
 _CELLS = 1500
 
-_MOST_BINS = 1500
-_SMALLEST_BIN_NS = 100
-_BINS_A_DECADE = 100
+# Enough for the shape; in more, rare latencies are a comb of single packets.
+_MOST_BINS = 150
+_SMALLEST_BIN_NS = 10
+_BINS_A_DECADE = 25
 
 
 def thinned(x: Floats, y: Floats, x_axis: Axis, y_axis: Axis) -> tuple[Floats, Floats]:
@@ -42,8 +43,8 @@ def _place(values: Floats, axis: Axis) -> Floats:
 def edges(low_ns: int, high_ns: int, axis: Axis) -> Integers:
     """Return the edges of bins from ``low_ns`` to beyond ``high_ns``.
 
-    On a linear axis they are 100 ns apart, or the next of 200, 500, … that needs at most 1500;
-    on a logarithmic one there are 100 in each decade.
+    On a linear axis they are 10 ns apart, or the next of 20, 50, … that needs at most 150; on a
+    logarithmic one there are 25 in each decade.
     """
     if axis.scale == "log":
         first, last = np.floor(np.log10(low_ns) * _BINS_A_DECADE), np.log10(high_ns + 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import cause_wording, units
-from tailtrim.report.figures.explained_run import MOST_CAUSES, OTHER
+from tailtrim.report.figures.explained_run import CAUSES, LOOKS, MOST_CAUSES, OTHER, QUEUE
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.late_packets import lane_name
 
@@ -86,6 +86,7 @@ def _figure(explained: ExplainedRun, late: LatePacket, since_ns: int, number: in
         caption=_caption(explained, late, at_s, left_out),
         panels=(queue, lanes),
         names=names,
+        looks=(LOOKS[QUEUE], *CAUSES, LOOKS[OTHER]),
     )
 
 
@@ -124,7 +125,7 @@ def _thinned(x: Floats, count: Floats) -> Integers:
 def _lanes(
     explained: ExplainedRun, late: LatePacket, since_ns: int, x: Axis
 ) -> tuple[Panel, tuple[str, ...], int]:
-    names = ["this packet", *explained.names[1:_ELSE], "others"]
+    names = ["this packet", *explained.names[1:_ELSE], "other causes"]
     came = (late.arrival_ns - since_ns) / x.unit_ns
     passage = np.array([came]), np.array([came + late.latency_ns / x.unit_ns])
     rows: list[tuple[str, int, Floats, Floats]] = [("this packet", _PACKET, *passage)]
@@ -192,8 +193,8 @@ def _caption(explained: ExplainedRun, late: LatePacket, at_s: float, left_out: i
         told.append(f"{units.time(rest_ns)} others")
     text = (
         f"It came in at {at_s:.6f} s. Of its excess of {units.time(late.excess_ns)}:"
-        f" {', '.join(told) or 'nothing'}. Packets between the taps, and who had the CPU: a bar"
-        " reaches from when something took it until it gave it back, with what interrupted it."
+        f" {', '.join(told) or 'nothing'}. Above: packets between the taps. Below: what ran on the"
+        " CPU; a bar reaches from its start to its end, with what interrupted it."
     )
     if left_out:
         text += f" {units.count(left_out)} events are left out."

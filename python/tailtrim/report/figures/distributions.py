@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tailtrim.report.arrays import Integers
     from tailtrim.report.inputs.run_tables import ReportedRun
 
-_PACKETS = "Packets"
+_PACKETS = "Packets in a bin"
 
 
 def histogram(runs: Sequence[ReportedRun]) -> Figure | None:
@@ -71,7 +71,7 @@ def _histogram(
         title=title,
     )
     if x.scale == "log":
-        return panel, "100 bins a decade"
+        return panel, "25 bins a decade"
     return panel, f"Bins of {units.time(width_ns(low, high))}"
 
 

@@ -13,7 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tailtrim.report.figures.palette import LIGHT, MARKERS, dash
+from tailtrim.report.figures.figure import MOST_BANDS
+from tailtrim.report.figures.palette import dash, distinct
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
@@ -24,7 +25,17 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis as Ticked
 
     from tailtrim.report.arrays import Flags, Floats
-    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Interval, Line, Scale
+    from tailtrim.report.figures.figure import (
+        Axis,
+        Band,
+        Bars,
+        Figure,
+        Interval,
+        Line,
+        Panel,
+        Scale,
+    )
+    from tailtrim.report.figures.palette import Look
 
 # Text stays text: it can be searched, and edited in an SVG; PDFs carry their fonts as TrueType,
 # which publishers ask for. The salt makes ids in SVG a function of the content.
@@ -65,10 +76,12 @@ _SCALES: dict[Scale, Literal["linear", "log"]] = {
     "nines": "log",
 }
 _WIDTH_IN = 6.0
-_HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2}
+_HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2, 4: 6.4}
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
-_MANY_POINTS = 2_000
+_MANY_POINTS, _FEW_POINTS = 2_000, 50
+# Of the legend: height of a row, and how many leave the figure its usual height.
+_KEY_IN, _FEW_KEYS, _COLUMNS = 0.17, 3, 2
 # Translucent, so that bands of several runs show through each other.
 _BAND_ALPHA = 0.2
 # How far a band without a bound goes on, as a share of the axis; intervals.js has the same.
@@ -83,14 +96,23 @@ _MANY_BARS = 200
 # Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
 _DOTS = 1_000
 _SHORT_ALPHA = 0.4
+# The line of a limit.
+_LIMIT: Any = (0, (4, 3))
 
 
-def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
-    """Draw a figure; return the files' contents by their suffix."""
+def render(
+    figure: Figure, names: Sequence[str], looks: Sequence[Look] | None = None
+) -> dict[str, bytes]:
+    """Draw a figure; return the files' contents by their suffix.
+
+    ``names`` and ``looks`` are those of the runs; a figure may have its own.
+    """
+    names = figure.names or names
+    looks = figure.looks or (looks if looks and not figure.names else distinct(len(names)))
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         # A name in a script that the font lacks shows boxes in a PDF; the SVG keeps the text.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas = _draw(figure, names)
+        canvas = _draw(figure, names, looks)
         contents = {}
         for suffix, metadata in _METADATA.items():
             # A PDF needs 16 bytes a point, an SVG 110: there clouds are pixels.
@@ -104,25 +126,26 @@ def render(figure: Figure, names: Sequence[str]) -> dict[str, bytes]:
     return contents
 
 
-def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
+def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas:
     rows = len(figure.panels)
-    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows]), layout="constrained")
+    entries = len(_shown(figure))
+    keys_in = _KEY_IN * max(-(-entries // _COLUMNS) - _FEW_KEYS, 0)
+    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows] + keys_in), layout="constrained")
     grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
-        for value in panel.rules:
-            axes.axhline(value, color="black", linewidth=0.8, zorder=1.4)
-        for band in panel.bands:
-            _band(axes, band, panel.y)
+        _rules(axes, panel)
+        for band in panel.bands if len(panel.bands) <= MOST_BANDS else ():
+            _band(axes, band, panel.y, looks[band.run])
         for line in panel.lines:
-            _line(axes, line, panel.y)
+            _line(axes, line, panel.y, looks[line.run])
         for interval in panel.intervals:
             if interval.bars:
-                _bar(axes, interval, panel.y)
-            _mark(axes, interval)
+                _bar(axes, interval, panel.y, looks[interval.run])
+            _mark(axes, interval, looks[interval.run])
         for bars in panel.bars:
-            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS)
+            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS, looks[bars.run])
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -135,19 +158,40 @@ def _draw(figure: Figure, names: Sequence[str]) -> Canvas:
     grid[-1].set_xlim(x.low, x.high)
     grid[-1].set_xlabel(x.label)
     canvas.align_ylabels()
-    _legend(canvas, figure, figure.names or names)
+    _legend(canvas, figure, names, looks)
     return canvas
+
+
+def _rules(axes: Axes, panel: Panel) -> None:
+    for rule in panel.rules:
+        end = panel.x.high if rule.until is None else rule.until
+        corner = ([panel.x.low, end], [rule.at, rule.at])
+        if rule.until is not None:
+            corner = ([*corner[0], end], [*corner[1], panel.y.low])
+        style: Any = _LIMIT if rule.label else "solid"
+        axes.plot(*corner, color="black", linewidth=0.8, linestyle=style, zorder=1.4)
+        _label(axes, rule.label, (panel.x.low, rule.at), (3, 2))
+    for rule in panel.uprights:
+        axes.axvline(rule.at, color="black", linewidth=0.8, linestyle=_LIMIT, zorder=1.4)
+        _label(axes, rule.label, (rule.at, panel.y.high), (3, -8))
+
+
+def _label(axes: Axes, text: str, at: tuple[float, float], away: tuple[float, float]) -> None:
+    if text:
+        axes.annotate(
+            text, at, xytext=away, textcoords="offset points", fontsize=7, parse_math=False
+        )
 
 
 def _is_cloud(artist: Artist) -> bool:
     return artist.get_gid() == _CLOUD
 
 
-def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
-    colour, marker = LIGHT[line.run % len(LIGHT)], MARKERS[line.run % len(MARKERS)]
+def _line(axes: Axes, line: Line, y_axis: Axis, look: Look) -> None:
+    colour, marker = look.light, look.marker
     y = np.maximum(line.y, y_axis.low) if y_axis.scale == "log" else line.y
     if line.draw == "points":
-        size = 1.6 if line.x.size > _MANY_POINTS else 2.6
+        size = 1.6 if line.x.size > _MANY_POINTS else 4.0 if line.x.size < _FEW_POINTS else 2.6
         axes.plot(
             line.x,
             y,
@@ -159,7 +203,7 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
             gid=_CLOUD,
         )
         return
-    pattern = dash(line.run, line.part)
+    pattern = dash(look, line.part)
     axes.plot(
         line.x,
         y,
@@ -174,9 +218,9 @@ def _line(axes: Axes, line: Line, y_axis: Axis) -> None:
     )
 
 
-def _band(axes: Axes, band: Band, y_axis: Axis) -> None:
+def _band(axes: Axes, band: Band, y_axis: Axis, look: Look) -> None:
     """Fill the cells; at a side without a bound they fade out from the line on."""
-    colour = LIGHT[band.run % len(LIGHT)]
+    colour = look.light
     bounded = np.isfinite(band.low), np.isfinite(band.high)
     low = np.where(bounded[0], band.low, band.value[:-1])
     high = np.where(bounded[1], band.high, band.value[1:])
@@ -216,8 +260,8 @@ def _shifted(values: Floats, share: float, axis: Axis) -> Floats:
     return values * float((axis.high / axis.low) ** share)
 
 
-def _bar(axes: Axes, interval: Interval, y_axis: Axis) -> None:
-    colour = LIGHT[interval.run % len(LIGHT)]
+def _bar(axes: Axes, interval: Interval, y_axis: Axis, look: Look) -> None:
+    colour = look.light
     low = y_axis.low if interval.low is None else interval.low
     axes.errorbar(
         interval.x,
@@ -243,12 +287,12 @@ def _bar(axes: Axes, interval: Interval, y_axis: Axis) -> None:
         )
 
 
-def _mark(axes: Axes, interval: Interval) -> None:
-    colour = LIGHT[interval.run % len(LIGHT)]
+def _mark(axes: Axes, interval: Interval, look: Look) -> None:
+    colour = look.light
     axes.plot(
         interval.x,
         interval.value,
-        MARKERS[interval.run % len(MARKERS)],
+        look.marker,
         color=colour,
         markersize=3.6,
         markerfacecolor=colour if interval.high is not None else "white",
@@ -257,8 +301,8 @@ def _mark(axes: Axes, interval: Interval) -> None:
     )
 
 
-def _bars(axes: Axes, bars: Bars, dot: float) -> None:
-    colour = LIGHT[bars.run % len(LIGHT)]
+def _bars(axes: Axes, bars: Bars, dot: float, look: Look) -> None:
+    colour = look.light
     long = bars.end - bars.start
     short = long < dot
     # The edge shows what is shorter than a dot, paler than it would be if it were that long.
@@ -316,32 +360,40 @@ def nines(value: float) -> str:
     return f"{percent('0.' + '9' * digits) if digits else '0'} %"
 
 
-def _legend(canvas: Canvas, figure: Figure, names: Sequence[str]) -> None:
+def _legend(canvas: Canvas, figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> None:
     lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
-    bars = {bars.run for panel in figure.panels for bars in panel.bars}
     marked = any(panel.intervals for panel in figure.panels)
-    shown = sorted(lines.keys() | bars)
+    shown = _shown(figure)
     handles = [
-        _key(run, lines[run], marked=marked) if run in lines else _patch(run) for run in shown
+        _key(lines[run], looks[run], marked=marked) if run in lines else _patch(looks[run])
+        for run in shown
     ]
     labels = [names[run] for run in shown]
-    legend = canvas.legend(handles, labels, loc="outside upper left", ncols=2, handlelength=2.8)
+    legend = canvas.legend(
+        handles, labels, loc="outside upper left", ncols=_COLUMNS, handlelength=2.8
+    )
     for text in legend.get_texts():
         text.set_parse_math(False)
 
 
-def _key(run: int, line: Line, *, marked: bool) -> Line2D:
+def _shown(figure: Figure) -> list[int]:
+    """Return what has a line or a bar, and so a place in the legend."""
+    lines = {line.run for panel in figure.panels for line in panel.lines}
+    return sorted(lines | {bars.run for panel in figure.panels for bars in panel.bars})
+
+
+def _key(line: Line, look: Look, *, marked: bool) -> Line2D:
     return Line2D(
         [],
         [],
-        color=LIGHT[run % len(LIGHT)],
+        color=look.light,
         linewidth=0 if line.draw == "points" else 1.1,
-        dashes=dash(run, line.part) or (None, None),
-        marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
+        dashes=dash(look, line.part) or (None, None),
+        marker=look.marker if marked or line.draw != "steps" else "",
         markersize=4,
         markeredgewidth=0,
     )
 
 
-def _patch(run: int) -> Patch:
-    return Patch(color=LIGHT[run % len(LIGHT)], linewidth=0)
+def _patch(look: Look) -> Patch:
+    return Patch(color=look.light, linewidth=0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.report.cause_wording import labels
+from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, Look
 
 if TYPE_CHECKING:
     from tailtrim.report.inputs.host_events import HostEvents
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 # Places among the names of a figure, and so the looks; the costliest causes are 1, 2, …
 OTHER, QUEUE, UNKNOWN = 0, 5, 6
 MOST_CAUSES = 4
+#: How the costliest causes look, in every figure of a run.
+CAUSES = tuple(Look(LIGHT[place], DARK[place], MARKERS[place + 1]) for place in range(MOST_CAUSES))
+#: What is known but shares a look, and what is not known, are as far apart as can be.
+LOOKS = (
+    Look("#8A6D00", "#F0D264", "v"),
+    *CAUSES,
+    Look("#16191D", "#E8EAED", "P"),
+    Look("#9A9A9A", "#8A8F95", "X"),
+)
 
 
 @dataclass(frozen=True, slots=True)

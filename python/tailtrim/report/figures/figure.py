@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tailtrim.report.arrays import Floats
+    from tailtrim.report.figures.palette import Look
 
 Scale = Literal["linear", "log", "nines"]
 
@@ -20,6 +21,9 @@ _LINEAR_RATIO = 35
 
 # Share of a linear axis that is left free beside the data: arrows and markers need some.
 _ROOM = 0.08
+
+#: Bands of more lines than these hide each other, and are not drawn; intervals.js has the same.
+MOST_BANDS = 4
 
 #: More digits than a screen has pixels.
 DIGITS = 7
@@ -73,7 +77,9 @@ class Axis:
         label = f"{label} ({unit})"
         typical = low if typical_ns is None else typical_ns / unit_ns
         if low > 0 and high / typical > _LINEAR_RATIO:
-            return cls(label, "log", _nice_below(low), 1 / _nice_below(0.95 / high), unit_ns, unit)
+            return cls(
+                label, "log", _nice_below(0.95 * low), 1 / _nice_below(0.95 / high), unit_ns, unit
+            )
         foot = low if low < 0 or (low > high / 2 and not from_zero) else 0.0
         room = _ROOM * (high - foot) or 1.0
         return cls(label, "linear", foot - room if foot else 0.0, high + room, unit_ns, unit)
@@ -143,8 +149,20 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """A line across a panel at a value; one with a ``label`` is dashed.
+
+    ``until`` is where on the other axis it ends, ``None`` for the whole panel.
+    """
+
+    at: float
+    label: str = ""
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes; ``rules`` are values of y at which nothing differs."""
+    """One pair of axes; ``rules`` are at values of y, ``uprights`` at values of x."""
 
     x: Axis
     y: Axis
@@ -153,7 +171,8 @@ class Panel:
     bands: tuple[Band, ...] = ()
     bars: tuple[Bars, ...] = ()
     title: str = ""
-    rules: tuple[float, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    uprights: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +180,8 @@ class Figure:
     """A figure: ``key`` names its files; panels are one above the other and share their x.
 
     What it shows are the runs of a report, or what its own ``names`` say: ``run`` is the place
-    among these then.
+    among these then, and among ``looks``. ``others`` show the same in another way: the page lets
+    readers choose, by what each calls its ``choice``.
     """
 
     key: str
@@ -169,6 +189,9 @@ class Figure:
     caption: str
     panels: tuple[Panel, ...]
     names: tuple[str, ...] = ()
+    looks: tuple[Look, ...] = ()
+    choice: str = ""
+    others: tuple[Figure, ...] = ()
 
     @property
     def used(self) -> tuple[int, ...]:

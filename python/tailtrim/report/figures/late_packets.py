@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.report import units
-from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN
+from tailtrim.report.figures.explained_run import LOOKS, OTHER, QUEUE, UNKNOWN
 from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.timelines import time_axis
 
@@ -42,10 +42,11 @@ def late_packets(explained: ExplainedRun, most_events: int) -> Figure | None:
         told = _told(explained, left_out, any_lane=bool(lanes))
     return Figure(
         key=f"late-{explained.number}",
-        title="Late packets by cause, and who had the CPU",
+        title="Late packets by cause, and what ran on the CPU",
         caption=_caption(explained, len(late)) + told,
         panels=tuple(panels),
         names=explained.names,
+        looks=LOOKS,
     )
 
 
@@ -140,14 +141,14 @@ def _caption(explained: ExplainedRun, shown: int) -> str:
     packets = f"The {units.count(shown)} packets from {units.time(verdict.late_from_ns)} on"
     if shown < len(verdict.late):
         packets = f"The worst {units.count(shown)} of {units.count(len(verdict.late))} late packets"
-    return f"{packets}, by when they came in; colour and marker say what cost a packet most."
+    return f"{packets}, by the time they came in. Colour and marker: the largest cause of each."
 
 
 def _told(explained: ExplainedRun, left_out: int, *, any_lane: bool) -> str:
     cpu = explained.explanation.cpu
     if not any_lane:
-        return f" Nothing else had CPU {cpu} meanwhile."
-    text = f" Beneath: who else had CPU {cpu}, a lane for each of the costliest causes."
+        return f" Nothing else ran on CPU {cpu} meanwhile."
+    text = f" Below: what else ran on CPU {cpu}, a lane for each of the costliest causes."
     if left_out:
         text += f" {units.count(left_out)} events are left out, the shortest of each lane."
     return text

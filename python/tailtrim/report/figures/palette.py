@@ -1,10 +1,16 @@
-"""How runs look: told apart by colour, dash and marker, each of which suffices alone.
+"""How lines look: told apart by colour, dash and marker.
 
-The colours are those of Okabe and Ito, which people with any colour vision tell apart; on a dark
-ground the darker ones are lightened.
+The first seven colours are those of Okabe and Ito, which people with any colour vision tell apart;
+on a dark ground the darker ones are lightened. Beyond seven, and for values in an order, they are
+mixed with black or white: no two of a figure are the same.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.colors import to_hex, to_rgb
 
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#A6548A", "#8A6D00", "#3A3A3A", "#3E8FC4")
 DARK = ("#56B4E9", "#F28E4B", "#35C99B", "#E08FC0", "#F0D264", "#D8D8D8", "#9BD0F5")
@@ -21,7 +27,56 @@ PARTS: dict[str, tuple[float, ...]] = {
 # Names of matplotlib's markers; the page draws the same shapes.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+# Of matplotlib's plasma as much as stands out from white, and from the page's dark ground.
+_RAMP = "plasma"
+_RAMP_LIGHT, _RAMP_DARK = (0.02, 0.68), (0.42, 0.97)
+# How much black and white the darkest and the lightest shade of a colour have.
+_MOST_BLACK, _MOST_WHITE = 0.45, 0.4
 
-def dash(run: int, part: str) -> tuple[float, ...]:
-    """Return the dash of a line: by its part where a run has several, else by its run."""
-    return PARTS.get(part, ()) if part else DASHES[run % len(DASHES)]
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Colour on a light and on a dark ground, marker, and dash (on and off in points)."""
+
+    light: str
+    dark: str
+    marker: str = "o"
+    dash: tuple[float, ...] = ()
+
+
+def distinct(count: int) -> tuple[Look, ...]:
+    """Return looks without an order; no two have the same colours."""
+    shades = -(-count // len(LIGHT))
+    return tuple(
+        Look(
+            shade(LIGHT[place % len(LIGHT)], place // len(LIGHT), shades),
+            shade(DARK[place % len(DARK)], place // len(DARK), shades),
+            MARKERS[place % len(MARKERS)],
+            DASHES[place % len(DASHES)],
+        )
+        for place in range(count)
+    )
+
+
+def ordered(place: int, count: int) -> tuple[str, str]:
+    """Return the colours, on light and dark ground, of the value at ``place`` of so many."""
+    at = place / (count - 1) if count > 1 else 0.3
+    ramp = mpl.colormaps[_RAMP]
+    light, dark = (low + (high - low) * at for low, high in (_RAMP_LIGHT, _RAMP_DARK))
+    return to_hex(ramp(light)), to_hex(ramp(dark))
+
+
+def shade(colour: str, place: int, count: int) -> str:
+    """Return one of so many shades of a colour, from dark to light; a single one is the colour."""
+    if count <= 1:
+        return colour
+    at = place / (count - 1)
+    towards, share = (0.0, _MOST_BLACK * (1 - 2 * at)) if at < 0.5 else (  # noqa: PLR2004 - half
+        1.0, _MOST_WHITE * (2 * at - 1)
+    )  # fmt: skip
+    return to_hex([part + (towards - part) * share for part in to_rgb(colour)])
+
+
+def dash(look: Look, part: str) -> tuple[float, ...]:
+    """Return the dash of a line: by its part where a run has several, else by its look."""
+    return PARTS.get(part, ()) if part else look.dash

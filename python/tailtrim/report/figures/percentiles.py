@@ -10,7 +10,16 @@ import numpy as np
 from tailtrim.report import units
 from tailtrim.report.figures.binning import thinned
 from tailtrim.report.figures.distributions import latency_axis, measured
-from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, Panel
+from tailtrim.report.figures.figure import (
+    MOST_BANDS,
+    Axis,
+    Band,
+    Figure,
+    Interval,
+    Line,
+    Panel,
+)
+from tailtrim.report.figures.quantile_curve import places, quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,11 +33,45 @@ def percentiles(runs: Sequence[ReportedRun]) -> Figure | None:
     if not runs:
         return None
     shown = panel(runs)
+    above = _above_floor(runs)
     return Figure(
         key="hdr",
         title="Latency by percentile",
         caption=_caption(runs, len(shown.bands)),
         panels=(shown,),
+        choice="as measured" if above else "",
+        others=(above,) if above else (),
+    )
+
+
+def _above_floor(runs: Sequence[ReportedRun]) -> Figure | None:
+    """Each percentile less that of the floor; ``None`` where no run has one."""
+    rows = []
+    for run in runs:
+        if run.floor is None or not run.floor.histogram[0].size:
+            continue
+        at = places(min(run.summary.samples, run.floor.summary.samples))
+        above = quantiles(at, *run.ranks) - quantiles(at, *run.floor.ranks)
+        rows.append((run.index, at, above))
+    if not rows:
+        return None
+    y = Axis.of_times(
+        "Latency above the floor",
+        min(float(values.min()) for _, _, values in rows),
+        max(float(values.max()) for _, _, values in rows),
+        typical_ns=max(min(float(np.median(values)) for _, _, values in rows), 1.0),
+    )
+    x = Axis("Percentile", "nines", 1.0, 1.25 * max(float(at[-1]) for _, at, _ in rows))
+    return Figure(
+        key="hdr-above-floor",
+        title="Latency above the floor by percentile",
+        caption=(
+            "Each percentile less the same percentile of the floor: the wire in the device's place,"
+            " with the same traffic. It is the difference of two percentiles, not the percentile of"
+            " a difference, and has no interval here."
+        ),
+        panels=(Panel(x, y, tuple(Line(run, at, values / y.unit_ns) for run, at, values in rows)),),
+        choice="above the floor",
     )
 
 
@@ -53,21 +96,23 @@ def _caption(runs: Sequence[ReportedRun], banded: int) -> str:
     confidence = ", ".join(
         sorted({f"{units.percent(run.summary.latency_ns.confidence)} %" for run in runs})
     )
-    parts = ["Stepped as the samples are, and ending where they end."]
+    parts = ["A step for each sample; the line ends at the maximum."]
     if banded:
         parts.append(
-            f"The band is the {confidence} confidence interval; where it fades, the samples give no"
-            " bound on that side. It is computed at nine percentiles a decade and holds in between,"
-            " from the lower bound of the one to the upper bound of the next. Markers are the"
-            " listed percentiles, hollow where there is no upper bound."
+            f"The band is the {confidence} confidence interval; where it fades, there is no bound"
+            " on that side. It is computed at nine percentiles a decade and drawn from the lower"
+            " bound of each to the upper bound of the next. Markers are the listed percentiles,"
+            " hollow where there is no upper bound."
         )
+        if banded > MOST_BANDS:
+            parts.append(f"With more than {MOST_BANDS} runs in view, bands are left out.")
     if banded < len(runs):
         parts.append(
             f"Bars are the {confidence} confidence intervals at the listed percentiles"
             f"{' of runs whose directory has none for the curve' * bool(banded)}, with an arrow"
             " where the samples give no upper bound; between them no interval is drawn."
         )
-    parts.append("Paler beyond what the samples support.")
+    parts.append("The line is paler where the samples give no upper bound.")
     return " ".join(parts)
 
 

@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 
 Columns = dict[str, np.ndarray[Any, np.dtype[np.int64]]]
 
+# Points of a figure, over all runs: more make a page slow and hide each other.
+_MOST_WORST = 20_000
 _TIME = "Time since the first ingress packet (s)"
 
 
 def worst(runs: Sequence[ReportedRun]) -> Figure | None:
     """Latency of the worst packets over time."""
-    points = []
+    most = _MOST_WORST // max(len(runs), 1)
+    points, kept = [], 0
     for run in runs:
         first = run.summary.ingress_tap.first_ns
         at, latency = run.worst()
         if first is not None and at.size:
+            kept = max(kept, at.size)
+            chosen = np.argsort(-latency, kind="stable")[:most]
+            at, latency = at[chosen], latency[chosen]
             order = np.lexsort((latency, at))
             points.append((run.index, (at[order] - first) / units.SECOND, latency[order]))
     if not points:
@@ -35,14 +41,17 @@ def worst(runs: Sequence[ReportedRun]) -> Figure | None:
     x = time_axis(max(float(at[-1]) for _, at, _ in points))
     limits = min(int(y.min()) for _, _, y in points), max(int(y.max()) for _, _, y in points)
     y = Axis.of_times("Latency", *limits)
-    most = max(at.size for _, at, _ in points)
+    shown = max(at.size for _, at, _ in points)
     return Figure(
         key="worst",
         title="Worst packets",
         caption=(
-            f"The {units.count(most)} packets with the highest latency"
-            f"{' of each run' * (len(points) > 1)}, by when they came in. Slanted lines betray a"
-            " periodic cause that the packets sample at a rate of their own (aliasing)."
+            f"The {units.count(shown)} packets with the highest latency"
+            f"{' of each run' * (len(points) > 1)}, by the time they came in."
+            + f" Of the {units.count(kept)} that worst.parquet has, the others are left out."
+            * (shown < kept)
+            + " Slanted lines point to a periodic cause that the packets sample at a rate of their"
+            " own (aliasing)."
         ),
         panels=(
             Panel(

@@ -9,7 +9,7 @@ import numpy as np
 
 from tailtrim.report.figures import percentiles
 from tailtrim.report.figures.distributions import measured
-from tailtrim.report.figures.explained_run import OTHER
+from tailtrim.report.figures.explained_run import CAUSES, LOOKS, OTHER, QUEUE
 from tailtrim.report.figures.figure import Figure, Line
 from tailtrim.report.inputs.run_tables import ReportedRun
 
@@ -55,5 +55,6 @@ def without_causes(explained: ExplainedRun) -> Figure | None:
             " removed, the queue behind them included."
         ),
         panels=(replace(panel, lines=panel.lines + lines),),
+        looks=(LOOKS[QUEUE], *CAUSES[: len(causes)]),
         names=(run.name, *(f"without {label}" for label in explained.labels[: len(causes)])),
     )

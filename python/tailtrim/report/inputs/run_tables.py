@@ -14,6 +14,7 @@ from tailtrim.errors import RunDirectoryError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tailtrim.experiment import RecordedRun
     from tailtrim.report.arrays import Floats, Integers
     from tailtrim.rundir import RunDirectory, Summary
 
@@ -29,13 +30,25 @@ class QuantileCurve:
 
 
 class ReportedRun:
-    """A run directory, its name and its place among those of a report."""
+    """A run directory, its name and its place among those of a report.
 
-    def __init__(self, index: int, name: str, directory: RunDirectory) -> None:
+    ``recorded`` is what an experiment knows of it, ``floor`` the run that is its floor.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        directory: RunDirectory,
+        recorded: RecordedRun | None = None,
+        floor: ReportedRun | None = None,
+    ) -> None:
         """Take a directory; tables are read when they are needed."""
         self.index = index
         self.name = name
         self.directory = directory
+        self.recorded = recorded
+        self.floor = floor
 
     @property
     def summary(self) -> Summary:
@@ -58,6 +71,12 @@ class ReportedRun:
         """Latencies in ns, ascending, and how often each occurred."""
         latencies, counts = self._arrays(self.directory.table("histogram"), "latency_ns", "count")
         return latencies, counts
+
+    @cached_property
+    def ranks(self) -> tuple[Integers, Integers]:
+        """Latencies in ns, ascending, and how many samples have at most each."""
+        latencies, counts = self.histogram
+        return latencies, np.cumsum(counts)
 
     def quantiles(self) -> QuantileCurve | None:
         """Return the quantiles for the curve, ``None`` if the directory is older than they are."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import shlex
+import re
 from functools import partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,9 @@ from tailtrim.report.cause_wording import when
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# The space between a number and its unit.
+_UNITS = re.compile(r"(?<=[0-9]) (?=(?:%|(?:ns|µs|ms|s|kpkt/s)\b))")
+
 
 def assets() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
     """Return what every page is made of: templates, scripts and styles."""
@@ -35,11 +38,8 @@ def assets() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters.update(
-        bytes=_bytes,
-        command=_command,
         exact=partial(units.microseconds, places=3),
         percent=units.percent,
-        seconds=_seconds,
         thousands=units.count,
         us=units.microseconds,
         when=when,
@@ -49,6 +49,7 @@ def assets() -> tuple[jinja2.Environment, list[Markup], list[Markup]]:
         _asset("templates/marks.js"),
         _asset("templates/intervals.js"),
         _asset("templates/lanes.js"),
+        _asset("templates/rules.js"),
         _asset("templates/report.js"),
     ]
     styles = [_asset("vendor/uPlot.min.css"), _asset("templates/report.css")]
@@ -73,17 +74,7 @@ def _asset(name: str) -> Markup:
 
 
 def _plain(value: Any) -> Any:
-    """Show what is no text where it stands, and keep what is not printable off the page."""
-    return units.printable(value) if type(value) is str else value
-
-
-def _seconds(ns: int) -> str:
-    return f"{units.fixed(ns, units.SECOND, 9).rstrip('0').rstrip('.')} s"
-
-
-def _bytes(number: Any) -> str:
-    return f"{units.count(number)} bytes" if isinstance(number, int) else "size unknown"
-
-
-def _command(words: Any) -> str:
-    return shlex.join(map(str, words)) if isinstance(words, list) else str(words)
+    """Keep what is not printable off the page, and a number and its unit on one line."""
+    if type(value) is not str:
+        return value
+    return _UNITS.sub("\N{NO-BREAK SPACE}", units.printable(value))

@@ -178,8 +178,8 @@ def _kind(kind: str) -> str:
         "softirq": "a softirq",
         "thread": "a thread that had the CPU",
         "fault": "a page fault",
-        "gap": "nobody was seen to have the CPU",
-        "hole": "events were lost here",
+        "gap": "no task was seen on the CPU",
+        "hole": "the trace lost events here",
     }
     return known.get(kind, units.printable(kind))
 

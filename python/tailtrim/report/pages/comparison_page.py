@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
 from tailtrim.report import units
-from tailtrim.report.figures import drawing
-from tailtrim.report.figures.improvement import improvement
+from tailtrim.report.figures import drawing, values
+from tailtrim.report.figures.palette import distinct
+from tailtrim.report.figures.ratio import ratios, tails
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.embedding import embedded
 
@@ -20,27 +21,41 @@ if TYPE_CHECKING:
 
 
 def names_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what each comparison is called in figures."""
-    return [units.printable(one.label or f"{one.a.name} → {one.b.name}") for one in comparisons]
+    """Return what each comparison is called in figures, no two alike."""
+    labels = [one.label for one in comparisons]
+    sides = [f"{one.a.name} → {one.b.name}" for one in comparisons]
+    return [
+        units.printable(label if label and labels.count(label) == 1 else side)
+        for label, side in zip(labels, sides, strict=True)
+    ]
 
 
 def render(comparisons: Sequence[Comparison]) -> bytes:
     """Return the page of comparisons as UTF-8."""
     environment, scripts, styles = assets()
     names = names_of(comparisons)
-    figure = improvement(comparisons)
-    drawn = [] if figure is None else [figure]
+    together = ratios(comparisons) if len(comparisons) > 1 else None
+    each = [tails(one, number) for number, one in enumerate(comparisons, start=1)]
+    drawn = [figure for figure in (together, *each) if figure is not None]
     text = environment.get_template("comparison.html.j2").render(
         policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
-        comparisons=list(zip(names, comparisons, strict=True)),
-        figures=drawn,
-        data=embedded(names, range(len(names)), drawn),
+        title=_title(comparisons, names),
+        comparisons=list(zip(names, comparisons, each, strict=True)),
+        together=together,
+        places={figure.key: place for place, figure in enumerate(drawn)},
+        data=embedded(names, distinct(len(names)), drawn),
         told=told,
         units=units,
     )
     return text.encode("utf-8")
+
+
+def _title(comparisons: Sequence[Comparison], names: Sequence[str]) -> str:
+    """Name the two sides where there are but two."""
+    sides = {tuple(side.name.partition(": ")[0] for side in (one.a, one.b)) for one in comparisons}
+    return " → ".join(sides.pop()) if len(sides) == 1 else f"{len(names)} comparisons"
 
 
 def write(comparisons: Sequence[Comparison], place: Path) -> None:
@@ -54,19 +69,25 @@ def write(comparisons: Sequence[Comparison], place: Path) -> None:
 
 
 def draw(comparisons: Sequence[Comparison], place: Path) -> None:
-    """Write the figure of relative improvement as SVG or PDF.
+    """Write the figure, or its values: SVG, PDF or CSV.
+
+    Of one comparison it has both tails and their ratio, of several the ratios.
 
     Raises:
         OutputError: it cannot be written, or its name ends otherwise.
 
     """
     suffix = place.suffix.removeprefix(".")
-    if suffix not in ("svg", "pdf"):
-        raise OutputError(f"{place}: expected a name that ends in .svg or .pdf")
-    figure = improvement(comparisons)
+    if suffix not in ("svg", "pdf", "csv"):
+        raise OutputError(f"{place}: expected a name that ends in .svg, .pdf or .csv")
+    figure = tails(comparisons[0], 1) if len(comparisons) == 1 else ratios(comparisons)
     if figure is None:
         raise OutputError(f"{place}: the samples support no percentile, so nothing is drawn")
-    _store(place, drawing.render(figure, names_of(comparisons))[suffix])
+    names = names_of(comparisons)
+    if suffix == "csv":
+        _store(place, values.csv(figure, names))
+    else:
+        _store(place, drawing.render(figure, names)[suffix])
 
 
 def _store(place: Path, content: bytes) -> None:

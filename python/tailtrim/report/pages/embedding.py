@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from tailtrim.report.figures.figure import DIGITS
-from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, dash
+from tailtrim.report.figures.palette import dash, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.report.arrays import Floats
-    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Line, Panel
+    from tailtrim.report.figures.figure import Axis, Band, Bars, Figure, Line, Panel, Rule
+    from tailtrim.report.figures.palette import Look
 
 
-def embedded(names: Sequence[str], indices: Sequence[int], figures: Sequence[Figure]) -> Markup:
+def embedded(names: Sequence[str], looks: Sequence[Look], figures: Sequence[Figure]) -> Markup:
     """Return the data that the scripts draw: figures, and names and looks of their lines."""
     return _json(
-        {"names": list(names), "looks": _looks(indices), "figures": list(map(_figure, figures))}
+        {
+            "names": list(names),
+            "looks": [_look(look, look.dash) for look in looks],
+            "figures": [_figure(figure, looks) for figure in figures],
+        }
     )
 
 
@@ -31,44 +36,40 @@ def _json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 - nothing in it can end the script element
 
 
-def _looks(indices: Sequence[int]) -> list[dict[str, Any]]:
-    return [_look(index, dash(index, "")) for index in indices]
-
-
-def _look(run: int, pattern: tuple[float, ...]) -> dict[str, Any]:
+def _look(look: Look, pattern: tuple[float, ...]) -> dict[str, Any]:
     return {
-        "light": LIGHT[run % len(LIGHT)],
-        "dark": DARK[run % len(DARK)],
-        "marker": MARKERS[run % len(MARKERS)],
+        "light": look.light,
+        "dark": look.dark,
+        "marker": look.marker,
         "dash": pattern,
         "swatch": "line",
     }
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
-    shown = {"key": figure.key, "panels": [_panel(panel) for panel in figure.panels]}
+def _figure(figure: Figure, looks: Sequence[Look]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"key": figure.key}
     if figure.names:
-        looks = [_own_look(figure, place) for place in range(len(figure.names))]
-        shown |= {"names": figure.names, "looks": looks}
-    return shown
+        looks = figure.looks or distinct(len(figure.names))
+        own = [_own_look(figure, place, look) for place, look in enumerate(looks)]
+        shown |= {"names": figure.names, "looks": own}
+    return shown | {"panels": [_panel(panel, looks) for panel in figure.panels]}
 
 
-def _own_look(figure: Figure, place: int) -> dict[str, Any]:
+def _own_look(figure: Figure, place: int, look: Look) -> dict[str, Any]:
     """Return how one of a figure's own names looks, in the legend, too."""
     lines = [line for panel in figure.panels for line in panel.lines if line.run == place]
     if not lines:
-        return _look(place, ()) | {"swatch": "bar"}
+        return _look(look, ()) | {"swatch": "bar"}
     line = lines[0]
-    look = _look(place, dash(place, line.part))
-    return look | {"swatch": {"points": "points", "line": "line", "steps": "steps"}[line.draw]}
+    return _look(look, dash(look, line.part)) | {"swatch": line.draw}
 
 
-def _panel(panel: Panel) -> dict[str, Any]:
+def _panel(panel: Panel, looks: Sequence[Look]) -> dict[str, Any]:
     return {
         "title": panel.title,
         "x": _axis(panel.x),
         "y": _axis(panel.y),
-        "lines": [_line(line, panel.x.digits) for line in panel.lines],
+        "lines": [_line(line, panel.x.digits, looks[line.run]) for line in panel.lines],
         "intervals": [
             {
                 "run": interval.run,
@@ -81,9 +82,14 @@ def _panel(panel: Panel) -> dict[str, Any]:
             for interval in panel.intervals
         ],
         "bands": [_band(band) for band in panel.bands],
-        "rules": list(panel.rules),
+        "rules": [_rule(rule) for rule in panel.rules],
+        "uprights": [_rule(rule) for rule in panel.uprights],
         "bars": [_bars(bars, panel.x.digits) for bars in panel.bars],
     }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    return {"at": _number(rule.at), "label": rule.label, "until": _number(rule.until)}
 
 
 def _axis(axis: Axis) -> dict[str, Any]:
@@ -97,12 +103,12 @@ def _axis(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _line(line: Line, digits: int) -> dict[str, Any]:
+def _line(line: Line, digits: int, look: Look) -> dict[str, Any]:
     return {
         "run": line.run,
         "draw": line.draw,
         "part": line.part,
-        "dash": dash(line.run, line.part),
+        "dash": dash(look, line.part),
         "faded": line.faded,
         "x": _numbers(line.x, digits),
         "y": _numbers(line.y),

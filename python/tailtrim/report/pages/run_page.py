@@ -3,93 +3,124 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tailtrim import slo
 from tailtrim.report import units, wording
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
 from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages.provenance import provenance
+from tailtrim.report.pages.setting import setting
 from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.report.figures.figure import Figure
+    from tailtrim.report.figures.palette import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.report.pages.cause_section import CauseSection
     from tailtrim.rundir import Summary
 
+# More runs than these have no card each: the table says the same.
+_MOST_CARDS = 4
+_MOST_NAMES = 3
+_SWEEP = "sweep-"
 
-def render(
-    runs: Sequence[ReportedRun],
-    figures: Sequence[Figure],
-    sections: Sequence[CauseSection],
-    experiment: RecordedExperiment | None = None,
-) -> bytes:
-    """Return the page of runs as UTF-8.
 
-    ``figures`` show all of them, ``sections`` one each. With an ``experiment``, the page has its
-    name, says where and when it was run, and what became of runs that failed or are invalid.
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows: ``figures`` are of all runs, ``sections`` of one each.
+
+    With an ``experiment``, the page has its name, says where and when it was run, and what became
+    of runs that failed or are invalid.
     """
+
+    runs: Sequence[ReportedRun]
+    looks: Sequence[Look]
+    figures: Sequence[Figure]
+    sections: Sequence[CauseSection]
+    experiment: RecordedExperiment | None = None
+    objectives: Sequence[slo.Objective] = ()
+
+    @property
+    def all_figures(self) -> list[Figure]:
+        """Every figure, also those that readers may choose instead of another."""
+        first = [*self.figures, *(one for section in self.sections for one in section.figures)]
+        return [figure for one in first for figure in (one, *one.others)]
+
+
+def render(shown: Shown) -> bytes:
+    """Return the page of runs as UTF-8."""
     environment, scripts, styles = assets()
+    runs = shown.runs
     names = [run.name for run in runs]
-    drawn = [*figures, *(figure for section in sections for figure in section.figures)]
+    drawn = shown.all_figures
     page = environment.get_template("report.html.j2").render(
         policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
-        runs=[_Shown.of(run) for run in runs],
-        experiment=experiment,
-        problems=_problems(experiment),
-        setting=_setting(experiment),
+        title=_title(shown),
+        setting=setting(runs, shown.experiment),
+        runs=[_Row.of(run) for run in runs],
+        cards=len(runs) <= _MOST_CARDS,
+        problems=list(_problems(shown.experiment)),
+        objectives=_objectives(shown),
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         table=LatencyTable.of([run.summary for run in runs], names),
-        figures=figures,
-        data=embedded(names, [run.index for run in runs], drawn),
+        sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
+        figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],
+        data=embedded(names, shown.looks, drawn),
         places={figure.key: place for place, figure in enumerate(drawn)},
-        sections=sections,
+        sections=shown.sections,
         quantiles=QUANTILES,
+        provenance=provenance(runs),
         wording=wording,
         units=units,
     )
     return page.encode("utf-8")
 
 
-def _problems(experiment: RecordedExperiment | None) -> list[tuple[str, str]]:
-    runs = experiment.runs if experiment else ()
-    return [(run.name, run.problem) for run in runs if run.problem]
+def _title(shown: Shown) -> str:
+    if shown.experiment is not None:
+        return shown.experiment.name
+    names = [run.name for run in shown.runs]
+    return ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} runs"
 
 
-def _setting(experiment: RecordedExperiment | None) -> str:
-    """Say when and where an experiment was run."""
-    if experiment is None:
-        return ""
-    host = experiment.host
-    began = (experiment.began or "").replace("T", " ").replace("+00:00", " UTC")
-    model = host.get("model") or host.get("machine")
-    parts = [began, f"Linux {host.get('kernel')}", f"{host.get('cpus')} CPUs: {model}"]
-    return ", ".join(part for part in parts if part)
+def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]]:
+    """Yield the runs that failed, were skipped or are invalid, and why."""
+    for run in experiment.runs if experiment else ():
+        if run.problem:
+            yield run.name.removesuffix(" (invalid)"), run.problem
+
+
+def _objectives(shown: Shown) -> list[tuple[str, list[slo.Verdict]]]:
+    """Return the verdicts of each run but the floor."""
+    if not shown.objectives:
+        return []
+    return [
+        (run.name, slo.verdicts(run.summary, shown.objectives))
+        for run in shown.runs
+        if run.recorded is None or not run.recorded.outcome.floor
+    ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
-    """What the page says of a run beside its summary."""
+class _Row:
+    """A run in the tables of the page."""
 
     index: int
     name: str
-    path: Path
+    floor: bool
     summary: Summary
     latency: Spread
-    provenance: dict[str, Any]
-    inputs: list[dict[str, Any]]
-    #: Frames that each tap dropped, where that is known.
-    drops: dict[str, int | None]
 
     @classmethod
-    def of(cls, run: ReportedRun) -> _Shown:
+    def of(cls, run: ReportedRun) -> _Row:
         latency = run.summary.latency_ns
         values = {quantile.p: quantile.value for quantile in latency.quantiles}
         spread = Spread(
@@ -100,20 +131,5 @@ class _Shown:
             max=latency.max,
             iqr=latency.iqr,
         )
-        provenance = run.directory.provenance()
-        inputs = provenance.get("inputs")
-        known = inputs if isinstance(inputs, list) else []
-        return cls(
-            run.index,
-            run.name,
-            run.directory.path,
-            run.summary,
-            spread,
-            provenance,
-            [
-                {key: entry.get(key) for key in ("path", "bytes", "sha256")}
-                for entry in known
-                if isinstance(entry, dict)
-            ],
-            {side: run.tap_drops(side) for side in ("ingress", "egress")},
-        )
+        floor = run.recorded is not None and run.recorded.outcome.floor
+        return cls(run.index, run.name, floor, run.summary, spread)

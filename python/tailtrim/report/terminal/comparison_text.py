@@ -13,6 +13,7 @@ from tailtrim.report import units
 from tailtrim.report.comparison_wording import (
     cells_of,
     difference,
+    extremes,
     legend,
     losses,
     maxima,
@@ -48,6 +49,8 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         text = f"{side}  {units.printable(one.name)} ({units.count(one.samples)} samples, {runs})"
         yield Text(text, style="bold")
     yield _table(comparison)
+    if text := extremes(comparison):
+        yield Text(text)
     yield Text(maxima(comparison))
     if comparison.sent:
         yield Text("Of all packets sent, lost ones infinitely late:")
@@ -61,7 +64,7 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
 
 def _table(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
+    for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for name in ("−", "+"):  # noqa: RUF001 - a minus
@@ -74,7 +77,7 @@ def _table(comparison: Comparison) -> Table:
 
 def _sent(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("%", "A µs", "B µs", "B/A", "from", "to"):
+    for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in comparison.sent:

@@ -5,6 +5,8 @@ const intervals = (() => {
   // How far a band without a bound goes on, as a share of the axis; as in the static figures.
   const FADE = .12;
   const STEPS = 12;
+  // Bands of more lines hide each other; as in the static figures.
+  const MOST = 4;
 
   // Cells lie side by side, on whole pixels. A side without a bound is where the line is.
   function cells(u, band) {
@@ -66,13 +68,14 @@ const intervals = (() => {
 
   function bands(u, panel, hidden, colour, alpha) {
     const { ctx, bbox } = u;
+    const shown = panel.filter(({ run }) => !hidden.has(run));
+    if (shown.length > MOST) return;
     ctx.save();
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
     ctx.setLineDash([]);
-    for (const band of panel) {
-      if (hidden.has(band.run)) continue;
+    for (const band of shown) {
       const all = cells(u, band);
       ctx.fillStyle = colour(band.run);
       shade(ctx, all, bbox.height, alpha);

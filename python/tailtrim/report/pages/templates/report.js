@@ -63,22 +63,6 @@
     u.ctx.restore();
   }
 
-  // Lines across at which nothing differs.
-  function rules(u, values) {
-    const { left, width } = u.bbox;
-    u.ctx.save();
-    u.ctx.strokeStyle = css("--ink");
-    u.ctx.lineWidth = devicePixelRatio;
-    u.ctx.beginPath();
-    for (const value of values) {
-      const y = u.valToPos(value, "y", true);
-      u.ctx.moveTo(left, y);
-      u.ctx.lineTo(left + width, y);
-    }
-    u.ctx.stroke();
-    u.ctx.restore();
-  }
-
   const STEPS = Array.from({ length: 16 }, (_, n) => [1, 2, 5].map((s) => Number(`${s}e${n - 6}`))).flat();
 
   // Lanes: their names, each where it is.
@@ -194,7 +178,7 @@
       hooks: {
         init: [(self) => Object.assign(self, { lines, subject, zoomed: {} })],
         drawAxes: [(self) => {
-          rules(self, panel.rules);
+          rules.draw(self, panel, css("--ink"));
           intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2);
         }],
         draw: [(self) => {
@@ -351,6 +335,20 @@
     }
   }
 
+  // The same in another way: as measured, or above the floor.
+  function choices() {
+    for (const button of document.querySelectorAll(".choice button")) {
+      const figure = button.closest("figure");
+      button.addEventListener("click", () => {
+        const { show } = button.dataset;
+        for (const one of figure.querySelectorAll(".choice button")) one.setAttribute("aria-pressed", String(one === button));
+        for (const one of figure.querySelectorAll("[data-caption]")) one.hidden = one.dataset.caption !== show;
+        figure.querySelector("[data-figure]").dataset.figure = show;
+        draw();
+      });
+    }
+  }
+
   // Canvases are drawn in a later task: what goes wrong there comes as an event.
   addEventListener("error", (event) => {
     const trouble = document.getElementById("trouble");
@@ -359,6 +357,7 @@
   });
   themes();
   legend();
+  choices();
   draw();
   let width = innerWidth;
   addEventListener("resize", () => {
