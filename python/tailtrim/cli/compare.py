@@ -10,6 +10,7 @@ import typer
 
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
@@ -70,6 +71,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Say whether B is faster or slower than A, quantile by quantile, and how sure that is."""
     try:
+        if html is not None or figure is not None:
+            pictures.require()
         compared = _compare(
             sides,
             halves=halves,

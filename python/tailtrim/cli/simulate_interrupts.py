@@ -10,6 +10,7 @@ import typer
 
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.explain import Simulation
@@ -61,6 +62,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     stalls_ns = tuple(round(1000 * us) for us in stall or (7.5, 7.5, 10.4))
     try:
+        if figure is not None:
+            pictures.require()
         simulation = simulate(
             rate_pps=rate,
             interrupts=[Interrupt(frequency, stalls_ns, start_ns=round(1000 * start))],

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import ReportError
+from tailtrim.errors import PicturesError, ReportError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     import os
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedExperiment
     from tailtrim.rundir import RunDirectory
 
-__all__ = ["ReportError", "names_of", "write", "write_experiment"]
+__all__ = ["PicturesError", "ReportError", "names_of", "write", "write_experiment"]
 
 
 def write(
@@ -47,10 +48,12 @@ def write(
 
     Raises:
         ReportError: there is no run, or there are not as many names as runs.
+        PicturesError: what makes pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
+    pictures.require()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return report_files.write(runs, out, names_of(runs) if names is None else names)
@@ -63,10 +66,12 @@ def write_experiment(experiment: RecordedExperiment, out: str | os.PathLike[str]
 
     Raises:
         ReportError: no run is complete.
+        PicturesError: what makes pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
+    pictures.require()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     complete = experiment.complete
