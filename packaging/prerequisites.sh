@@ -3,6 +3,7 @@
 #
 #   prerequisites.sh build    what `make setup` needs
 #   prerequisites.sh live     what experiments on this machine need
+#   prerequisites.sh dist     what `make dist` needs beside that of `make setup`
 #   prerequisites.sh test     what only tests need: missing ones are skipped loudly
 set -eu
 
@@ -62,6 +63,10 @@ live)
     need ethtool ethtool
     need util-linux unshare
     ;;
+dist)
+    need dpkg-dev dpkg-buildpackage
+    need debhelper dh
+    ;;
 test)
     need chromium chromium google-chrome
     # The testbed and the devices under test that are Debian's.
@@ -84,6 +89,8 @@ test)
     need rt-tests oslat
     # Programs of other Debian releases; packaging/roots.sh gets them.
     need mmdebstrap mmdebstrap
+    # Builds the container image.
+    need buildah buildah
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
     need busybox-static busybox
@@ -98,7 +105,7 @@ test)
     need ansible-core ansible-playbook
     ;;
 *)
-    echo "usage: prerequisites.sh build|live|test" >&2
+    echo "usage: prerequisites.sh build|live|dist|test" >&2
     exit 2
     ;;
 esac
