@@ -149,8 +149,8 @@ def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: P
     container = buildah("from", "localhost/agent")
     root = Path(buildah("mount", container))
     try:
-        asked = buildah("inspect", "--format", "{{json .OCIv1.Config}}", container)
-        agent = [*into(root), *json.loads(asked)["Entrypoint"]]
+        settings = json.loads(buildah("inspect", container))["OCIv1"]["config"]
+        agent = [*into(root), *settings["Entrypoint"]]
         assert not list((root / "tmp").iterdir())
         with reflecting(alone, *agent, "reflect", "--stamp", "862"):
             assert answered(alone, *agent) == 20
