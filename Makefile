@@ -1,5 +1,6 @@
 # make setup   virtual environment, native module and static agent: leaves .venv/bin/tailtrim
 # make demo    a live experiment on this machine, its table and its report
+# make dist    what others install, in dist/: the wheel, the static agent, its Debian package
 # make test    everything that must hold: check, Rust tests, Python tests
 # make check   formatting, lints, types, import layers, lengths, licences, advisories
 # make bench   time the parts and whole processes beside their peers
@@ -19,7 +20,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-.PHONY: setup demo test none-skipped check format bench docs fuzz clean
+.PHONY: setup demo dist test none-skipped check format bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/package.stamp
@@ -42,7 +43,11 @@ $(VENV)/package.stamp: $(RUST) pyproject.toml $(VENV)/agent.stamp
 demo: setup
 	packaging/prerequisites.sh live
 	@rm -rf demo
-	tailtrim run examples/demo.yml --out demo
+	tailtrim run demo --out demo
+
+dist: setup
+	packaging/prerequisites.sh dist
+	packaging/dist.sh
 
 # Spark and Sail, which only tests need. Without them those tests are skipped loudly.
 $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
@@ -50,7 +55,7 @@ $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp
+test: none-skipped check dist $(VENV)/spark.stamp $(VENV)/docs.stamp
 	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
@@ -122,4 +127,4 @@ fuzz:
 
 clean:
 	cargo clean
-	rm -rf $(VENV) demo packaging/tailtrim.data
+	rm -rf $(VENV) demo dist packaging/tailtrim.data

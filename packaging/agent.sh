@@ -17,5 +17,7 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
 fi
 cargo build --release --locked --package tailtrim-agent --target "$target"
 mkdir -p packaging/tailtrim.data/scripts
-cp "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent" packaging/tailtrim.data/scripts/
+# Debug information is five sixths of it, and stays in the target folder.
+strip --strip-debug -o packaging/tailtrim.data/scripts/tailtrim-agent \
+    "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent"
 echo "agent: static, $target"

@@ -4,6 +4,7 @@
 #   prerequisites.sh build    what `make setup` needs
 #   prerequisites.sh live     what experiments on this machine need, after `make setup`
 #   prerequisites.sh docs     what `make docs` needs
+#   prerequisites.sh dist     what `make dist` needs beside that of `make setup`
 #   prerequisites.sh test     what only tests need, after `make setup`: missing ones are skipped loudly
 set -eu
 
@@ -54,11 +55,15 @@ live)
 docs)
     need help2man help2man
     ;;
+dist)
+    need dpkg-dev dpkg-buildpackage
+    need debhelper dh
+    ;;
 test)
     missing=$(python tests/needed/tools.py)
     ;;
 *)
-    echo "usage: prerequisites.sh build|live|docs|test" >&2
+    echo "usage: prerequisites.sh build|live|docs|dist|test" >&2
     exit 2
     ;;
 esac

@@ -2,7 +2,9 @@
 # Unpacks programs of other Debian releases that tests have as peers below target/roots: nothing of them is
 # installed, and packaging/in-root.sh runs them. A root is made anew when its list of packages changes.
 #
-#   roots.sh [NAME…]     sid-peers trixie-suricata
+#   roots.sh [NAME…]     sid-peers trixie-suricata bookworm-minimal bookworm-clean
+#
+# bookworm-clean is whole, as debootstrap's minbase is, and an archive: a package or an image is installed into it.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,14 +25,22 @@ packages() { # NAME
     trixie-suricata)
         echo suricata
         ;;
+    bookworm-minimal)
+        # What every Debian has, an interpreter for the virtual environment, and the programs of the demo.
+        echo '?essential' apt python3 python3-venv
+        python -c 'from tailtrim.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
+        ;;
+    bookworm-clean)
+        echo apt
+        ;;
     *)
-        echo "error: no root $1, expected sid-peers or trixie-suricata" >&2
+        echo "error: no root $1, expected sid-peers, trixie-suricata, bookworm-minimal or bookworm-clean" >&2
         exit 2
         ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- sid-peers trixie-suricata
+[ $# -gt 0 ] || set -- sid-peers trixie-suricata bookworm-minimal bookworm-clean
 mkdir -p "$folder"
 # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds here, too.
 { apt-config dump | grep '^Acquire::Check-'; echo 'APT::Install-Recommends "false";'; } >"$folder/apt.conf"
@@ -39,10 +49,12 @@ for name in "$@"; do
     [ "$(cat "$folder/$name.packages" 2>/dev/null)" = "$wanted" ] && continue
     rm -rf "${folder:?}/$name" "$folder/$name.packages" "$folder/$name.part"
     echo "unpacking: $name: $wanted"
-    # Unpacked only: no script of a package runs, and no service comes with it. All programs and libraries are below
-    # /usr, where packages of older releases have some beside it.
+    # Unpacked only: no script of a package runs, and no service comes with it.
+    variant=extract form=directory
+    [ "$name" != bookworm-clean ] || variant=minbase form=tar
+    # All programs and libraries are below /usr, where packages of older releases have some beside it.
     # shellcheck disable=SC2046 # a list of words
-    if mmdebstrap --quiet --variant=extract --aptopt="$folder/apt.conf" \
+    if mmdebstrap --quiet --variant=$variant --format=$form --aptopt="$folder/apt.conf" \
         --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
         --dpkgopt='path-exclude=/usr/share/man/*' \

@@ -14,6 +14,7 @@
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
     └── ReportError          a report was asked for that makes no sense
+        └── PicturesError    what makes pages and figures is not installed
 
 What to do about an error is in its notes (``error.__notes__``), which tracebacks show. A note that
 names arguments of the call is a :class:`Remedy`.
@@ -35,6 +36,7 @@ __all__ = [
     "EngineError",
     "HostError",
     "OutputError",
+    "PicturesError",
     "PlanError",
     "QueryError",
     "Remedy",
@@ -118,3 +120,7 @@ class RoundTripError(TailtrimError):
 
 class ReportError(TailtrimError):
     """A report was asked for that makes no sense."""
+
+
+class PicturesError(ReportError):
+    """Pages and figures need packages that are not installed; the note says how to install them."""

@@ -33,13 +33,15 @@ TCPDUMP = Tool("tcpdump", "tcpdump")
 SETCAP = Tool("setcap", "libcap2-bin")
 #: Machines and programs of other Debian releases; packaging/roots.sh and fresh-machine.sh use it.
 MMDEBSTRAP = Tool("mmdebstrap", "mmdebstrap")
+#: Builds the container image.
+BUILDAH = Tool("buildah", "buildah")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
 
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
-    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, POSTGRESQL, JAVA),
+    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, BUILDAH, POSTGRESQL, JAVA),
 )
 
 

@@ -10,6 +10,7 @@ import typer
 
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
@@ -76,6 +77,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
     try:
+        if html is not None or figure is not None:
+            pictures.require()
         compared = _compare(
             sides,
             halves=halves,

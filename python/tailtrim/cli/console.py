@@ -70,10 +70,10 @@ def say(text: object, *, err: bool = False) -> None:
     print(escaped(str(text)), file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def complain(error: Exception) -> None:
-    """Print an error, and what to do about it, to standard error."""
+def complain(error: Exception, kind: str = "error") -> None:
+    """Print an error, or a warning, and what to do about it, to standard error."""
     for told in error.args if isinstance(error, PlanError) else [error]:
-        say(f"error: {units.printable(str(told))}", err=True)
+        say(f"{kind}: {units.printable(str(told))}", err=True)
     for note in getattr(error, "__notes__", ()):
         say(f"hint: {units.printable(_typed(note))}", err=True)
 

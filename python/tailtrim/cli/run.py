@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -13,10 +14,10 @@ import typer
 from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
+from tailtrim.errors import HostError, OutputError, PicturesError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct, recorded
 from tailtrim.nodes.unprivileged import enter
-from tailtrim.plan import load
+from tailtrim.plan import examples, load
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
+  tailtrim run demo                              # an example that comes with tailtrim
   tailtrim run forwarder-tail.yml
   tailtrim run forwarder-tail.yml --out results/tail --resume
   tailtrim run forwarder-tail.yml --resume --retry-invalid
@@ -33,7 +35,12 @@ Examples:
 
 
 def command(  # noqa: PLR0913 - one parameter an option
-    plan: Annotated[Path, typer.Argument(metavar="PLAN.yml", help="The plan, a YAML file.")],
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN", help=f"A YAML file, or an example: {', '.join(examples.names())}."
+        ),
+    ],
     *,
     out: Annotated[
         Path | None,
@@ -62,6 +69,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Run an experiment: measure a device under test for each value of the loop variables."""
     objectives = asserting.asked(asserts, junit)
     try:
+        plan = examples.located(plan)
         loaded, runs = load(plan)
         if check:
             for run in runs:
@@ -150,11 +158,14 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
 
         console = Terminal()
         console.print(overview.render(complete))
-        page, *_ = write_experiment(
-            recorded(experiment.path), experiment.path / "report", objectives=objectives
-        )
-        places = f"\nExperiment: {experiment.path}\nReport:     {page}"
-        console.print(places, soft_wrap=True)
+        console.print(f"\nExperiment: {experiment.path}", soft_wrap=True)
+        try:
+            page, *_ = write_experiment(
+                recorded(experiment.path), experiment.path / "report", objectives=objectives
+            )
+            console.print(f"Report:     {page}", soft_wrap=True)
+        except PicturesError as error:
+            _without_pictures(error, experiment.path)
     for outcome in of_all:
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
@@ -177,8 +188,17 @@ def _tell_together(kind: str, what: str, reasons: list[tuple[Outcome, str | None
 def _compare_factors(path: Path) -> None:
     from tailtrim.cli.report import tell_factors  # noqa: PLC0415 - brings matplotlib
 
-    tell_factors(path, path / "report")
+    try:
+        tell_factors(path, path / "report")
+    except PicturesError as error:
+        _without_pictures(error, path)
     say(f"\nExperiment: {path}")
+
+
+def _without_pictures(error: PicturesError, path: Path) -> None:
+    """Say that there is no report, after a run that is complete all the same."""
+    error.add_note(f"then: tailtrim report {shlex.quote(str(path))}")
+    complain(error, "warning")
 
 
 def progress(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:

@@ -12,6 +12,7 @@ import typer
 from tailtrim.analysis.options import nanoseconds
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import OutputError, TailtrimError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.explain import Simulation
@@ -64,6 +65,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.explain import Interrupt, simulate  # noqa: PLC0415 - other commands start without
 
     try:
+        if figure is not None:
+            pictures.require()
         stalls_ns = tuple(_microseconds("--stall", t) for t in stall or ("7.5", "7.5", "10.4"))
         start_ns = _microseconds("--start", start)
         simulation = simulate(

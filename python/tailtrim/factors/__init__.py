@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tailtrim.factors.effect_table import markdown, render
 from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
 from tailtrim.factors.slope import Slope
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +38,10 @@ def write(effects: Effects, out: Path) -> list[Path]:
 
     Raises:
         OutputError: they cannot be written.
+        PicturesError: what draws figures is not installed.
 
     """
+    pictures.require()
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return effect_files.write(effects, out)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import ReportError
+from tailtrim.errors import PicturesError, ReportError
+from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tailtrim.rundir import RunDirectory
     from tailtrim.slo import Objective
 
-__all__ = ["ReportError", "names_of", "write", "write_experiment"]
+__all__ = ["PicturesError", "ReportError", "names_of", "write", "write_experiment"]
 
 
 def write(
@@ -51,10 +52,12 @@ def write(
 
     Raises:
         ReportError: there is no run, or there are not as many names as runs.
+        PicturesError: what makes pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
+    pictures.require()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     names = names_of(runs) if names is None else names
@@ -73,10 +76,12 @@ def write_experiment(
 
     Raises:
         ReportError: no run is complete.
+        PicturesError: what makes pages and figures is not installed.
         RunDirectoryError: a run directory lacks a table, or it is damaged.
         OutputError: ``out`` cannot be written.
 
     """
+    pictures.require()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     return report_files.write_experiment(experiment, out, objectives)

@@ -27,7 +27,7 @@ def write_pcap(path: Path, frames: Sequence[tuple[int, int]]) -> Path:
     return path
 
 
-def run_of(
+def run_of(  # noqa: PLR0913 - what differs from test to test
     folder: Path,
     latencies_ns: Sequence[int | None],
     *,

@@ -114,7 +114,6 @@ pub(super) fn sarif(report: &AuditReport, out: &mut dyn Write) -> io::Result<()>
             "tool": {"driver": {
                 "name": "tailtrim-agent audit",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "informationUri": env!("CARGO_PKG_REPOSITORY"),
                 "rules": rules,
             }},
             "results": results,

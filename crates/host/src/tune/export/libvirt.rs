@@ -47,7 +47,7 @@ pub fn libvirt(plan: &Plan, host: &impl Places) -> Result<Vec<ExportedFile>, Lib
     let _ = write!(
         text,
         "  <metadata>\n    <!-- The guest's boot line: set it inside the guest. -->\n    \
-         <tailtrim:boot xmlns:tailtrim=\"https://github.com/tailtrim/tailtrim\">{line}</tailtrim:boot>\n  </metadata>\n"
+         <tailtrim:boot xmlns:tailtrim=\"urn:tailtrim\">{line}</tailtrim:boot>\n  </metadata>\n"
     );
     memory(&mut text, plan);
     let _ = writeln!(text, "  <vcpu placement=\"static\">{}</vcpu>", vcpus.len());

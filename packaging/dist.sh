@@ -1,0 +1,33 @@
+#!/bin/sh
+# Puts what others install into dist/: the wheel with the agent inside, the static agent alone, its Debian package.
+# The agent is the one that `make setup` built.
+set -eu
+cd "$(dirname "$0")/.."
+
+agent=packaging/tailtrim.data/scripts/tailtrim-agent
+version=$("$agent" --version | cut -d' ' -f2)
+rm -rf dist
+maturin build --release --locked --out dist
+cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
+
+# dpkg-buildpackage writes beside the folder that it works in.
+place=${CARGO_TARGET_DIR:-target}/debian
+rm -rf "$place"
+mkdir -p "$place/tailtrim"
+cp -R packaging/debian "$place/tailtrim"
+cp "$agent" "$place/tailtrim"
+cp packaging/tailtrim-reflect.service "$place/tailtrim/debian/tailtrim-agent.tailtrim-reflect.service"
+cat LICENSE LICENSE-MIT >"$place/tailtrim/debian/copyright"
+cat >"$place/tailtrim/debian/changelog" <<END
+tailtrim ($version) unstable; urgency=medium
+
+  * See CHANGELOG.md.
+
+ -- The tailtrim authors <>  $(git log -1 --format=%cD 2>/dev/null || date -R)
+END
+if ! (cd "$place/tailtrim" && dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$place/log" 2>&1; then
+    cat "$place/log" >&2
+    exit 1
+fi
+cp "$place"/*.deb dist/
+ls dist

@@ -1,0 +1,188 @@
+"""What ``make dist`` makes, each installed and used where nothing else of the project is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from peers import Host, Reflector
+from releases import entering, unpacked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PROJECT = Path(__file__).parents[2]
+UNIT = "tailtrim-reflect.service"
+DEMO_RUNS = 6
+#: Enters a root that has programs of its own, or but one, for a command.
+INTO = 'mkdir -p "$0/proc" && mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
+#: As the unit has it: a user without rights but one.
+AS_THE_UNIT = (
+    "/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+    "--bounding-set=-all,+net_bind_service", "--inh-caps=-all,+net_bind_service",
+    "--ambient-caps=-all,+net_bind_service",
+)  # fmt: skip
+
+
+def made(pattern: str) -> Path:
+    """Return what ``make dist`` made, or skip loudly."""
+    found = list((PROJECT / "dist").glob(pattern))
+    if not found:
+        pytest.skip(f"no dist/{pattern} here (make dist makes it)")
+    (one,) = found
+    return one
+
+
+def into(root: Path) -> list[str]:
+    return ["/usr/bin/env", "unshare", "--mount", "sh", "-c", INTO, str(root)]
+
+
+def must(command: Sequence[str | Path], **options: Any) -> str:
+    """Run a command that has to succeed, and return what it prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture
+def alone() -> Iterator[Host]:
+    """Return a host without a network, or skip loudly."""
+    if os.geteuid() != 0:
+        pytest.skip("entering another root needs root")
+    for program in ("ip", "unshare", "nsenter"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    host = Host()
+    try:
+        host.must("ip", "link", "set", "lo", "up")
+        yield host
+    finally:
+        host.close()
+
+
+@pytest.fixture
+def clean(alone: Host, tmp_path: Path) -> Path:
+    """Return a Debian as debootstrap makes it, of this test alone, or skip loudly."""
+    assert alone
+    root = tmp_path / "clean"
+    root.mkdir()
+    must(["tar", "--extract", "--file", unpacked("bookworm-clean"), "--directory", root])
+    return root
+
+
+@contextmanager
+def reflecting(host: Host, *command: str) -> Iterator[None]:
+    """Have a reflector run."""
+    process = subprocess.Popen(
+        host.command(*command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    reflector = Reflector(process)
+    try:
+        reflector.wait_until_ready()
+        yield
+        reflector.stop()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answered(host: Host, *agent: str) -> int:
+    """Let an agent measure, and return how many of 20 probes were answered."""
+    words = ("ping", "127.0.0.1", "--protocol", "stamp", "-n", "20", "--rate", "100", "--json")
+    (stream,) = json.loads(host.must(*agent, *words))["streams"]
+    return int(stream["probes"]["answered"])
+
+
+def test_the_static_agent_needs_no_other_file(alone: Host, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    shutil.copy(made("tailtrim-agent-[0-9]*"), root / "tailtrim-agent")
+    agent = [*into(root), "/tailtrim-agent"]
+    with reflecting(alone, *agent, "reflect", "--stamp", "862"):
+        assert answered(alone, *agent) == 20
+
+
+def test_the_debian_package_brings_agent_and_unit_and_takes_them_away(
+    alone: Host, clean: Path
+) -> None:
+    def files() -> set[str]:
+        varying = ("var/cache", "var/lib/apt", "var/lib/dpkg", "var/log", "proc")
+        names = {str(place.relative_to(clean)) for place in clean.rglob("*")}
+        return {name for name in names if not name.startswith(varying)}
+
+    package = shutil.copy(made("tailtrim-agent_*.deb"), clean)
+    before = files()
+    must([*into(clean), "apt-get", "install", "--yes", f"/{Path(package).name}"])
+    unit = (clean / "lib/systemd/system" / UNIT).read_text()
+    assert unit == (PROJECT / "packaging" / UNIT).read_text()
+    assert not [name for name in files() if name.endswith(f".wants/{UNIT}")]
+    (start,) = [line for line in unit.splitlines() if line.startswith("ExecStart=")]
+    command = start.partition("=")[2].split()
+    with reflecting(alone, *into(clean), *AS_THE_UNIT, *command):
+        assert answered(alone, *into(clean), "tailtrim-agent") == 20
+    must([*into(clean), "dpkg", "--purge", "tailtrim-agent"])
+    assert files() == before
+
+
+def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: Path) -> None:
+    if shutil.which("buildah") is None:
+        pytest.skip("buildah is not installed")
+    context = made("tailtrim-agent_*.deb").parent
+    places = ("--root", tmp_path / "storage", "--runroot", tmp_path / "run")
+
+    def buildah(*words: str | Path) -> str:
+        options = {"env": os.environ | {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}}
+        return must(["buildah", *places, *words], **options).strip()
+
+    base = buildah("from", "scratch")
+    buildah("add", "--quiet", base, unpacked("bookworm-clean"), "/")
+    buildah("commit", "--quiet", base, "localhost/debian")
+    definition = PROJECT / "packaging" / "Containerfile"
+    buildah("build", "--from", "localhost/debian", "--pull-never", "--file", definition,
+            "--tag", "localhost/agent", context)  # fmt: skip
+    container = buildah("from", "localhost/agent")
+    root = Path(buildah("mount", container))
+    try:
+        settings = json.loads(buildah("inspect", container))["OCIv1"]["config"]
+        agent = [*into(root), *settings["Entrypoint"]]
+        assert not list((root / "tmp").iterdir())
+        with reflecting(alone, *agent, "reflect", "--stamp", "862"):
+            assert answered(alone, *agent) == 20
+    finally:
+        buildah("rm", "--all")
+
+
+def test_the_wheel_is_all_that_the_demo_needs(tmp_path: Path) -> None:
+    wheel = made("*.whl")
+    root = [*entering("bookworm-minimal"), "env", "PATH=/usr/bin:/usr/sbin"]
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*root, *words], capture_output=True, text=True, check=False, env=mine, cwd=tmp_path
+        )
+
+    def pip(*words: str | Path) -> None:
+        done = run("venv/bin/pip", "install", "--quiet", *words)
+        if "connection" in done.stderr.lower():
+            pytest.skip(f"pip cannot fetch what the wheel needs: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+
+    made_here = run("python3", "-m", "venv", "venv")
+    assert made_here.returncode == 0, made_here.stdout + made_here.stderr
+    pip(wheel)
+    done = run("venv/bin/tailtrim", "run", "demo")
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'tailtrim[pictures]'" in done.stderr
+    outcomes = [json.loads(p.read_text()) for p in tmp_path.glob("results/demo/run-*/outcome.json")]
+    assert [one["failed"] for one in outcomes] == [None] * DEMO_RUNS
+    pip("tailtrim[pictures]")
+    done = run("venv/bin/tailtrim", "report", "results/demo")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results/demo/report/report.html").is_file()
