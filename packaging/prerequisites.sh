@@ -91,6 +91,8 @@ test)
     # Engines: a server that the tests start as another user, and what runs Spark.
     need_service postgresql pg_ctlcluster
     need default-jre-headless java
+    # What reads runs as OpenMetrics.
+    need_service prometheus promtool
     # What reads the agent's exports.
     need_service tuned tuned-adm
     need libvirt-clients virt-xml-validate

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailtrim.cli import asserting
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
+from tailtrim.cli.judgement import by_name, judged
 from tailtrim.errors import TailtrimError
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
+    from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +23,9 @@ Examples:
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure improvement.svg
   tailtrim compare results/hw --halves                                 # differences nobody made
-Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 wrong request or input.
+  tailtrim compare results/main results/branch --assert 'p99.9 < 50us' --junit slo.xml
+Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objective, 2 wrong request
+or input, 5 an objective is not decided. Objectives are for each run of B.
 """
 
 
@@ -59,6 +64,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--fail-if-worse", help="End with code 1 if B is worse anywhere."),
     ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with the figure.")
@@ -69,11 +76,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Say whether B is faster or slower than A, quantile by quantile, and how sure that is."""
+    objectives = asserting.asked(asserts, junit)
     try:
+        if objectives and halves:
+            raise ValueError("--assert is for the runs of B, and with --halves there is no B")  # noqa: TRY301
         compared = _compare(
             sides,
             halves=halves,
-            quantiles=quantile or (),
+            quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
             confidence=confidence,
             margin=_share("margin", margin),
             seed=seed,
@@ -87,8 +97,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
+    code = judged(_measured(compared), objectives, junit) if objectives else 0
     if fail_if_worse and any(one.verdict == "worse" for one in compared):
-        raise typer.Exit(NEGATIVE)
+        code = NEGATIVE
+    if code:
+        raise typer.Exit(code)
 
 
 def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparison]:
@@ -100,6 +113,16 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
         raise ValueError("there is one side, expected A and B (or --halves)")
     first, *others = sides
     return [one for other in others for one in compare(first, other, **options)]
+
+
+def _measured(compared: list[Comparison]) -> dict[str, Summary]:
+    """Return the runs of B, which objectives are for; the wire has to meet none."""
+    groups = [one.groups[1] for one in compared if not one.floor]
+    return by_name(
+        (group.name if group.name == run.name else f"{group.name}: {run.name}", run.summary)
+        for group in groups
+        for run in group.repetitions
+    )
 
 
 def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:

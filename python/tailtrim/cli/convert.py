@@ -18,6 +18,7 @@ Examples:
   tailtrim convert results/hw --to hgrm
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
+  tailtrim convert results/hw --to openmetrics
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -35,7 +36,8 @@ def command(
             metavar="FORMAT",
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv: the "
             "papers' percentiles, hist, worst, jitter and rates; hpct: HiPerConTracer's results, "
-            "of what tailtrim ping measured.",
+            "of what tailtrim ping measured; openmetrics: for Prometheus, version 1.0 and, with a "
+            "native histogram, 2.0.",
         ),
     ],
     out: Annotated[

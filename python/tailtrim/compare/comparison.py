@@ -186,7 +186,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
-    pairs, _ = paired(groups_of(a), groups_of(b))
+    pairs, _ = paired(groups_of(a, quantiles), groups_of(b, quantiles))
     return [
         _compared(one, two, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
         for one, two in pairs
