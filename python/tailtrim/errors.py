@@ -12,6 +12,7 @@
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
+    ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
 
 What to do about an error is in its notes (``error.__notes__``), which tracebacks show. A note that
@@ -33,6 +34,7 @@ __all__ = [
     "DecodedError",
     "EngineError",
     "HostError",
+    "MissingPackageError",
     "OutputError",
     "PlanError",
     "Remedy",
@@ -108,6 +110,10 @@ class RunError(TailtrimError):
 
 class RoundTripError(TailtrimError):
     """A file of round trips cannot be read."""
+
+
+class MissingPackageError(TailtrimError):
+    """An optional package is not installed."""
 
 
 class ReportError(TailtrimError):
