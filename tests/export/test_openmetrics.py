@@ -31,13 +31,17 @@ def _texts(run: tailtrim.RunDirectory, place: Path) -> tuple[str, str]:
     return first.read_text(), second.read_text()
 
 
+def _samples(text: str) -> list[Any]:
+    families = text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+    return [sample for family in families for sample in family.samples]
+
+
 def _parsed(text: str) -> dict[tuple[str, str], Any]:
     """Return the values by name and the label beside that of the run."""
     found = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            (label,) = [v for k, v in sample.labels.items() if k != "run"] or [""]
-            found[sample.name, label] = sample.value
+    for sample in _samples(text):
+        (label,) = [v for k, v in sample.labels.items() if k != "run"] or [""]
+        found[sample.name, label] = sample.value
     return found
 
 
@@ -70,8 +74,7 @@ def test_the_parser_of_prometheus_reads_what_the_summary_says(
 
 def test_every_value_has_the_time_of_the_run(make_run: MakeRun, tmp_path: Path) -> None:
     text, _ = _texts(make_run([(1_000 * SECOND, 5), (1_001 * SECOND, 7)]), tmp_path)
-    stamps = [s.timestamp for f in text_string_to_metric_families(text) for s in f.samples]
-    assert {float(stamp) for stamp in stamps} == {1001.0}
+    assert {float(sample.timestamp) for sample in _samples(text)} == {1001.0}
 
 
 def test_what_was_lost_is_infinitely_late(make_run: MakeRun, tmp_path: Path) -> None:
@@ -86,8 +89,7 @@ def test_what_was_lost_is_infinitely_late(make_run: MakeRun, tmp_path: Path) -> 
 def test_a_name_with_signs_of_the_format_is_escaped(make_run: MakeRun, tmp_path: Path) -> None:
     name = 'a"b\\c\nd'
     text, _ = _texts(make_run([(0, 5)], name=name), tmp_path / "out")
-    labels = {s.labels["run"] for f in text_string_to_metric_families(text) for s in f.samples}
-    assert labels == {name}
+    assert {sample.labels["run"] for sample in _samples(text)} == {name}
 
 
 def _native(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebook.ipynb"
 
 
 def test_the_notebook_runs_and_shows_its_results() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in notebook.cells)
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     shown = {}

@@ -70,8 +70,8 @@ def experiment(place: Path, tmp_path: Path) -> Path:
         (tmp_path / "experiment" / run / "loop.json").write_text(json.dumps(told))
         outcomes.append({"run": run, "label": f"forward rate={rate}", "floor": False})
     outcomes.append({"run": "run-002", "label": "forward", "floor": False, "failed": "<i>died"})
-    record = {"schema": "tailtrim.experiment/1", "plan": {"name": "<script>"}, "host": {}}
-    record |= {"versions": {}, "command": [], "outcomes": outcomes}
+    record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"name": "<script>"}}
+    record |= {"host": {}, "versions": {}, "command": [], "outcomes": outcomes}
     (tmp_path / "experiment" / "experiment.json").write_text(json.dumps(record))
     return tmp_path / "experiment"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.options import known_masks, nanoseconds
 from tailtrim.analysis.result import Analysis
-from tailtrim.rundir.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os
@@ -90,6 +88,11 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
 
     if out is None:
         return Analysis(run(None))
+    # What is printed only needs none of this.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    from tailtrim.rundir.writing import Draft, provenance, sha256  # noqa: PLC0415
+
     with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
         hashes = hashing.map(sha256, paths)
         native = run(draft.path)

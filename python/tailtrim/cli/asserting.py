@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli.console import USAGE, complain
-from tailtrim.cli.judgement import judged, read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tailtrim.rundir import Summary
     from tailtrim.slo import Objective
@@ -34,6 +33,10 @@ Junit = Annotated[
 
 def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
     """Read the objectives; the command ends where they are wrong."""
+    if not texts and report is None:
+        return []
+    from tailtrim.cli.judgement import read  # noqa: PLC0415 - most calls have no objectives
+
     try:
         return read(texts or (), report)
     except ValueError as error:
@@ -46,8 +49,16 @@ def quantiles(found: Sequence[Objective]) -> list[str]:
     return [objective.p for objective in found if objective.p is not None]
 
 
-def judge(runs: Mapping[str, Summary], found: Sequence[Objective], report: Path | None) -> None:
-    """Print what the runs say of the objectives; the command ends unless all passed."""
-    code = judged(runs, found, report) if found else 0
-    if code:
+def judge(
+    runs: Iterable[tuple[str, Summary]], found: Sequence[Objective], report: Path | None
+) -> None:
+    """Print what the runs, each with its name, say of the objectives.
+
+    The command ends unless all passed.
+    """
+    if not found:
+        return
+    from tailtrim.cli.judgement import judged  # noqa: PLC0415 - as above
+
+    if code := judged(runs, found, report):
         raise typer.Exit(code)

@@ -10,7 +10,6 @@ import typer
 
 from tailtrim.cli import asserting
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
-from tailtrim.cli.judgement import by_name, judged
 from tailtrim.errors import TailtrimError
 
 if TYPE_CHECKING:
@@ -97,7 +96,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
-    code = judged(_measured(compared), objectives, junit) if objectives else 0
+    code = 0
+    if objectives:
+        from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
+
+        code = judged(_measured(compared), objectives, junit)
     if fail_if_worse and any(one.verdict == "worse" for one in compared):
         code = NEGATIVE
     if code:
@@ -115,14 +118,14 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
     return [one for other in others for one in compare(first, other, **options)]
 
 
-def _measured(compared: list[Comparison]) -> dict[str, Summary]:
+def _measured(compared: list[Comparison]) -> list[tuple[str, Summary]]:
     """Return the runs of B, which objectives are for; the wire has to meet none."""
     groups = [one.groups[1] for one in compared if not one.floor]
-    return by_name(
+    return [
         (group.name if group.name == run.name else f"{group.name}: {run.name}", run.summary)
         for group in groups
         for run in group.repetitions
-    )
+    ]
 
 
 def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:

@@ -11,7 +11,7 @@ from tailtrim.report import units
 from tailtrim.slo import Decision, Objective, Verdict, junit, objectives, verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from tailtrim.rundir import Summary
@@ -31,24 +31,29 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
     return [objective for text in texts for objective in objectives(text)]
 
 
-def by_name(runs: Iterable[tuple[str, Summary]]) -> dict[str, Summary]:
-    """Return the runs by their names; those of one name are numbered.
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return the names, with numbers where several are the same.
 
-    >>> by_name([("a", None), ("b", None), ("a", None)]).keys()
-    dict_keys(['a #1', 'b', 'a #2'])
+    >>> numbered(["a", "b", "a"])
+    ['a #1', 'b', 'a #2']
 
     """
+    return [
+        name if names.count(name) == 1 else f"{name} #{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]
+
+
+def judged(
+    runs: Iterable[tuple[str, Summary]], found: Sequence[Objective], report: Path | None
+) -> int:
+    """Print what the runs, each with its name, say of the objectives; return the exit code."""
     listed = list(runs)
-    names = [name for name, _ in listed]
-    return {
-        name if names.count(name) == 1 else f"{name} #{names[: place + 1].count(name)}": summary
-        for place, (name, summary) in enumerate(listed)
+    names = numbered([name for name, _ in listed])
+    summaries = [summary for _, summary in listed]
+    of_runs = {
+        name: verdicts(summary, found) for name, summary in zip(names, summaries, strict=True)
     }
-
-
-def judged(runs: Mapping[str, Summary], found: Sequence[Objective], report: Path | None) -> int:
-    """Print what the runs say of the objectives, and return the exit code."""
-    of_runs = {name: verdicts(summary, found) for name, summary in runs.items()}
     for name, of_run in of_runs.items():
         for verdict in of_run:
             where = f"{units.printable(name)}: " if len(of_runs) > 1 else ""

@@ -86,7 +86,7 @@ def _finish(folder: Path, own: _Own, objectives: list[Objective], code: int) -> 
     if code not in {_DONE, _NEGATIVE}:
         return code
     # Not for the agent alone.
-    from tailtrim.cli.judgement import by_name, judged  # noqa: PLC0415
+    from tailtrim.cli.judgement import judged  # noqa: PLC0415
     from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
     from tailtrim.rundir import Summary  # noqa: PLC0415
 
@@ -95,9 +95,9 @@ def _finish(folder: Path, own: _Own, objectives: list[Objective], code: int) -> 
             names = " ".join(map(str, leave_runs(folder, own.out)))
             say(f"\nRun directory: {own.out}\nReport:        tailtrim report {names}", err=True)
         streams = results(folder)["streams"] if objectives else []
-        measured = by_name(
+        measured = [
             (stream["name"], Summary.from_json(json.dumps(stream["summary"]))) for stream in streams
-        )
+        ]
     except TailtrimError as error:
         complain(error)
         return USAGE

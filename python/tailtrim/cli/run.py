@@ -13,7 +13,6 @@ import typer
 from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.cli.judgement import by_name
 from tailtrim.errors import HostError, OutputError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct, recorded
 from tailtrim.nodes.unprivileged import enter
@@ -85,7 +84,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if failed:
         raise typer.Exit(BROKEN)
     complete = recorded(experiment.path).complete
-    measured = by_name((run.name, at.summary) for run, at in complete if not run.outcome.floor)
+    measured = [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
     asserting.judge(measured, objectives, junit)
     if not any(at.summary.samples for _, at in complete):
         raise typer.Exit(NEGATIVE)
