@@ -23,7 +23,7 @@ def test_the_notebook_runs_and_shows_its_results() -> None:
         assert "text/html" in shown[result]
     for result in ("analysis", "compared"):
         assert "data:image/svg+xml" in shown[result]["text/html"]
-    assert "250.0 Hz" in shown["explanation"]["text/html"]
+    assert "250.00 Hz" in shown["explanation"]["text/html"]
     assert ">better<" in shown["compared"]["text/html"]
     assert shown['    print(f"{verdict.decision}: {verdict.objective}")']["text/plain"] == (
         "passed: p99 < 50us\nfailed: p99.9 < 10us\npassed: loss < 0.1%\n"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import polars as pl
 import pytest
+from made_up import HEADER, traced
 
 import tailtrim
 from tailtrim.errors import MissingPackageError, PlanError, RunDirectoryError
@@ -134,7 +135,19 @@ def test_notebooks_show_a_table_and_a_figure(place: Path, testpmd: tuple[Path, P
         assert figure.startswith("data:image/svg+xml;base64,")
     assert "9.8" in shown["run"].cells
     assert "no difference shown" in shown["comparison"].cells
-    assert shown["explanation"].elements == ["pre"]
+    assert {"periodic cause", "250.00 Hz"} <= set(shown["explanation"].cells)
+
+
+def test_with_a_trace_the_causes_come_first(tmp_path: Path, testpmd: tuple[Path, Path]) -> None:
+    traced(tmp_path / "run", testpmd, HEADER)
+    found = tailtrim.explain(tmp_path / "run")
+    assert found.tables[0] == "causes"
+    causes = found.to_pandas()
+    assert set(causes["name"]) == {"local_timer", "call_function"}
+    assert causes["share_ppm"].max() > 500_000
+    cells = page(found).cells
+    assert cells[:3] == ["cause", "late packets", "share of the excess"]
+    assert any("stress" in cell for cell in cells)
 
 
 def test_without_matplotlib_notebooks_show_the_table(

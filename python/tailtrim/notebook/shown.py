@@ -13,7 +13,8 @@ from tailtrim.compare import Comparison, Comparisons
 from tailtrim.errors import RunDirectoryError
 from tailtrim.experiment import RecordedExperiment
 from tailtrim.explain import Explanation
-from tailtrim.report import comparison_wording, units, wording
+from tailtrim.report import cause_wording, comparison_wording, units, wording
+from tailtrim.report.inputs.host_explanation import of_host
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.terminal import explanation_text
 from tailtrim.rundir import RunDirectory
@@ -64,9 +65,10 @@ def _(result: RecordedExperiment) -> str:
 
 @html.register
 def _(result: Explanation) -> str:
-    return f"<pre>{escape(chr(10).join(explanation_text.lines(result)))}</pre>" + _listed(
-        result.warnings
-    )
+    text = "\n".join(explanation_text.lines(result))
+    heading = f"<p>{_text(text.partition(chr(10))[0])}</p>"
+    details = f"<details><summary>All of it</summary><pre>{escape(text)}</pre></details>"
+    return heading + _causes(result) + _listed(result.warnings) + details
 
 
 @html.register
@@ -83,6 +85,34 @@ def _(result: Comparisons) -> str:
         told = [comparison_wording.maxima(one), comparison_wording.losses(one)]
         parts.append(_listed([*filter(None, told), *comparison_wording.notes(one)]))
     return "".join(parts) + _improvement(result)
+
+
+def _causes(found: Explanation) -> str:
+    """Return the causes of a trace, where there is one, and those that recur."""
+    parts = []
+    if found.host is not None:
+        verdict = of_host(found.host).verdict
+        named = zip(cause_wording.labels(verdict.causes), verdict.causes, strict=True)
+        rows = [
+            (name, units.count(cause.late_packets), cause_wording.share(cause.share_ppm))
+            for name, cause in named
+            if cause.late_packets
+        ]
+        parts.append(_table(("cause", "late packets", "share of the excess"), rows))
+    if found.periodic:
+        head = ("periodic cause", "above the median", "mean excess", "late packets", "vectors")
+        recurring = [
+            (
+                f"{cause.frequency_hz:,.2f} Hz",
+                units.time(cause.delay_ns),
+                units.time(round(cause.excess.value_ns)),
+                f"{100 * cause.late_share:.0f} %",
+                ", ".join(map(units.printable, cause.vectors)) or units.NONE,
+            )
+            for cause in found.periodic
+        ]
+        parts.append(_table(head, recurring))
+    return "".join(parts)
 
 
 def _of_runs(summaries: Sequence[Summary], names: Sequence[str]) -> str:
