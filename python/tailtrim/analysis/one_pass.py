@@ -86,8 +86,15 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             native.check_order()
         return native
 
-    if out is None:
-        return Analysis(run(None))
+    return Analysis(run(None) if out is None else _left(run, paths, out))
+
+
+def _left(
+    run: Callable[[Path], _native.NativeAnalysis],
+    paths: tuple[Path, Path],
+    out: str | os.PathLike[str],
+) -> _native.NativeAnalysis:
+    """Run the analysis and leave its run directory; the inputs are hashed meanwhile."""
     # What is printed only needs none of this.
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
@@ -98,4 +105,4 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         native = run(draft.path)
         native.write_tables(draft.path)
         draft.commit(native.summary_json(), provenance(paths, list(hashes)))
-    return Analysis(native)
+    return native
