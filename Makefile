@@ -90,6 +90,7 @@ bench: setup
 	cargo build --release --locked --package tailtrim-agent
 	cargo build --release --locked --package tailtrim-tail --example synthesize
 	python benchmarks/run.py
+	python benchmarks/startup.py
 	@if [ "$$(id -u)" = 0 ]; then \
 	    python benchmarks/live.py && tailtrim selftest; \
 	else \

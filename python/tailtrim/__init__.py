@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tailtrim.analysis import Analysis, analyze
+    from tailtrim.compare import compare
     from tailtrim.errors import CaptureError, OutputError, RunDirectoryError, TailtrimError
+    from tailtrim.experiment import RecordedExperiment as Experiment
+    from tailtrim.explain import explain
+    from tailtrim.notebook import run
     from tailtrim.rundir import RunDirectory, Summary
 
     __version__: str
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis",
     "CaptureError",
+    "Experiment",
     "OutputError",
     "RunDirectory",
     "RunDirectoryError",
@@ -35,25 +40,36 @@ __all__ = [
     "TailtrimError",
     "__version__",
     "analyze",
+    "compare",
+    "explain",
+    "run",
 ]
 
 _PLACES = {
     "Analysis": "tailtrim.analysis",
     "CaptureError": "tailtrim.errors",
+    "Experiment": "tailtrim.experiment:RecordedExperiment",
     "OutputError": "tailtrim.errors",
     "RunDirectory": "tailtrim.rundir",
     "RunDirectoryError": "tailtrim.errors",
     "Summary": "tailtrim.rundir",
     "TailtrimError": "tailtrim.errors",
     "analyze": "tailtrim.analysis",
+    "run": "tailtrim.notebook",
 }
+#: Packages that are called as their function of the same name: importing a part of one makes the
+#: name that of the package, whatever it was before.
+_CALLED = ("compare", "explain")
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         value: object = import_module("tailtrim._native").VERSION
     elif name in _PLACES:
-        value = getattr(import_module(_PLACES[name]), name)
+        place, _, other_name = _PLACES[name].partition(":")
+        value = getattr(import_module(place), other_name or name)
+    elif name in _CALLED:
+        value = import_module(f"tailtrim.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -13,6 +13,7 @@
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
+    ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
 
@@ -35,6 +36,7 @@ __all__ = [
     "DecodedError",
     "EngineError",
     "HostError",
+    "MissingPackageError",
     "OutputError",
     "PicturesError",
     "PlanError",
@@ -116,6 +118,10 @@ class RunError(TailtrimError):
 
 class RoundTripError(TailtrimError):
     """A file of round trips cannot be read."""
+
+
+class MissingPackageError(TailtrimError):
+    """An optional package is not installed."""
 
 
 class ReportError(TailtrimError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
@@ -315,6 +316,54 @@ def test_worse_has_an_exit_code(published: Path, measured: Path) -> None:
     assert result.exit_code == 1
     assert "worse" in result.stdout
     assert run("compare", measured, measured, "--fail-if-worse").exit_code == 0
+
+
+def _cases(report: Path) -> dict[str, list[str]]:
+    """Return the suites of a JUnit report: of each case, what is in it."""
+    suites = ET.parse(report).getroot()  # noqa: S314 - made here
+    return {suite.attrib["name"]: [child.tag for c in suite for child in c] for suite in suites}
+
+
+def test_objectives_are_for_the_runs_of_b(measured: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(measured, other)
+    report = tmp_path / "slo.xml"
+    words = ("compare", measured, other, "--junit", report, "--assert")
+    passed = run(*words, "max < 1s, loss < 1%")
+    assert (passed.exit_code, _cases(report)) == (0, {"other": []})
+    assert "passed: max < 1s" in passed.stderr
+    failed = run(*words, "max < 1ns, p99.999 < 1s")
+    assert (failed.exit_code, _cases(report)) == (1, {"other": ["failure", "error"]})
+    assert run(*words, "p99.999 < 1s").exit_code == 5
+
+
+def test_objectives_are_for_each_repetition_and_not_for_the_wire(
+    measured: Path, tmp_path: Path
+) -> None:
+    runs: list[dict[str, Any]] = [
+        {"dut": "wire", "rate": 1},
+        {"dut": "forward", "rate": 1},
+        {"dut": "forward", "rate": 1, "repetition": 1},
+        {"dut": "forward", "rate": 1, "repetition": 2, "invalid": ["dropped"]},
+    ]
+    a, b = (experiment(tmp_path / name, measured, runs) for name in "ab")
+    report = tmp_path / "slo.xml"
+    assert run("compare", a, b, "--assert", "max < 1s", "--junit", report).exit_code == 0
+    assert list(_cases(report)) == ["b: forward rate=1: run-001", "b: forward rate=1: run-002"]
+
+
+def test_captures_are_analysed_with_the_quantiles_of_objectives(
+    testpmd: tuple[Path, Path],
+) -> None:
+    pair = ",".join(map(str, testpmd))
+    result = run("compare", pair, pair, "--assert", "p99.5 < 1s")
+    assert (result.exit_code, "passed: p99.5 < 1s" in result.stderr) == (0, True)
+
+
+def test_halves_have_no_b_for_objectives(measured: Path) -> None:
+    result = run("compare", measured, "--halves", "--assert", "max < 1s")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "with --halves there is no B" in result.stderr
 
 
 def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> None:

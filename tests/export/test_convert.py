@@ -45,7 +45,7 @@ def test_a_run_without_samples_gives_valid_files(
 @pytest.mark.parametrize(
     ("format_", "options", "text"),
     [
-        ("xlsx", {}, "unknown format 'xlsx', expected one of hgrm, hlog, hpct, csv"),
+        ("xlsx", {}, "unknown format 'xlsx', expected one of hgrm, hlog, hpct, csv, openmetrics"),
         ("hgrm", {"significant_digits": 6}, "6 significant digits, expected 1 to 5"),
         ("hlog", {"significant_digits": 0}, "0 significant digits, expected 1 to 5"),
         ("csv", {"bucket_ns": 0}, "buckets of 0 ns, expected at least 1"),

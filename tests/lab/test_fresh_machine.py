@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import tools
 import yaml
 
-import tools
 from tailtrim import _native
 from tailtrim.nodes.agent import program
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 import tools
+
 from tailtrim.doctor.installed import OSLAT
 from tailtrim.nodes.agent import program
 

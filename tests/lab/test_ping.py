@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import tools
 from pairs import FAR_6, NEAR, add_up
 from reflectors import (
     FAR,
@@ -23,7 +24,6 @@ from reflectors import (
     Stamps,
 )
 
-import tools
 from tailtrim.devices.nftables import NFT
 from tailtrim.errors import HostError
 

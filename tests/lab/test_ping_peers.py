@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+import tools
 from pairs import NEAR
 from peers import EVERYWHERE
 from reflectors import FAR
 from releases import entering, of_release
 
-import tools
 from tailtrim.roundtrip import read_hpct, read_irtt
 from tailtrim.roundtrip.hpct import HIPERCONTRACER
 from tailtrim.roundtrip.irtt import IRTT

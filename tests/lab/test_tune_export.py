@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tools
 import yaml
 from changed_host import tree, write
 
-import tools
 from tailtrim.devices.host_change import TUNED
 
 if TYPE_CHECKING:

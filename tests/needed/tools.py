@@ -33,6 +33,8 @@ TCPDUMP = Tool("tcpdump", "tcpdump")
 SETCAP = Tool("setcap", "libcap2-bin")
 #: Machines and programs of other Debian releases; packaging/roots.sh and fresh-machine.sh use it.
 MMDEBSTRAP = Tool("mmdebstrap", "mmdebstrap")
+#: What reads runs as OpenMetrics.
+PROMTOOL = Tool("promtool", "prometheus", service=True)
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
 #: Engines: a server that the tests start as another user, and what runs Spark.
@@ -41,7 +43,7 @@ JAVA = Tool("java", "default-jre-headless")
 
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
-    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, BUILDAH, POSTGRESQL, JAVA),
+    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, BUILDAH, POSTGRESQL, JAVA),
 )
 
 

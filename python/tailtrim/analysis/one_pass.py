@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.options import known_masks, nanoseconds
 from tailtrim.analysis.result import Analysis
-from tailtrim.rundir.writing import Draft, provenance, sha256
 
 if TYPE_CHECKING:
     import os
@@ -88,11 +86,23 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             native.check_order()
         return native
 
-    if out is None:
-        return Analysis(run(None))
+    return Analysis(run(None) if out is None else _left(run, paths, out))
+
+
+def _left(
+    run: Callable[[Path], _native.NativeAnalysis],
+    paths: tuple[Path, Path],
+    out: str | os.PathLike[str],
+) -> _native.NativeAnalysis:
+    """Run the analysis and leave its run directory; the inputs are hashed meanwhile."""
+    # What is printed only needs none of this.
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+    from tailtrim.rundir.writing import Draft, provenance, sha256  # noqa: PLC0415
+
     with Draft(out) as draft, ThreadPoolExecutor(1) as hashing:
         hashes = hashing.map(sha256, paths)
         native = run(draft.path)
         native.write_tables(draft.path)
         draft.commit(native.summary_json(), provenance(paths, list(hashes)))
-    return Analysis(native)
+    return native

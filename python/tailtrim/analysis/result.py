@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.rundir import Summary
+from tailtrim.rundir import TABLES, Summary
+from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
     from typing import Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from tailtrim import _native
 
 
-class Analysis:
+class Analysis(Tabular):
     """What :func:`analyze` returns: the summary, and tables as Arrow."""
 
     def __init__(self, native: _native.NativeAnalysis) -> None:
@@ -29,39 +30,44 @@ class Analysis:
         return f"<Analysis of {self.summary.samples} samples, {latency.min} to {latency.max} ns>"
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables; ``sample`` can be had only with ``keep_samples``."""
+        return TABLES
+
+    @property
     def histogram(self) -> pa.Table:
         """Every latency and how often it occurred: ``latency_ns``, ``count``, ascending."""
-        return self._table("histogram")
+        return self.table("histogram")
 
     @property
     def quantiles(self) -> pa.Table:
         """Quantiles with intervals along the whole curve: ``p``, ``value_ns``, ``low_ns``, …."""
-        return self._table("quantile")
+        return self.table("quantile")
 
     @property
     def worst(self) -> pa.Table:
         """The worst packets, worst first: ``latency_ns``, stamps, signature, ``sample_index``."""
-        return self._table("worst")
+        return self.table("worst")
 
     @property
     def gaps(self) -> pa.Table:
         """Inter-packet gaps: ``tap`` (ingress or egress), ``gap_ns``, ``count``."""
-        return self._table("gap")
+        return self.table("gap")
 
     @property
     def delay_variation(self) -> pa.Table:
         """RFC 3393 delay variation: ``delay_variation_ns``, ``count``."""
-        return self._table("delay_variation")
+        return self.table("delay_variation")
 
     @property
     def seconds(self) -> pa.Table:
         """Packets, bytes, losses and the maximum of each second since the first ingress stamp."""
-        return self._table("second")
+        return self.table("second")
 
     @property
     def bursts(self) -> pa.Table:
         """Latency by position in the burst; empty where the traffic had none."""
-        return self._table("burst")
+        return self.table("burst")
 
     @property
     def samples(self) -> pa.Table:
@@ -71,7 +77,7 @@ class Analysis:
             ValueError: when :func:`analyze` was not told to ``keep_samples``.
 
         """
-        return self._table("sample")
+        return self.table("sample")
 
     def latencies_ns(self) -> np.ndarray[Any, Any]:
         """Return the latency of every sample in the order in which they left (int64, ns).
@@ -83,7 +89,13 @@ class Analysis:
         array: np.ndarray[Any, Any] = self.samples["latency_ns"].to_numpy()
         return array
 
-    def _table(self, name: str) -> pa.Table:
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name, see ``schema/``.
+
+        Raises:
+            ValueError: the samples are asked for, and :func:`analyze` was not told to keep them.
+
+        """
         import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most analyses run
 
         batch = self._samples() if name == "sample" else self._native.table(name)

@@ -180,7 +180,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
-    asserting.judge({Path(ingress).name: analysis.summary}, objectives, junit)
+    asserting.judge([(Path(ingress).name, analysis.summary)], objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(NEGATIVE)
 

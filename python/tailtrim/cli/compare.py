@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailtrim.cli import asserting
 from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
+    from tailtrim.rundir import Summary
 
 EXAMPLES = """\b
 Examples:
@@ -21,7 +23,9 @@ Examples:
   tailtrim compare results/before results/after --fail-if-worse        # experiments: by combination
   tailtrim compare pre-a.pcap,post-a.pcap pre-b.pcap,post-b.pcap --figure tails.svg
   tailtrim compare results/hw --halves                                 # differences by chance alone
-Exit codes: 0 compared, 1 B is worse (with --fail-if-worse), 2 invalid arguments or input.
+  tailtrim compare results/main results/branch --assert 'p99.9 < 50us' --junit slo.xml
+Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objective, 2 invalid
+arguments or input, 5 an objective is not decided. Objectives are for each run of B.
 """
 
 
@@ -63,6 +67,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option("--fail-if-worse", help="Exit with code 1 if B is worse at any quantile."),
     ] = False,
+    asserts: asserting.Asserts = None,
+    junit: asserting.Junit = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write an HTML page with tables and figure.")
@@ -76,13 +82,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = None,
 ) -> None:
     """Compare runs, quantile by quantile: ratio, confidence interval and verdict."""
+    objectives = asserting.asked(asserts, junit)
     try:
         if html is not None or figure is not None:
             pictures.require()
+        if objectives and halves:
+            raise ValueError("--assert is for the runs of B, and with --halves there is no B")  # noqa: TRY301
         compared = _compare(
             sides,
             halves=halves,
-            quantiles=quantile or (),
+            quantiles=[*(quantile or ()), *asserting.quantiles(objectives)],
             confidence=confidence,
             margin=_share("margin", margin),
             seed=seed,
@@ -96,8 +105,15 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(encoding.dumps(told, indent=2, ensure_ascii=False))
     else:
         _print(compared)
+    code = 0
+    if objectives:
+        from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
+
+        code = judged(_measured(compared), objectives, junit)
     if fail_if_worse and any(one.verdict == "worse" for one in compared):
-        raise typer.Exit(NEGATIVE)
+        code = NEGATIVE
+    if code:
+        raise typer.Exit(code)
 
 
 def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparison]:
@@ -109,6 +125,16 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
         raise ValueError("only one side given, expected A and B (or --halves)")
     first, *others = sides
     return [one for other in others for one in compare(first, other, **options)]
+
+
+def _measured(compared: list[Comparison]) -> list[tuple[str, Summary]]:
+    """Return the runs of B, which objectives are for; the wire has to meet none."""
+    groups = [one.groups[1] for one in compared if not one.floor]
+    return [
+        (group.name if group.name == run.name else f"{group.name}: {run.name}", run.summary)
+        for group in groups
+        for run in group.repetitions
+    ]
 
 
 def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:

@@ -18,6 +18,7 @@ Examples:
   tailtrim convert results/hw --to csv --out plots
   tailtrim convert results/ping --to hpct
   tailtrim convert results/forwarder-tail --to csv --out plots       # plots/run-000 …
+  tailtrim convert results/hw --to openmetrics
 The papers' plot scripts look for CSV names without "-filtered": analyse with --trim 0 for them.
 """
 
@@ -40,7 +41,8 @@ def command(
             metavar="FORMAT",
             help="hgrm: HdrHistogram percentile text; hlog: HdrHistogram interval log; csv:"
             " percentiles, histograms, worst packets, jitter and rates as in the TUM papers;"
-            " hpct: results of tailtrim ping in HiPerConTracer's format.",
+            " hpct: results of tailtrim ping in HiPerConTracer's format; openmetrics: for"
+            " Prometheus, version 1.0 and, with a native histogram, 2.0.",
         ),
     ],
     out: Annotated[

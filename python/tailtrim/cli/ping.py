@@ -1,10 +1,12 @@
-"""``tailtrim ping``: the agent's verb, with a run directory on request."""
+"""``tailtrim ping``: the agent's verb, with a run directory and objectives on request."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +18,55 @@ from tailtrim.nodes import agent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tailtrim.slo import Objective
+
 _DONE, _NEGATIVE = 0, 1
+
+_HELP = """
+Options of the package, which the agent alone has not:
+  -o, --out <DIR>
+          Leave a run directory here, for report, compare and convert; numbered ones for several
+          targets
+      --assert <OBJECTIVES>
+          What has to hold for each target, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean
+          and 'adjusted p99' (a lost probe is infinitely late). Exit code 1: failed; 5: the interval
+          holds the limit, so more probes are needed
+      --junit <FILE>
+          Write what --assert found as JUnit XML
+"""
+
+
+@dataclass
+class _Own:
+    """The options that the agent does not have, and where it is told to keep round trips."""
+
+    out: Path | None = None
+    junit: Path | None = None
+    log: Path | None = None
+    asserts: list[str] = field(default_factory=list)
+    rest: list[str] = field(default_factory=list)
 
 
 def command(arguments: Sequence[str]) -> int:
-    """Become the agent; or run it, keep every round trip, and return the exit code."""
+    """Become the agent; or run it, do what it does not, and return the exit code."""
     try:
-        out, rest = _out(arguments)
+        own = _own(arguments)
+        objectives = _objectives(own)
     except ValueError as error:
         complain(error)
         return USAGE
-    if out is None:
-        return become_agent("ping", rest)
+    if {"-h", "--help"} & set(own.rest):
+        return _help(own.rest)
+    if own.out is None and not objectives:
+        return become_agent("ping", own.rest)
+    quantiles = [word for one in objectives if one.p for word in ("--quantile", one.p)]
     with tempfile.TemporaryDirectory(prefix="tailtrim-ping-") as folder:
-        return _run(Path(folder), out, rest)
+        words = [] if own.log else ["--log", folder]
+        code = _agent([*own.rest, *quantiles, *words])
+        return _finish(own.log or Path(folder), own, objectives, code)
 
 
-def _run(folder: Path, out: Path, arguments: list[str]) -> int:
+def _agent(arguments: Sequence[str]) -> int:
     try:
         program = agent.program()
     except HostError as error:
@@ -40,39 +74,79 @@ def _run(folder: Path, out: Path, arguments: list[str]) -> int:
         return IMPOSSIBLE
     sys.stdout.flush()
     # Ctrl-C is for the agent, which ends with its result.
-    process = subprocess.Popen([program, "ping", *arguments, "--log", str(folder)])
+    process = subprocess.Popen(["tailtrim", "ping", *arguments], executable=program)
     while True:
         try:
-            code = process.wait()
-            break
+            return process.wait()
         except KeyboardInterrupt:
             continue
-    if code not in {_DONE, _NEGATIVE} or not (folder / "ping.json").exists():
+
+
+def _finish(folder: Path, own: _Own, objectives: list[Objective], code: int) -> int:
+    if code not in {_DONE, _NEGATIVE}:
         return code
-    from tailtrim.roundtrip.log import leave_runs  # noqa: PLC0415 - not for the agent alone
+    # Not for the agent alone.
+    from tailtrim.cli.judgement import judged  # noqa: PLC0415
+    from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
+    from tailtrim.rundir import Summary  # noqa: PLC0415
 
     try:
-        places = leave_runs(folder, out)
+        if own.out is not None:
+            names = " ".join(map(str, leave_runs(folder, own.out)))
+            say(f"\nRun directory: {own.out}\nReport:        tailtrim report {names}", err=True)
+        streams = results(folder)["streams"] if objectives else []
+        measured = [
+            (stream["name"], Summary.from_json(json.dumps(stream["summary"]))) for stream in streams
+        ]
     except TailtrimError as error:
         complain(error)
         return USAGE
-    names = " ".join(map(str, places))
-    say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
-    return code
+    verdict = judged(measured, objectives, own.junit) if objectives else _DONE
+    return verdict if verdict == USAGE else code or verdict
 
 
-def _out(arguments: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """Take ``--out DIR`` from the arguments."""
-    out, rest = None, []
+def _help(arguments: Sequence[str]) -> int:
+    """Print the agent's help, with the options of this before its examples."""
+    try:
+        command = ["tailtrim", "ping", *arguments]
+        ended = subprocess.run(
+            command, executable=agent.program(), stdout=subprocess.PIPE, text=True, check=False
+        )
+    except HostError as error:
+        complain(error)
+        return IMPOSSIBLE
+    before, mark, after = ended.stdout.partition("\nExamples:")
+    say(f"{before}{_HELP}{mark}{after}".rstrip("\n"))
+    return ended.returncode
+
+
+def _own(arguments: Sequence[str]) -> _Own:
+    """Take the options apart; ``--log`` is noted and stays the agent's."""
+    own = _Own()
     words = iter(arguments)
     for word in words:
-        if word in {"--out", "-o"}:
-            value = next(words, None)
-            if value is None:
-                raise ValueError(f"{word}: expected a directory after it")
-            out = Path(value)
-        elif word.startswith("--out="):
-            out = Path(word.removeprefix("--out="))
+        name, equals, value = word.partition("=")
+        if name not in {"-o", "--out", "--assert", "--junit", "--log"}:
+            own.rest.append(word)
+            continue
+        found = value if equals else next(words, None)
+        if found is None:
+            raise ValueError(f"{name}: expected a value after it")
+        if name == "--assert":
+            own.asserts.append(found)
+        elif name == "--junit":
+            own.junit = Path(found)
+        elif name == "--log":
+            own.log = Path(found)
+            own.rest += [name, found]
         else:
-            rest.append(word)
-    return out, rest
+            own.out = Path(found)
+    return own
+
+
+def _objectives(own: _Own) -> list[Objective]:
+    if not own.asserts and own.junit is None:
+        return []
+    from tailtrim.cli.judgement import read  # noqa: PLC0415 - brings the native module
+
+    return read(own.asserts, own.junit)

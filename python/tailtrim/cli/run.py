@@ -93,7 +93,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if failed:
         raise typer.Exit(BROKEN)
     complete = recorded(experiment.path).complete
-    measured = {run.name: at.summary for run, at in complete if not run.outcome.floor}
+    measured = [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
     asserting.judge(measured, objectives, junit)
     if not any(at.summary.samples for _, at in complete):
         raise typer.Exit(NEGATIVE)

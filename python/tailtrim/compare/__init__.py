@@ -11,6 +11,9 @@ another, or a pair of captures. The statistics are those of the native module; h
 and paired, and what was set up differently is told.
 """
 
+import sys
+from types import ModuleType
+
 from tailtrim.compare.comparison import (
     BETTER,
     NO_DIFFERENCE,
@@ -26,6 +29,7 @@ from tailtrim.compare.comparison import (
     compare_groups,
     compare_halves,
 )
+from tailtrim.compare.comparisons import Comparisons
 from tailtrim.compare.configuration import Difference
 from tailtrim.compare.length import Length, plan_length
 from tailtrim.compare.sources import Group, Repetition
@@ -36,6 +40,7 @@ __all__ = [
     "NO_DIFFERENCE",
     "WORSE",
     "Comparison",
+    "Comparisons",
     "CurvePoint",
     "Difference",
     "Group",
@@ -50,3 +55,12 @@ __all__ = [
     "compare_halves",
     "plan_length",
 ]
+
+
+class _Callable(ModuleType):
+    """The package ``tailtrim.compare``, which is called as its function of the same name is."""
+
+    __call__ = staticmethod(compare)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -8,12 +8,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
+from tailtrim.compare.comparisons import Comparisons
 from tailtrim.compare.configuration import Difference, differences
 from tailtrim.compare.naming import named_apart
 from tailtrim.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
+from tailtrim.tabular import Tabular, of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import pyarrow as pa
 
     from tailtrim.compare.sources import Source
 
@@ -112,7 +116,7 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """B compared with A.
 
     ``resampling`` is ``repetitions`` where both sides have several runs, otherwise ``blocks``: then
@@ -149,6 +153,16 @@ class Comparison:
                 return verdict
         return NOT_SUPPORTED
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """``quantiles`` with the verdicts, ``sent`` of all packets sent, the whole ``curve``."""
+        return ("quantiles", "sent", "curve")
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name: the fields of :class:`Row` and its siblings."""
+        kind = {"quantiles": Row, "sent": SentRow, "curve": CurvePoint}[name]
+        return of_rows(kind, getattr(self, name))
+
     def as_json(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -168,7 +182,7 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     confidence: str = "0.95",
     margin: float = 0.0,
     seed: int = 1,
-) -> list[Comparison]:
+) -> Comparisons:
     """Compare B with A: one comparison for each combination of loop variables that both have.
 
     Args:
@@ -187,12 +201,12 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
-    sides = named_apart(groups_of(a), groups_of(b), (a, b))
+    sides = named_apart(groups_of(a, quantiles), groups_of(b, quantiles), (a, b))
     pairs, _ = paired(*sides)
-    return [
+    return Comparisons(
         _compared(one, two, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
         for one, two in pairs
-    ]
+    )
 
 
 def compare_groups(
@@ -209,7 +223,7 @@ def compare_halves(
     confidence: str = "0.95",
     margin: float = 0.0,
     seed: int = 1,
-) -> list[Comparison]:
+) -> Comparisons:
     """Compare the second half of each run with its first: differences by chance alone.
 
     Raises:
@@ -218,7 +232,7 @@ def compare_halves(
         ValueError: an option makes no sense.
 
     """
-    found = []
+    found = Comparisons()
     for group in groups_of(source):
         halves = [
             Group(

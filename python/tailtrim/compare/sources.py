@@ -139,8 +139,8 @@ class Group:
     experiment: dict[str, Any] = field(default_factory=dict)
 
 
-def groups_of(source: Source) -> list[Group]:
-    """Find what a source consists of.
+def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
+    """Find what a source consists of; captures are analysed with these further quantiles.
 
     Raises:
         RunDirectoryError: it is nothing that can be compared.
@@ -160,7 +160,7 @@ def groups_of(source: Source) -> list[Group]:
     if path.is_dir():
         return [_folder(path)]
     if pair := captures_of(str(source)):
-        analysis = analyze(*pair, keep_samples=True)
+        analysis = analyze(*pair, quantiles=quantiles, keep_samples=True)
         return [Group(pair[0].name, (Repetition(pair[0].name, analysis),))]
     error = RunDirectoryError(f"{source}: nothing to compare")
     error.add_note(

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, outcome_of
+from tailtrim.experiment.run_table import run_table
 from tailtrim.rundir import RunDirectory
+from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
+
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +52,56 @@ class RecordedRun:
         return f"invalid: {'; '.join(outcome.invalid)}" if outcome.invalid else None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedExperiment:
-    """What the record of an experiment says."""
+class RecordedExperiment(Tabular):
+    """What the record of an experiment says, complete or not.
 
-    path: Path
-    name: str
-    #: When it began, UTC, as text; unknown of experiments before that was kept.
-    began: str | None
-    #: ``kernel``, ``machine``, ``cpus`` and others, of the host that ran it.
-    host: dict[str, Any]
-    versions: dict[str, str]
-    command: list[str]
-    runs: tuple[RecordedRun, ...]
+    ``began`` is when, UTC, as text, unknown of experiments before that was kept; ``host`` has
+    ``kernel``, ``machine``, ``cpus`` and others, of the host that ran it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read the record.
+
+        Raises:
+            RunDirectoryError: there is none, or of another version.
+
+        """
+        self.path = Path(path)
+        place = self.path / RECORD
+        try:
+            record = json.loads(place.read_text(encoding="utf-8"))
+            if record["schema"] != SCHEMA:
+                found = record["schema"]
+                raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
+            self.name = str(record["plan"]["name"])
+            self.began: str | None = record.get("began")
+            self.host: dict[str, Any] = dict(record["host"])
+            self.versions: dict[str, str] = dict(record["versions"])
+            self.command: list[str] = list(record["command"])
+            self.runs = tuple(_run(self.path, outcome_of(raw)) for raw in record["outcomes"])
+        except OSError as error:
+            raise RunDirectoryError(f"{place}: cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            message = f"{place}: not the record of an experiment ({error})"
+            raise RunDirectoryError(message) from error
+
+    def __repr__(self) -> str:
+        """Name the place and the number of runs."""
+        return f"<Experiment {str(self.path)!r} of {len(self.runs)} runs>"
 
     @property
     def complete(self) -> list[tuple[RecordedRun, RunDirectory]]:
         """The runs that have a result, in order."""
         return [(run, run.directory) for run in self.runs if run.directory is not None]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """``runs``: a row for each run."""
+        return ("runs",)
+
+    def table(self, _: str) -> pa.Table:
+        """Return the runs: what became of each, its loop variables, rate, loss and latencies."""
+        return run_table(self.runs)
 
 
 def is_experiment(path: Path) -> bool:
@@ -79,25 +116,7 @@ def recorded(path: Path) -> RecordedExperiment:
         RunDirectoryError: there is none, or of another version.
 
     """
-    place = path / RECORD
-    try:
-        record = json.loads(place.read_text(encoding="utf-8"))
-        if record["schema"] != SCHEMA:
-            found = record["schema"]
-            raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
-        return RecordedExperiment(
-            path=path,
-            name=str(record["plan"]["name"]),
-            began=record.get("began"),
-            host=dict(record["host"]),
-            versions=dict(record["versions"]),
-            command=list(record["command"]),
-            runs=tuple(_run(path, outcome_of(raw)) for raw in record["outcomes"]),
-        )
-    except OSError as error:
-        raise RunDirectoryError(f"{place}: cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{place}: not the record of an experiment ({error})") from error
+    return RecordedExperiment(path)
 
 
 def runs_of(path: Path) -> list[tuple[str, RunDirectory]]:

@@ -5,6 +5,9 @@ statistics. A trace of the host (``events.jsonl.zst`` in the run directory) name
 late packet.
 """
 
+import sys
+from types import ModuleType
+
 from tailtrim.explain.explanation import (
     Batch,
     Explanation,
@@ -33,3 +36,12 @@ __all__ = [
     "read_interrupts",
     "simulate",
 ]
+
+
+class _Callable(ModuleType):
+    """The package ``tailtrim.explain``, which is called as its function of the same name is."""
+
+    __call__ = staticmethod(explain)
+
+
+sys.modules[__name__].__class__ = _Callable

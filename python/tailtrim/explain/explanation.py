@@ -11,11 +11,14 @@ from tailtrim.errors import RunDirectoryError
 from tailtrim.explain.cpu import serving_cpu
 from tailtrim.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.rundir import EVENTS, RunDirectory
+from tailtrim.tabular import Tabular, of_rows
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pyarrow as pa
 
 SCHEMA = "tailtrim.explanation/1"
 EVENTS_SCHEMA = "tailtrim.events/1"
@@ -130,7 +133,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Tabular):
     """Why the packets of a run were late."""
 
     run: str
@@ -172,6 +175,18 @@ class Explanation:
         return tuple(warnings)
 
     @property
+    def tables(self) -> tuple[str, ...]:
+        """``periodic``, ``batches`` and ``limits``; before them with a trace ``causes``."""
+        return (*(("causes",) if self.host else ()), "periodic", "batches", "limits")
+
+    def table(self, name: str) -> pa.Table:
+        """Return a table by its name: a row for each cause, batch or limit."""
+        if name == "causes" and self.host is not None:
+            return _causes(self.host)
+        kind = {"periodic": PeriodicCause, "batches": Batch, "limits": Limit}[name]
+        return of_rows(kind, getattr(self, name))
+
+    @property
     def basis(self) -> str:
         """What the explanation rests on: ``trace``, or ``statistics`` without one."""
         return "statistics" if self.host is None else "trace"
@@ -184,6 +199,17 @@ class Explanation:
             "basis": self.basis,
             "warnings": list(self.warnings),
         }
+
+
+#: What a table has of a trace's causes; the verdict says more of each.
+_OF_CAUSE = ("kind", "name", "detail", "events", "late_packets", "excess_ns", "share_ppm")
+
+
+def _causes(host: Host) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+    causes = host.verdict["causes"]
+    return pa.table({name: [cause.get(name) for cause in causes] for name in _OF_CAUSE})
 
 
 def _beat(cause: PeriodicCause) -> str:

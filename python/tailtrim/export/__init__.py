@@ -1,14 +1,15 @@
 """A run directory in the formats of other tools.
 
-======== ==========================================================================
-``hgrm`` HdrHistogram's percentile distribution, for its plotter and many others
-``hlog`` HdrHistogram's interval log, a histogram for each second of the run
-``hpct`` ping results of HiPerConTracer, version 2; of ``tailtrim ping`` alone
-``csv``  what the measurement scripts of the "5G QoS" and "Ducked Tails" papers write
-======== ==========================================================================
+=============== ==========================================================================
+``hgrm``        HdrHistogram's percentile distribution, for its plotter and many others
+``hlog``        HdrHistogram's interval log, a histogram for each second of the run
+``hpct``        ping results of HiPerConTracer, version 2; of ``tailtrim ping`` alone
+``csv``         what the measurement scripts of the "5G QoS" and "Ducked Tails" papers write
+``openmetrics`` OpenMetrics, for Prometheus: a histogram, quantiles with bounds, losses
+=============== ==========================================================================
 
 >>> sorted(FORMATS)
-['csv', 'hgrm', 'hlog', 'hpct']
+['csv', 'hgrm', 'hlog', 'hpct', 'openmetrics']
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "hlog": "HdrHistogram interval log, a histogram for each second",
         "hpct": "HiPerConTracer ping results, version 2, of what tailtrim ping measured",
         "csv": "percentiles, histograms, worst packets and rates as in the TUM papers",
+        "openmetrics": "OpenMetrics 1.0, and 2.0 with a native histogram, for Prometheus",
     }
 )
 
@@ -102,6 +104,10 @@ def convert(
         from tailtrim.export import round_trips  # noqa: PLC0415
 
         return round_trips.write(run, Path(out))
+    if format == "openmetrics":
+        from tailtrim.export import openmetrics  # noqa: PLC0415
+
+        return openmetrics.write(run, Path(out))
     from tailtrim.export import papers  # noqa: PLC0415
 
     return papers.write(run, Path(out), bucket_ns=bucket_ns)

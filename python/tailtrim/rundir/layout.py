@@ -4,8 +4,10 @@ from __future__ import annotations
 
 SUMMARY, PROVENANCE = "summary.json", "provenance.json"
 
-#: The Parquet tables that every run directory has, without their suffix.
-TABLES = ("sample", "histogram", "quantile", "worst", "gap", "delay_variation", "second", "burst")
+#: The Parquet tables that every run directory has, without their suffix, what is read most first.
+TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")
+#: Beside them, what ``tailtrim ping`` leaves.
+ROUND_TRIPS = "roundtrip"
 
 #: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
 #: interrupt came, when the device was disturbed on purpose, and when its own work stood still.

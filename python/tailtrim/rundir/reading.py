@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+from tailtrim.rundir.layout import PROVENANCE, ROUND_TRIPS, SUMMARY, TABLES
 from tailtrim.rundir.summary import Summary
+from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
     import os
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class RunDirectory:
+class RunDirectory(Tabular):
     """A run directory that exists.
 
     Args:
@@ -38,6 +39,16 @@ class RunDirectory:
             message = f"{self.path}: not a run directory, expected one with a {SUMMARY}"
             raise RunDirectoryError(message) from error
         self.summary = Summary.from_json(text, source=str(summary))
+
+    def __repr__(self) -> str:
+        """Name the place and the essential numbers."""
+        return f"<RunDirectory {str(self.path)!r} of {self.summary.samples} samples>"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that are there; ``roundtrip`` is of ``tailtrim ping`` alone."""
+        known = (*TABLES, ROUND_TRIPS)
+        return tuple(name for name in known if (self.path / f"{name}.parquet").exists())
 
     @property
     def name(self) -> str:

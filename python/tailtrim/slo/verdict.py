@@ -87,7 +87,10 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     value = math.inf if lost else quantile.value
     low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
     if not quantile.supported:
-        why = f"{summary.samples:,} samples, {quantile.samples_needed:,} are needed"
+        why = (
+            f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
+            " needed"
+        )
     else:
         why = _sure(summary)
     return value, low, quantile.high if quantile.supported else None, why

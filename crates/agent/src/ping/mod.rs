@@ -1,5 +1,6 @@
 //! `tailtrim-agent ping`.
 
+mod dscp;
 mod request;
 mod table;
 
@@ -83,7 +84,7 @@ pub(crate) fn run(request: &Ping) -> Exit {
 fn show(request: &Ping, pinged: &Pinged, placement: &Placement, folder: Option<&Path>) -> Exit {
     let report = PingReport {
         schedule: request.schedule.to_string(),
-        rate: request.rate.to_string(),
+        rate: request.rate_text(),
         seed: request.seed,
         pinged,
         placement,

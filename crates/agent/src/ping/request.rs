@@ -2,7 +2,9 @@
 
 use crate::args::{microseconds, time};
 use crate::cookie;
+use crate::ping::dscp;
 use crate::stop::Ending;
+use clap::value_parser;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -36,11 +38,14 @@ pub(crate) struct Ping {
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
     pub(crate) source_port: u16,
     /// Traffic class: a DSCP (0 to 63) or a name (EF, AF41, CS6, …); several: each to each target
-    #[arg(long, value_name = "DSCP,…", value_delimiter = ',', value_parser = dscp)]
+    #[arg(long, value_name = "DSCP,…", value_delimiter = ',', value_parser = dscp::parse)]
     pub(crate) dscp: Vec<u8>,
     /// Average probes per second to each target, such as 10pps or 20kpps
     #[arg(long, default_value = "10pps")]
     pub(crate) rate: Rate,
+    /// Average seconds between probes to each target, such as 0.2: instead of --rate
+    #[arg(long, short = 'i', value_name = "SECONDS", value_parser = interval, conflicts_with = "rate")]
+    pub(crate) interval: Option<u64>,
     /// cbr, poisson, burst:N or jitter:SHARE
     #[arg(long, default_value = "cbr")]
     pub(crate) schedule: Pattern,
@@ -50,6 +55,10 @@ pub(crate) struct Ping {
     /// Stop after a time such as 10s, or after this many probes to each target [default: Ctrl-C]
     #[arg(long, short = 'n', value_name = "TIME|PROBES", value_parser = stop)]
     pub(crate) stop_after: Option<Stop>,
+    /// Stop after this many probes to each target: like --stop-after
+    #[arg(long, short = 'c', value_name = "PROBES", conflicts_with = "stop_after")]
+    #[arg(value_parser = value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
     /// Replies after this time are late
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = time)]
     pub(crate) timeout: i64,
@@ -113,7 +122,7 @@ pub(crate) struct Ping {
 }
 
 const EXAMPLES: &str = "Examples:\n  \
-    tailtrim-agent ping 192.0.2.7 -p icmp -n 100\n  \
+    tailtrim-agent ping 192.0.2.7 -p icmp -c 100 -i 0.2\n  \
     tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps -n 60s --dscp EF,0\n  \
     tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\
     STAMP and TWAMP-Light report the reflector's residence time, which is subtracted from the round trip and shown\n\
@@ -162,6 +171,14 @@ impl Ping {
         self.device.as_deref().filter(|_| self.level == Measured::Hardware)
     }
 
+    /// The rate as the result tells it.
+    pub(super) fn rate_text(&self) -> String {
+        match self.interval {
+            Some(ns) => format!("{}pps", 1e9 / ns as f64),
+            None => self.rate.to_string(),
+        }
+    }
+
     pub(super) fn plan(&self) -> Result<Plan, Rejected> {
         let reject = |message: String| Err(Rejected::Request(message));
         if self.level == Measured::Hardware && self.device.is_none() {
@@ -176,11 +193,14 @@ impl Ping {
         }
         let streams = self.streams()?;
         let payload_bytes = self.payload_bytes(&streams)?;
-        let interval = self.rate.interval_ns(Fraction::whole(payload_bytes as u64 + 42));
+        let interval = match self.interval {
+            Some(ns) => Fraction::whole(ns),
+            None => self.rate.interval_ns(Fraction::whole(payload_bytes as u64 + 42)),
+        };
         Ok(Plan {
             schedule: Schedule::new(&self.schedule, interval, self.seed),
             streams,
-            stop: self.stop_after.unwrap_or(Stop::Packets(u64::MAX)),
+            stop: self.stop_after.unwrap_or(Stop::Packets(self.count.unwrap_or(u64::MAX))),
             payload_bytes,
             timeout_ns: self.timeout,
             level: match self.level {
@@ -337,50 +357,10 @@ fn stop(text: &str) -> Result<Stop, String> {
     })
 }
 
-/// A differentiated services code point by number or by name (RFC 2474, RFC 2597, RFC 3246, RFC 5865,
-/// RFC 8622).
-fn dscp(text: &str) -> Result<u8, String> {
-    let expected = || {
-        format!(
-            "invalid DSCP {text:?}, expected 0 to 63, EF, VA, LE, BE, CS0 to CS7 or AF11 to AF43"
-        )
-    };
-    let upper = text.to_ascii_uppercase();
-    let known = match upper.as_str() {
-        "EF" => Some(46),
-        "VA" => Some(44),
-        "LE" => Some(1),
-        "BE" => Some(0),
-        _ => None,
-    };
-    let digits = |prefix: &str| -> Option<Vec<u8>> {
-        upper.strip_prefix(prefix).map(|rest| rest.bytes().map(|b| b.wrapping_sub(b'0')).collect())
-    };
-    let class = match digits("CS").as_deref() {
-        Some([class @ 0..=7]) => Some(class * 8),
-        _ => None,
-    };
-    let assured = match digits("AF").as_deref() {
-        Some([class @ 1..=4, drop @ 1..=3]) => Some(class * 8 + drop * 2),
-        _ => None,
-    };
-    let number = text.parse::<u8>().ok().filter(|number| *number < 64);
-    known.or(class).or(assured).or(number).ok_or_else(expected)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_by_number_and_name() {
-        for (text, expected) in
-            [("EF", 46), ("af41", 34), ("AF13", 14), ("cs6", 48), ("le", 1), ("0", 0), ("63", 63)]
-        {
-            assert_eq!(dscp(text), Ok(expected), "{text}");
-        }
-        for text in ["", "64", "AF14", "AF51", "CS8", "CS", "AF1", "express", "-1"] {
-            assert!(dscp(text).is_err(), "{text}");
-        }
+/// Seconds between probes, as nanoseconds.
+fn interval(text: &str) -> Result<u64, String> {
+    match nanoseconds(text)? {
+        0 => Err("expected seconds above 0, such as 0.2".to_owned()),
+        ns => Ok(ns.cast_unsigned()),
     }
 }

@@ -80,7 +80,7 @@ class ReportedRun:
 
     def quantiles(self) -> QuantileCurve | None:
         """Return the quantiles for the curve, ``None`` if the directory is older than they are."""
-        if not (self.directory.path / "quantile.parquet").exists():
+        if "quantile" not in self.directory.tables:
             return None
         table = self.directory.table("quantile")
         return QuantileCurve(

@@ -1,0 +1,10 @@
+"""What notebooks need beside the functions: results as HTML, experiments in a process of their own.
+
+A notebook shows a result that is the last line of a cell: each has ``_repr_html_``, which calls
+:func:`html`.
+"""
+
+from tailtrim.notebook.running import run
+from tailtrim.notebook.shown import html
+
+__all__ = ["html", "run"]
