@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 
 import tailtrim
 from tailtrim.cli.application import app
-from tailtrim.compare import compare, compare_halves, plan_length
-from tailtrim.errors import RunDirectoryError, TailtrimError
+from tailtrim.compare import compare, compare_halves
 from tailtrim.nodes import agent
 
 if TYPE_CHECKING:
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
 
 def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-@pytest.fixture(scope="session")
-def measured(testpmd: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("compared") / "testpmd"
-    tailtrim.analyze(*testpmd, out=place)
-    return place
 
 
 def pair(published: Path, batch: int, burst: str) -> str:
@@ -400,28 +392,3 @@ def test_wrong_requests_get_one_clear_error(
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
-
-
-def test_a_length_is_told(measured: Path) -> None:
-    # The share beyond p99.99 within a tenth: 1.96² / (0.1² · 10⁻⁴) samples, roughly.
-    length = plan_length("0.9999", precision="10%", rate_pps=10_000)
-    assert 3_500_000 < length.samples < 4_200_000
-    assert length.seconds is not None
-    assert 350 < length.seconds < 420
-    eight = plan_length("0.9999", precision="10%", cluster=8)
-    assert eight.samples == pytest.approx(8 * length.samples, rel=0.05)
-    learned = plan_length("0.99", precision="20%", pilot=measured)
-    assert learned.of_latency
-    assert learned.rate_pps == tailtrim.RunDirectory(measured).summary.rate_pps
-    result = run("plan-length", "--quantile", "99.99%", "--precision", "10%", "--rate", "10000")
-    assert result.exit_code == 0
-    assert "min at 10,000 packets/s" in result.stdout
-
-
-def test_a_length_that_cannot_be_told_is_an_error(measured: Path) -> None:
-    with pytest.raises(TailtrimError, match="too few beyond"):
-        plan_length("0.999999", pilot=measured)
-    with pytest.raises(ValueError, match="invalid precision 'fine'"):
-        plan_length("0.9", precision="fine")
-    with pytest.raises(RunDirectoryError, match="nothing to compare"):
-        plan_length("0.9", pilot="nowhere")

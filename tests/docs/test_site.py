@@ -46,7 +46,11 @@ def test_a_link_out_of_the_site_that_goes_nowhere_is_an_error(tmp_path: Path) ->
         shutil.copytree(ROOT / part, copied / part)
     page = copied / "docs" / "index.md"
     page.write_text(page.read_text() + "\n[gone](../examples/gone.yml)\n")
-    command = [sys.executable, copied / "packaging" / "docs.py", tmp_path / "pages"]
+    command: list[str | Path] = [
+        sys.executable,
+        copied / "packaging" / "docs.py",
+        tmp_path / "pages",
+    ]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "index.md: the link to ../examples/gone.yml goes nowhere" in done.stderr

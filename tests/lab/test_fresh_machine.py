@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import tools
@@ -21,9 +21,6 @@ import yaml
 
 from tailtrim import _native
 from tailtrim.nodes.agent import program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PROJECT = Path(__file__).parents[2]
 #: What is left out of ``make setup``: pip would call maturin, and that cargo.
@@ -50,7 +47,7 @@ cp -r demo traced /exchange/
 """
 
 
-def outcomes(experiment: Path) -> Iterable[Any]:
+def outcomes(experiment: Path) -> list[Any]:
     return [json.loads(path.read_text()) for path in experiment.glob("run-*/outcome.json")]
 
 

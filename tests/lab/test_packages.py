@@ -47,7 +47,7 @@ def must(command: Sequence[str | Path], **options: Any) -> str:
     """Run a command that has to succeed, and return what it prints."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return str(done.stdout)
 
 
 @pytest.fixture

@@ -92,14 +92,31 @@ Where = Annotated[
     ),
 ]
 
+LongestLatency = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Longest latency: later packets are not matched, such as 5s or 500ms.",
+    ),
+]
+RunDirectoryTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Write a run directory here, for report, explain, compare and convert.",
+    ),
+]
+
 
 def command(  # noqa: PLR0913 - one parameter an option
     ingress: Annotated[
         str,
         typer.Argument(
             help="Capture of the packets that enter the device under test: pcap, pcapng or"
-            " mscap, also .zst "
-            "or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER."
+            " mscap, also .zst or .gz; - for standard input. Or a directory written by decode, DIR or"
+            " DIR:NUMBER."
         ),
     ],
     egress: Annotated[
@@ -119,13 +136,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             help="Leave out samples within this time of the first match, such as 1s or 500ms.",
         ),
     ] = "1s",
-    window: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Longest latency: later packets are not matched, such as 5s or 500ms.",
-        ),
-    ] = "5s",
+    window: LongestLatency = "5s",
     quantile: Quantiles = None,
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of the intervals.")
@@ -140,15 +151,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     memory: Memory = None,
     scratch: Scratch = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Write a run directory here, for report, explain, compare and convert.",
-        ),
-    ] = None,
+    out: RunDirectoryTo = None,
 ) -> None:
     """Match an ingress and an egress capture and print the tail of the latency."""
     objectives = asserting.asked(asserts, junit)

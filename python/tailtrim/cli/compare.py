@@ -28,6 +28,15 @@ Exit codes: 0 compared, 1 B is worse (with --fail-if-worse) or failed an objecti
 arguments or input, 5 an objective is not decided. Objectives are for each run of B.
 """
 
+Margin = Annotated[
+    str,
+    typer.Option(
+        metavar="SHARE",
+        help="Smallest relative difference that counts as better or worse. Runs of the same"
+        " setup differ slightly, and many packets show even that.",
+    ),
+]
+
 
 def command(  # noqa: PLR0913 - one parameter an option
     sides: Annotated[
@@ -44,14 +53,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(metavar="P", help="Another quantile beside 0.5, 0.9, 0.99 …; repeatable."),
     ] = None,
-    margin: Annotated[
-        str,
-        typer.Option(
-            metavar="SHARE",
-            help="Smallest relative difference that counts as better or worse. Runs of the same"
-            " setup differ slightly, and many packets show even that.",
-        ),
-    ] = "1%",
+    margin: Margin = "1%",
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of intervals and verdicts.")
     ] = "0.95",

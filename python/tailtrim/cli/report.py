@@ -77,7 +77,7 @@ def command(
     say(f"Page:    {page}")
     if figures:
         say(f"Figures: {figures[0].parent} ({len(figures)} files)")
-    asserting.judge({told: run.summary for told, run in complete}, objectives, junit)
+    asserting.judge([(told, run.summary) for told, run in complete], objectives, junit)
 
 
 def tell_factors(experiment: Path, out: Path) -> None:

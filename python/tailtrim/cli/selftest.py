@@ -140,12 +140,12 @@ def _print(result: Selftest) -> None:
             table.add_row(f"{name} (floor)", one.p, *map(_us, times), "", "", "")
     reasons = []
     for check in result.checks:
-        for one in check.truth:
-            within = "" if one.recovered else "beyond"
-            all_times = (one.true, one.floor_ns, one.measured, one.error_ns, one.bound_ns)
-            table.add_row(check.delay, one.p, *map(_us, all_times), within)
-            if one.reason is not None:
-                reasons.append(f"{check.delay}, p {one.p}: {_why(one.reason)}")
+        for found in check.truth:
+            within = "" if found.recovered else "beyond"
+            all_times = (found.true, found.floor_ns, found.measured, found.error_ns, found.bound_ns)
+            table.add_row(check.delay, found.p, *map(_us, all_times), within)
+            if found.reason is not None:
+                reasons.append(f"{check.delay}, p {found.p}: {_why(found.reason)}")
     console = Terminal()
     console.print(table)
     recovered = [check.delay for check in result.checks if check.recovered]

@@ -95,7 +95,7 @@ def _quota(folder: Path) -> None:
 def _synchronized() -> None:
     state = ctypes.create_string_buffer(_TIMEX_BYTES)
     ctypes.CDLL(None).adjtimex(state)
-    if int.from_bytes(state[_STATUS : _STATUS + 4], "little") & _UNSYNC:
+    if int.from_bytes(state.raw[_STATUS : _STATUS + 4], "little") & _UNSYNC:
         raise HostError("a clock that chrony, ntpd or ptp4l synchronises (Debian package chrony)")
 
 

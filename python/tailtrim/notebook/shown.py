@@ -179,10 +179,10 @@ def _percentiles(runs: Sequence[RunDirectory | Analysis], names: Sequence[str]) 
 def _improvement(comparisons: Comparisons) -> str:
     if find_spec("matplotlib") is None:
         return ""
-    from tailtrim.report.figures.improvement import improvement  # noqa: PLC0415 - brings numpy
+    from tailtrim.report.figures.ratio import ratios  # noqa: PLC0415 - brings numpy
 
     named = [f"{one.a.name} \N{RIGHTWARDS ARROW} {one.b.name}" for one in comparisons]
-    return _drawn(improvement(comparisons), [units.printable(name) for name in named])
+    return _drawn(ratios(comparisons), [units.printable(name) for name in named])
 
 
 def _drawn(figure: Figure | None, names: Sequence[str]) -> str:

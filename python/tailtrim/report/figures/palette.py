@@ -74,7 +74,8 @@ def shade(colour: str, place: int, count: int) -> str:
     towards, share = (0.0, _MOST_BLACK * (1 - 2 * at)) if at < 0.5 else (  # noqa: PLR2004 - half
         1.0, _MOST_WHITE * (2 * at - 1)
     )  # fmt: skip
-    return to_hex([part + (towards - part) * share for part in to_rgb(colour)])
+    red, green, blue = (part + (towards - part) * share for part in to_rgb(colour))
+    return to_hex((red, green, blue))
 
 
 def dash(look: Look, part: str) -> tuple[float, ...]:

@@ -91,13 +91,13 @@ def _latencies(table: LatencyTable, width: int) -> Iterator[Text]:
     if sum(widths) + len(widths) - 1 > width:
         yield from _down(table, [(row, _lines(row)) for row in table.rows])
     else:
-        lines = iter(every)
-        yield _line(next(lines), widths, "bold")
+        rest = iter(every)
+        yield _line(next(rest), widths, "bold")
         for row, cells in groups:
             if len(groups) > 1:
                 yield Text(row.name, overflow="fold")
             for index, _ in enumerate(cells):
-                yield _line(next(lines), widths, "dim" if index in (1, 2) else "")
+                yield _line(next(rest), widths, "dim" if index in (1, 2) else "")
     yield from _legend(table)
 
 
