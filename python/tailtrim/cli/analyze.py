@@ -115,8 +115,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         str,
         typer.Argument(
             help="Capture of the packets that enter the device under test: pcap, pcapng or"
-            " mscap, also .zst or .gz; - for standard input. Or a directory written by decode, DIR or"
-            " DIR:NUMBER."
+            " mscap, also .zst or .gz; - for standard input. Or a directory written by decode, DIR"
+            " or DIR:NUMBER."
         ),
     ],
     egress: Annotated[
