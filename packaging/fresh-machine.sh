@@ -6,6 +6,7 @@
 #
 # This machine lends its kernel and devices, its way to the network (names, certificates, pip's settings), Rust as
 # rustup installed it, and what pip and cargo have downloaded before. All programs are the fresh machine's own.
+# Exit code 77: it cannot be made here.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -22,7 +23,10 @@ if [ "$(cat "$root.packages" 2>/dev/null)" != "$demanded" ]; then
     apt-config dump | grep '^Acquire::Check-' >"$root.apt.conf" || :
     mmdebstrap --quiet --variant=minbase --aptopt="$root.apt.conf" \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-        --include="$(echo "$demanded" | tr ' ' ,)" "$release" "$root" >&2
+        --include="$(echo "$demanded" | tr ' ' ,)" "$release" "$root" >&2 || {
+        echo "SKIPPED: no minimal $release can be unpacked" >&2
+        exit 77
+    }
     echo "$demanded" >"$root.packages"
 fi
 

@@ -65,17 +65,21 @@ def _agent(*words: str) -> Callable[[], None]:
     """Return what runs the agent and raises what it complains about."""
 
     def run() -> None:
-        ended = subprocess.run(
-            [agent.program(), *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-        )
+        try:
+            ended = subprocess.run(
+                [agent.program(), *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired as error:
+            told = f"tailtrim-agent {words[0]} did not end within {_TIMEOUT_S} s"
+            raise HostError(told) from error
         if ended.returncode != 0:
-            told = [line.partition(": ") for line in ended.stderr.splitlines()]
-            found = [text for kind, _, text in told if kind in {"error", "hint"}]
+            lines = [line.partition(": ") for line in ended.stderr.splitlines()]
+            found = [text for kind, _, text in lines if kind in {"error", "hint"}]
             raise HostError("; ".join(found) or f"it ended with {ended.returncode}")
 
     return run

@@ -50,12 +50,14 @@ def tried() -> dict[str, str | None]:
             timeout=_TIMEOUT_S,
             env=environment,
         )
-        found = json.loads(ended.stdout)
     except TailtrimError as error:
         return dict.fromkeys(_things(), "; ".join([str(error), *getattr(error, "__notes__", ())]))
-    except (ValueError, subprocess.TimeoutExpired) as error:
-        raise HostError(f"the testbed cannot be tried: {error}") from error
-    return dict(found)
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"a testbed was not made within {_TIMEOUT_S} s") from error
+    if ended.returncode != 0:
+        last = ended.stderr.strip().rpartition("\n")[2] or f"it ended with {ended.returncode}"
+        raise HostError(f"a testbed cannot be tried: {last}")
+    return dict(json.loads(ended.stdout))
 
 
 def _things() -> tuple[str, ...]:
