@@ -143,7 +143,8 @@ def _one_device(
     )
     rows: list[tuple[int, list[_Point]]] = []
     invalid: list[_Point] = []
-    names, looks = [], []
+    names: list[str] = []
+    looks: list[Look] = []
     for kind in (devices, floors):
         for one in kind:
             for rank, p in enumerate(shown):
