@@ -210,6 +210,20 @@ def test_a_histogram_has_bins_and_no_comb_of_single_latencies(
         assert line.y.max() > 10
 
 
+def test_both_panels_of_gaps_have_the_bins_that_the_caption_tells(
+    make_run: Callable[..., RunDirectory],
+) -> None:
+    # At ingress all gaps are alike, at egress they differ by 30 µs.
+    run = ReportedRun(0, "run", make_run([5_000 + 15_000 * (n % 2) for n in range(400)]))
+    figure = distributions.gaps([run])
+    assert figure is not None
+    for panel in figure.panels:
+        (line,) = panel.lines
+        # The last bin lies alone.
+        width_ns = round(1000 * float(line.x[-1] - line.x[-2]))
+        assert f"Bins of {width_ns} ns" in figure.caption
+
+
 def test_worst_packets_of_many_runs_are_thinned_and_the_caption_says_so(
     make_run: Callable[..., RunDirectory],
 ) -> None:

@@ -168,6 +168,6 @@ def _shortage(quantile: Quantile, samples: int) -> str:
     if samples < quantile.samples_needed:
         return f"not supported by {units.count(samples)} samples, {needed} are needed"
     return (
-        f"not supported by {units.count(samples)} samples: they come in clusters and are worth "
-        f"{units.count(quantile.effective_samples)} independent ones, {needed} are needed"
+        f"not supported by {units.count(samples)} samples: the effective sample size is "
+        f"{units.count(quantile.effective_samples)} (autocorrelated), {needed} are needed"
     )

@@ -25,7 +25,9 @@ def histogram(runs: Sequence[ReportedRun]) -> Figure | None:
     if not runs:
         return None
     x = latency_axis(runs)
-    panel, bins = _histogram(x, [(run.index, *run.histogram) for run in runs])
+    rows = [(run.index, *run.histogram) for run in runs]
+    limits = min(int(row[1][0]) for row in rows), max(int(row[1][-1]) for row in rows)
+    panel, bins = _histogram(x, rows, limits)
     return Figure(
         key="histogram",
         title="Latency histogram",
@@ -46,7 +48,7 @@ def gaps(runs: Sequence[ReportedRun]) -> Figure | None:
     for tap in ("ingress", "egress"):
         rows = [(run, *by_tap[tap]) for run, by_tap in taps.items() if by_tap[tap][0].size]
         if rows:
-            panel, bins = _histogram(x, rows, title=tap.capitalize())
+            panel, bins = _histogram(x, rows, limits, title=tap.capitalize())
             panels.append(panel)
     return Figure(
         key="gaps",
@@ -57,11 +59,13 @@ def gaps(runs: Sequence[ReportedRun]) -> Figure | None:
 
 
 def _histogram(
-    x: Axis, rows: Sequence[tuple[int, Integers, Integers]], *, title: str = ""
+    x: Axis,
+    rows: Sequence[tuple[int, Integers, Integers]],
+    limits: tuple[int, int],
+    *,
+    title: str = "",
 ) -> tuple[Panel, str]:
-    low = min(int(values[0]) for _, values, _ in rows)
-    high = max(int(values[-1]) for _, values, _ in rows)
-    bins = edges(low, high, x)
+    bins = edges(*limits, x)
     heights = [(run, *binned(values, counts, bins)) for run, values, counts in rows]
     most = max(int(counts.max()) for _, _, counts in heights)
     panel = Panel(
@@ -72,7 +76,7 @@ def _histogram(
     )
     if x.scale == "log":
         return panel, "25 bins a decade"
-    return panel, f"Bins of {units.time(width_ns(low, high))}"
+    return panel, f"Bins of {units.time(width_ns(*limits))}"
 
 
 def cumulative(runs: Sequence[ReportedRun]) -> Figure | None:

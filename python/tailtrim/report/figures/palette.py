@@ -70,10 +70,8 @@ def shade(colour: str, place: int, count: int) -> str:
     """Return one of so many shades of a colour, from dark to light; a single one is the colour."""
     if count <= 1:
         return colour
-    at = place / (count - 1)
-    towards, share = (0.0, _MOST_BLACK * (1 - 2 * at)) if at < 0.5 else (  # noqa: PLR2004 - half
-        1.0, _MOST_WHITE * (2 * at - 1)
-    )  # fmt: skip
+    at = 2 * place / (count - 1) - 1
+    towards, share = (0.0, -_MOST_BLACK * at) if at < 0 else (1.0, _MOST_WHITE * at)
     red, green, blue = (part + (towards - part) * share for part in to_rgb(colour))
     return to_hex((red, green, blue))
 

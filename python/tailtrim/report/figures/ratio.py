@@ -26,7 +26,7 @@ _LOOKS = (
     Look("#16191D", "#E8EAED", MARKERS[2]),
 )
 _SAME = 1.0
-_WIDER = 1.6
+_WIDER = 2.5
 _CAPTION = (
     "B / A is the latency of B over that of A at the same percentile: above 1, B is slower. The"
     " band is the interval of each percentile alone. Lines are paler where the samples of one side"
