@@ -38,3 +38,7 @@ def test_a_cargo_that_is_too_old_is_no_help(tmp_path: Path, candidate: str, *, h
 
 def test_a_package_is_named_once(tmp_path: Path) -> None:
     assert missing(tmp_path, "live") == ["iproute2", "ethtool", "util-linux"]
+
+
+def test_what_makes_packages_is_declared(tmp_path: Path) -> None:
+    assert missing(tmp_path, "dist") == ["dpkg-dev", "debhelper"]

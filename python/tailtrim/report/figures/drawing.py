@@ -331,12 +331,14 @@ def _legend(canvas: Canvas, figure: Figure, names: Sequence[str]) -> None:
 
 
 def _key(run: int, line: Line, *, marked: bool) -> Line2D:
+    # Before 3.11 matplotlib refuses dashes of a line without a width.
+    drawn = line.draw != "points"
     return Line2D(
         [],
         [],
         color=LIGHT[run % len(LIGHT)],
-        linewidth=0 if line.draw == "points" else 1.1,
-        dashes=dash(run, line.part) or (None, None),
+        linewidth=1.1 if drawn else 0,
+        dashes=(drawn and dash(run, line.part)) or (None, None),
         marker=MARKERS[run % len(MARKERS)] if marked or line.draw != "steps" else "",
         markersize=4,
         markeredgewidth=0,
