@@ -67,13 +67,14 @@ def alone() -> Iterator[Host]:
 
 
 @pytest.fixture
-def clean(alone: Host, tmp_path: Path) -> Path:
+def clean(alone: Host, tmp_path: Path) -> Iterator[Path]:
     """Return a Debian as debootstrap makes it, of this test alone, or skip loudly."""
     assert alone
     root = tmp_path / "clean"
     root.mkdir()
     must(["tar", "--extract", "--file", unpacked("bookworm-clean"), "--directory", root])
-    return root
+    yield root
+    shutil.rmtree(root)
 
 
 @contextmanager
@@ -140,15 +141,15 @@ def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: P
         options = {"env": os.environ | {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}}
         return must(["buildah", *places, *words], **options).strip()
 
-    base = buildah("from", "scratch")
-    buildah("add", "--quiet", base, unpacked("bookworm-clean"), "/")
-    buildah("commit", "--quiet", base, "localhost/debian")
     definition = PROJECT / "packaging" / "Containerfile"
-    buildah("build", "--from", "localhost/debian", "--pull-never", "--file", definition,
-            "--tag", "localhost/agent", context)  # fmt: skip
-    container = buildah("from", "localhost/agent")
-    root = Path(buildah("mount", container))
     try:
+        base = buildah("from", "scratch")
+        buildah("add", "--quiet", base, unpacked("bookworm-clean"), "/")
+        buildah("commit", "--quiet", "--rm", base, "localhost/debian")
+        buildah("build", "--from", "localhost/debian", "--pull-never", "--file", definition,
+                "--tag", "localhost/agent", context)  # fmt: skip
+        container = buildah("from", "localhost/agent")
+        root = Path(buildah("mount", container))
         settings = json.loads(buildah("inspect", container))["OCIv1"]["config"]
         agent = [*into(root), *settings["Entrypoint"]]
         assert not list((root / "tmp").iterdir())
@@ -156,6 +157,7 @@ def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: P
             assert answered(alone, *agent) == 20
     finally:
         buildah("rm", "--all")
+        buildah("rmi", "--all", "--force")
 
 
 def test_the_wheel_is_all_that_the_demo_needs(tmp_path: Path) -> None:

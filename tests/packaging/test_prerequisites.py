@@ -47,3 +47,7 @@ def test_without_a_setup_the_demo_s_needs_are_not_taken_for_none(tmp_path: Path)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode != 0
     assert "tailtrim" in done.stderr
+
+
+def test_what_makes_packages_is_declared(tmp_path: Path) -> None:
+    assert missing(tmp_path, "dist") == ["dpkg-dev", "debhelper"]

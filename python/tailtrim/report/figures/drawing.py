@@ -383,12 +383,14 @@ def _shown(figure: Figure) -> list[int]:
 
 
 def _key(line: Line, look: Look, *, marked: bool) -> Line2D:
+    # Before 3.11 matplotlib refuses dashes of a line without a width.
+    drawn = line.draw != "points"
     return Line2D(
         [],
         [],
         color=look.light,
-        linewidth=0 if line.draw == "points" else 1.1,
-        dashes=dash(look, line.part) or (None, None),
+        linewidth=1.1 if drawn else 0,
+        dashes=(drawn and dash(look, line.part)) or (None, None),
         marker=look.marker if marked or line.draw != "steps" else "",
         markersize=4,
         markeredgewidth=0,
