@@ -344,6 +344,13 @@ def test_objectives_are_for_each_repetition_and_not_for_the_wire(
     assert list(_cases(report)) == ["b: forward rate=1: run-001", "b: forward rate=1: run-002"]
 
 
+def test_without_a_run_of_b_nothing_is_decided(measured: Path, tmp_path: Path) -> None:
+    a, b = (experiment(tmp_path / name, measured, [{"dut": "wire", "rate": 1}]) for name in "ab")
+    result = run("compare", a, b, "--assert", "max < 1s")
+    assert result.exit_code == 5
+    assert "there is no run that the objectives are for" in result.stderr
+
+
 def test_captures_are_analysed_with_the_quantiles_of_objectives(
     testpmd: tuple[Path, Path],
 ) -> None:

@@ -112,7 +112,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         from tailtrim.cli.judgement import judged  # noqa: PLC0415 - most calls have none
 
         code = judged(_measured(compared), objectives, junit)
-    if fail_if_worse and any(one.verdict == "worse" for one in compared):
+    worse = any(one.verdict == "worse" for one in compared)
+    if fail_if_worse and worse and code != USAGE:
         code = NEGATIVE
     if code:
         raise typer.Exit(code)

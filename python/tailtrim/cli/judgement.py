@@ -64,6 +64,9 @@ def judged(
     except OSError as error:
         complain(OutputError(f"{report}: cannot be written: {error.strerror}"))
         return USAGE
+    if not of_runs:
+        say("not decided: there is no run that the objectives are for", err=True)
+        return UNDECIDED
     decisions = {verdict.decision for of_run in of_runs.values() for verdict in of_run}
     if Decision.FAILED in decisions:
         return NEGATIVE
