@@ -15,6 +15,8 @@ from tailtrim.cli.application import app
 from tailtrim.compare import compare, compare_halves, plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
 from tailtrim.nodes import agent
+from tailtrim.report.pages import comparison_page
+from tailtrim.slo import objectives
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -376,3 +378,13 @@ def test_a_length_that_cannot_be_told_is_an_error(measured: Path) -> None:
         plan_length("0.9", precision="fine")
     with pytest.raises(RunDirectoryError, match="nothing to compare"):
         plan_length("0.9", pilot="nowhere")
+
+
+def test_limits_of_objectives_are_lines_in_both_tails(measured: Path, tmp_path: Path) -> None:
+    found = compare(measured, measured)
+    comparison_page.write(found, tmp_path / "c.html", objectives=objectives("p99 < 100us"))
+    (figure,) = data_of(tmp_path / "c.html")["figures"]
+    tails, _ = figure["panels"]
+    assert [(rule["label"], rule["at"], rule["until"]) for rule in tails["rules"]] == [
+        ("p99 < 100us", 100, 100)
+    ]
