@@ -357,10 +357,10 @@ fn stop(text: &str) -> Result<Stop, String> {
     })
 }
 
-/// Seconds between probes, as nanoseconds.
+/// Seconds between probes, as ping(8) has them, or a time such as 200ms; as nanoseconds.
 fn interval(text: &str) -> Result<u64, String> {
-    match nanoseconds(text)? {
-        0 => Err("expected seconds above 0, such as 0.2".to_owned()),
-        ns => Ok(ns.cast_unsigned()),
-    }
+    let seconds = format!("{text}s");
+    time_ns(text).or_else(|| time_ns(&seconds)).filter(|ns| *ns > 0).ok_or_else(|| {
+        format!("invalid interval {text:?}, expected seconds above 0, such as 0.2")
+    })
 }

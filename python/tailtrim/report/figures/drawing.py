@@ -15,6 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from tailtrim.report.figures.figure import MOST_BANDS
 from tailtrim.report.figures.palette import dash, distinct
+from tailtrim.report.figures.rule_lines import draw_rules
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         Figure,
         Interval,
         Line,
-        Panel,
         Scale,
     )
     from tailtrim.report.figures.palette import Look
@@ -96,8 +96,6 @@ _MANY_BARS = 200
 # Dots across a figure, about; lanes.js has the same transparency for what is shorter than one.
 _DOTS = 1_000
 _SHORT_ALPHA = 0.4
-# The line of a limit.
-_LIMIT: Any = (0, (4, 3))
 
 
 def render(
@@ -135,7 +133,7 @@ def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
         axes.grid(visible=True)
-        _rules(axes, panel)
+        draw_rules(axes, panel)
         for band in panel.bands if len(panel.bands) <= MOST_BANDS else ():
             _band(axes, band, panel.y, looks[band.run])
         for line in panel.lines:
@@ -160,27 +158,6 @@ def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas
     canvas.align_ylabels()
     _legend(canvas, figure, names, looks)
     return canvas
-
-
-def _rules(axes: Axes, panel: Panel) -> None:
-    for rule in panel.rules:
-        end = panel.x.high if rule.until is None else rule.until
-        corner = ([panel.x.low, end], [rule.at, rule.at])
-        if rule.until is not None:
-            corner = ([*corner[0], end], [*corner[1], panel.y.low])
-        style: Any = _LIMIT if rule.label else "solid"
-        axes.plot(*corner, color="black", linewidth=0.8, linestyle=style, zorder=1.4)
-        _label(axes, rule.label, (panel.x.low, rule.at), (3, 2))
-    for rule in panel.uprights:
-        axes.axvline(rule.at, color="black", linewidth=0.8, linestyle=_LIMIT, zorder=1.4)
-        _label(axes, rule.label, (rule.at, panel.y.high), (3, -8))
-
-
-def _label(axes: Axes, text: str, at: tuple[float, float], away: tuple[float, float]) -> None:
-    if text:
-        axes.annotate(
-            text, at, xytext=away, textcoords="offset points", fontsize=7, parse_math=False
-        )
 
 
 def _is_cloud(artist: Artist) -> bool:

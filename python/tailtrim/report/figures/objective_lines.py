@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from tailtrim.slo import Objective
 
 # Where latency is, and which objectives are of it there.
-_UPWARDS = {"hdr": ("quantile", "max"), "worst": ("max",)}
+_UPWARDS = {"hdr": ("quantile", "max"), "worst": ("max",), "sweep": ("quantile",)}
+_UPWARDS["tails"] = _UPWARDS["hdr"]
 _ACROSS = {"histogram": ("quantile", "mean", "max"), "cdf": ("quantile", "mean", "max")}
-_SWEEP = "sweep-"
 # So much longer an axis may become for a line; beyond, the data would be flat.
 _LINEAR_ROOM, _LOG_ROOM = 3.0, 1_000.0
 
@@ -28,9 +28,9 @@ def with_objectives(figure: Figure, objectives: Sequence[Objective]) -> Figure:
 
     The line of a percentile ends at it: a run that meets it stays below the line up to there.
     """
-    key = figure.key
-    upwards = ("quantile",) if key.startswith(_SWEEP) else _UPWARDS.get(key, ())
-    across = _ACROSS.get(key, ())
+    # What follows a sweep is the name of its variable.
+    kind = figure.key.partition("-")[0]
+    upwards, across = _UPWARDS.get(kind, ()), _ACROSS.get(kind, ())
     wanted = [one for one in objectives if one.what in (*upwards, *across)]
     if not wanted:
         return figure

@@ -8,6 +8,7 @@ from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
 from tailtrim.report import units
 from tailtrim.report.figures import drawing, values
+from tailtrim.report.figures.objective_lines import with_objectives
 from tailtrim.report.figures.palette import distinct
 from tailtrim.report.figures.ratio import ratios, tails
 from tailtrim.report.pages.assets import assets, policy
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.compare import Comparison
+    from tailtrim.slo import Objective
 
 
 def names_of(comparisons: Sequence[Comparison]) -> list[str]:
@@ -30,12 +32,16 @@ def names_of(comparisons: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def render(comparisons: Sequence[Comparison]) -> bytes:
-    """Return the page of comparisons as UTF-8."""
+def render(comparisons: Sequence[Comparison], objectives: Sequence[Objective] = ()) -> bytes:
+    """Return the page of comparisons as UTF-8, with lines at the limits of the objectives."""
     environment, scripts, styles = assets()
     names = names_of(comparisons)
     together = ratios(comparisons) if len(comparisons) > 1 else None
-    each = [tails(one, number) for number, one in enumerate(comparisons, start=1)]
+    each = [
+        figure and with_objectives(figure, objectives)
+        for number, one in enumerate(comparisons, start=1)
+        for figure in (tails(one, number),)
+    ]
     drawn = [figure for figure in (together, *each) if figure is not None]
     text = environment.get_template("comparison.html.j2").render(
         policy=policy(scripts, styles),
@@ -58,14 +64,16 @@ def _title(comparisons: Sequence[Comparison], names: Sequence[str]) -> str:
     return " → ".join(sides.pop()) if len(sides) == 1 else f"{len(names)} comparisons"
 
 
-def write(comparisons: Sequence[Comparison], place: Path) -> None:
-    """Write the page.
+def write(
+    comparisons: Sequence[Comparison], place: Path, *, objectives: Sequence[Objective] = ()
+) -> None:
+    """Write the page, with lines at the limits of the objectives.
 
     Raises:
         OutputError: it cannot be written.
 
     """
-    _store(place, render(comparisons))
+    _store(place, render(comparisons, objectives))
 
 
 def draw(comparisons: Sequence[Comparison], place: Path) -> None:

@@ -185,6 +185,7 @@
           lanes.draw(self, panel, hidden, colour);
           markers(self);
           intervals.bars(self, panel.intervals, hidden, look, css("--paper"));
+          rules.labels(self, panel, css("--ink"), css("--paper"));
           self.root.dataset.drawn = "";
         }],
         setCursor: [(self) => tell(self, panel, readout)],

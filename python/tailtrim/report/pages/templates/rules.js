@@ -1,41 +1,65 @@
 "use strict";
 // Lines across at values: solid where nothing differs, dashed with a label at a limit.
 const rules = (() => {
-  function draw(u, panel, ink) {
-    const { ctx, bbox: { left, top, width, height: tall } } = u;
-    const pixel = devicePixelRatio;
-    const line = (...points) => {
-      ctx.beginPath();
-      points.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
-      ctx.stroke();
-    };
+  const DASH = [5, 3];
+
+  function clipped(u, paint) {
+    const { ctx, bbox } = u;
     ctx.save();
     ctx.beginPath();
-    ctx.rect(left, top, width, tall);
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    ctx.strokeStyle = ctx.fillStyle = ink;
-    ctx.lineWidth = pixel;
-    ctx.textAlign = "left";
-    ctx.textBaseline = "alphabetic";
-    ctx.font = `${11 * pixel}px system-ui, sans-serif`;
-    for (const { at, label, until } of panel.rules) {
-      const y = u.valToPos(at, "y", true);
-      const end = until === null ? left + width : u.valToPos(until, "x", true);
-      ctx.setLineDash(label ? [5 * pixel, 3 * pixel] : []);
-      line([left, y], [end, y]);
-      if (until !== null) line([end, y], [end, top + tall]);
-      ctx.fillText(label, left + 5 * pixel, y - 4 * pixel);
-    }
-    panel.uprights.forEach(({ at, label }, i) => {
-      const x = u.valToPos(at, "x", true);
-      ctx.setLineDash([5 * pixel, 3 * pixel]);
-      line([x, top], [x, top + tall]);
-      const right = x + 5 * pixel + ctx.measureText(label).width > left + width;
-      ctx.textAlign = right ? "right" : "left";
-      ctx.fillText(label, x + (right ? -4 : 4) * pixel, top + (12 + 14 * i) * pixel);
-    });
+    paint(ctx, bbox, devicePixelRatio);
     ctx.restore();
   }
 
-  return { draw };
+  function draw(u, panel, ink) {
+    clipped(u, (ctx, { left, top, width, height }, pixel) => {
+      const line = (...points) => {
+        ctx.beginPath();
+        points.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
+        ctx.stroke();
+      };
+      const dash = DASH.map((part) => part * pixel);
+      ctx.strokeStyle = ink;
+      ctx.lineWidth = pixel;
+      for (const { at, label, until } of panel.rules) {
+        const y = u.valToPos(at, "y", true);
+        const end = until === null ? left + width : u.valToPos(until, "x", true);
+        ctx.setLineDash(label ? dash : []);
+        line([left, y], [end, y], ...(until === null ? [] : [[end, top + height]]));
+      }
+      ctx.setLineDash(dash);
+      for (const { at } of panel.uprights) {
+        const x = u.valToPos(at, "x", true);
+        line([x, top], [x, top + height]);
+      }
+    });
+  }
+
+  // Above all else; a halo keeps them readable where lines cross.
+  function labels(u, panel, ink, paper) {
+    clipped(u, (ctx, { left, top, width }, pixel) => {
+      ctx.font = `${11 * pixel}px system-ui, sans-serif`;
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
+      ctx.fillStyle = ink;
+      ctx.strokeStyle = paper;
+      ctx.lineWidth = 4 * pixel;
+      ctx.setLineDash([]);
+      const write = (label, x, y) => {
+        ctx.strokeText(label, x, y);
+        ctx.fillText(label, x, y);
+      };
+      for (const { at, label } of panel.rules) write(label, left + 5 * pixel, u.valToPos(at, "y", true) - 5 * pixel);
+      panel.uprights.forEach(({ at, label }, i) => {
+        const x = u.valToPos(at, "x", true);
+        const wide = ctx.measureText(label).width;
+        const right = x + 5 * pixel + wide > left + width;
+        write(label, right ? x - wide - 4 * pixel : x + 4 * pixel, top + (12 + 14 * i) * pixel);
+      });
+    });
+  }
+
+  return { draw, labels };
 })();
