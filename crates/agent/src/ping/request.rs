@@ -15,7 +15,7 @@ use tailtrim_stats::Probability;
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::matching::Window;
 use tailtrim_wire::Key;
-use tailtrim_wire::duration::time_ns;
+use tailtrim_wire::duration::{time_ns, time_or_number_ns};
 use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule};
 
 /// Measure round trips to reflectors, and the part of each layer.
@@ -359,8 +359,7 @@ fn stop(text: &str) -> Result<Stop, String> {
 
 /// Seconds between probes, as ping(8) has them, or a time such as 200ms; as nanoseconds.
 fn interval(text: &str) -> Result<u64, String> {
-    let seconds = format!("{text}s");
-    time_ns(text).or_else(|| time_ns(&seconds)).filter(|ns| *ns > 0).ok_or_else(|| {
-        format!("invalid interval {text:?}, expected seconds above 0, such as 0.2")
-    })
+    time_or_number_ns(text, 1_000_000_000)
+        .filter(|ns| *ns > 0)
+        .ok_or_else(|| format!("invalid interval {text:?}, expected seconds above 0, such as 0.2"))
 }
