@@ -58,7 +58,11 @@ def text_of(page: Path) -> str:
 
 
 def rows_of(page: Path) -> list[list[str]]:
-    table = page.read_text("utf-8").partition('<table class="causes stack">')[2].partition("</table>")[0]
+    table = (
+        page.read_text("utf-8")
+        .partition('<table class="causes stack">')[2]
+        .partition("</table>")[0]
+    )
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
     return [[" ".join(re.sub(r"<[^>]*>", "", cell).split()) for cell in row] for row in cells]
