@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tailtrim import factors
+from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
 from tailtrim.factors.slope import RulePosition, slopes
 from tailtrim.plan import load
@@ -72,6 +74,9 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "schema": "tailtrim.experiment/1",
         "plan": plan.model_dump(mode="json"),
         "outcomes": outcomes,
+        "host": {},
+        "versions": {},
+        "command": [],
     }
     (path / "experiment.json").write_text(json.dumps(record))
     return path
@@ -130,6 +135,15 @@ def test_panels_share_an_axis_that_clips_nothing(experiment: Path, tmp_path: Pat
     rows = (tmp_path / "figures" / "factors.csv").read_text("utf-8").splitlines()
     assert rows[0].startswith("loop,case,runs,samples,p25_ns,p50_ns")
     assert any(row.startswith("burst=10,pinned true,3,") for row in rows)
+
+
+def test_objectives_hold_for_an_experiment_with_factors(experiment: Path, tmp_path: Path) -> None:
+    arguments = ["report", str(experiment), "--out", str(tmp_path), "--assert", "p50 < 70us"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1, result.output
+    assert "failed: p50 < 70us" in result.stderr
+    assert "passed: p50 < 70us" in result.stderr
+    assert (tmp_path / "factors.md").exists()
 
 
 def test_what_was_not_measured_says_why(experiment: Path) -> None:

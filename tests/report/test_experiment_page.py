@@ -126,9 +126,27 @@ def test_losses_are_below_latency_against_load(make_experiment: Callable[..., Pa
     assert lost.lines[0].y.tolist() == [0, 0, 0, 0.5]
 
 
+@pytest.mark.parametrize(
+    ("rates", "label", "at"),
+    [
+        (("100kpps", "1.5Mpps"), "Offered load (kpkt/s)", [100, 1_500]),
+        (("500Mbit/s", "1Gbit/s"), "Offered load (Mbit/s)", [500, 1_000]),
+        (("20bursts/s", "40bursts/s"), "Offered load (bursts/s)", [20, 40]),
+    ],
+)
+def test_loads_with_units_are_swept(
+    make_experiment: Callable[..., Path], rates: tuple[str, ...], label: str, at: list[float]
+) -> None:
+    runs = [("forward", rate, latencies(3_000)) for rate in rates]
+    (panel,) = sweep_of(make_experiment(runs)).panels
+    assert panel.x.label == label
+    assert panel.lines[0].x.tolist() == at
+
+
 def test_a_variable_without_numbers_has_no_sweep(make_experiment: Callable[..., Path]) -> None:
-    place = make_experiment(swept()[:2])
-    assert sweeps(runs_of(recorded(place))) == []
+    for rates in (("fast", "slow"), (10_000, "200kpps"), (10_000,)):
+        runs = [("forward", rate, latencies(3_000)) for rate in rates]
+        assert sweeps(runs_of(recorded(make_experiment(runs)))) == []
 
 
 def test_a_device_and_its_floor_share_a_colour_and_rates_are_in_order(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from tailtrim.cli import asserting
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from tailtrim.rundir import Summary
+    from tailtrim.slo import Objective
 
 EXAMPLES = """\b
 Examples:
@@ -52,32 +56,46 @@ def command(
     junit: asserting.Junit = None,
 ) -> None:
     """Write a page and figures (SVG, PDF, CSV) of one run, of several, or of an experiment."""
-    from tailtrim import factors  # noqa: PLC0415 - other commands start without
-    from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
-    from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
-
     objectives = asserting.asked(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     try:
-        if len(directories) == 1 and factors.has_factors(directories[0]):
-            tell_factors(directories[0], out)
-            return
-        if len(directories) == 1 and is_experiment(directories[0]):
-            experiment = recorded(directories[0])
-            page, *figures = write_experiment(experiment, out, objectives=objectives)
-            complete = [(run.name, at) for run, at in experiment.complete if not run.outcome.floor]
-        else:
-            runs = [RunDirectory(directory) for directory in directories]
-            page, *figures = write(runs, out, names=name, objectives=objectives)
-            complete = list(zip(name or names_of(runs), runs, strict=True))
+        measured = _write(directories, name, out, objectives)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
+    asserting.judge(measured, objectives, junit)
+
+
+def _write(
+    directories: list[Path], names: list[str] | None, out: Path, objectives: list[Objective]
+) -> dict[str, Summary]:
+    """Write the report; return the runs that objectives are for, by name."""
+    from tailtrim import factors  # noqa: PLC0415 - other commands start without
+    from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
+    from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
+
+    if len(directories) == 1 and is_experiment(directories[0]):
+        if factors.has_factors(directories[0]):
+            tell_factors(directories[0], out)
+            if not objectives:
+                return {}
+            experiment = recorded(directories[0])
+        else:
+            experiment = recorded(directories[0])
+            _tell(write_experiment(experiment, out, objectives=objectives))
+        complete = experiment.complete
+        return {run.name: at.summary for run, at in complete if not run.outcome.floor}
+    runs = [RunDirectory(directory) for directory in directories]
+    _tell(write(runs, out, names=names, objectives=objectives))
+    return {name: run.summary for name, run in zip(names or names_of(runs), runs, strict=True)}
+
+
+def _tell(files: list[Path]) -> None:
+    page, *figures = files
     say(f"Page:    {page}")
     if figures:
         say(f"Figures: {figures[0].parent} ({len(figures)} files)")
-    asserting.judge([(told, run.summary) for told, run in complete], objectives, junit)
 
 
 def tell_factors(experiment: Path, out: Path) -> None:

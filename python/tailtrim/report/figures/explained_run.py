@@ -23,7 +23,7 @@ LOOKS = (
     Look("#8A6D00", "#F0D264", "v"),
     *CAUSES,
     Look("#16191D", "#E8EAED", "P"),
-    Look("#9A9A9A", "#8A8F95", "X"),
+    Look("#858B92", "#A9AFB6", "X"),
 )
 
 

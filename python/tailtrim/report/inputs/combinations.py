@@ -49,7 +49,8 @@ def _variable(name: str, runs: Sequence[RecordedRun]) -> Variable | None:
         return None
     (unit,) = units
     values = tuple(sorted({value for value, _ in known}))
-    if unit == "pps" or all(run.traffic.get("rate_pps") == run.loop[name] for run in having):
+    packets = all(run.traffic.get("rate_pps") == run.loop[name] for run in having)
+    if unit == "pps" or (packets and not unit):
         return Variable(name, "Offered load (kpkt/s)", "kpkt/s", _by(values, 1e3), 1e3)
     if unit == "bit/s":
         return Variable(name, "Offered load (Mbit/s)", "Mbit/s", _by(values, 1e6), 1e6)
