@@ -89,7 +89,9 @@ test)
     need rt-tests oslat
     # Programs of other Debian releases; packaging/roots.sh gets them.
     need mmdebstrap mmdebstrap
-    # Builds the container image.
+    # Make the Debian package, and the container image.
+    need dpkg-dev dpkg-buildpackage
+    need debhelper dh
     need buildah buildah
     # Kernels with boot lines of our choice; packaging/kernels.sh gets the kernels.
     need qemu-system-x86 qemu-system-x86_64
