@@ -10,6 +10,12 @@ rm -rf dist
 maturin build --release --locked --out dist
 cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
 
+for program in dpkg-buildpackage dh; do
+    command -v "$program" >/dev/null 2>&1 || {
+        echo "SKIPPED: no Debian package: $program is not installed (Debian packages dpkg-dev and debhelper)" >&2
+        exit 0
+    }
+done
 # dpkg-buildpackage writes beside the folder that it works in.
 place=${CARGO_TARGET_DIR:-target}/debian
 rm -rf "$place"

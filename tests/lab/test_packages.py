@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from peers import Host, Reflector
@@ -43,9 +43,11 @@ def into(root: Path) -> list[str]:
     return ["/usr/bin/env", "unshare", "--mount", "sh", "-c", INTO, str(root)]
 
 
-def must(command: Sequence[str | Path], **options: Any) -> str:
+def must(command: Sequence[str | Path], **settings: str) -> str:
     """Run a command that has to succeed, and return what it prints."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | settings
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return str(done.stdout)
 
@@ -138,8 +140,8 @@ def test_the_image_is_built_from_debian_and_the_package(alone: Host, tmp_path: P
     places = ("--root", tmp_path / "storage", "--runroot", tmp_path / "run")
 
     def buildah(*words: str | Path) -> str:
-        options = {"env": os.environ | {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}}
-        return must(["buildah", *places, *words], **options).strip()
+        command = ["buildah", *places, *words]
+        return must(command, BUILDAH_ISOLATION="chroot", STORAGE_DRIVER="vfs").strip()
 
     definition = PROJECT / "packaging" / "Containerfile"
     try:

@@ -35,6 +35,9 @@ SETCAP = Tool("setcap", "libcap2-bin")
 MMDEBSTRAP = Tool("mmdebstrap", "mmdebstrap")
 #: What reads runs as OpenMetrics.
 PROMTOOL = Tool("promtool", "prometheus", service=True)
+#: Make the Debian package.
+DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
+DEBHELPER = Tool("dh", "debhelper")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
 #: Engines: a server that the tests start as another user, and what runs Spark.
@@ -43,7 +46,8 @@ JAVA = Tool("java", "default-jre-headless")
 
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
-    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, BUILDAH, POSTGRESQL, JAVA),
+    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
+    *(POSTGRESQL, JAVA),
 )
 
 

@@ -69,7 +69,7 @@ def command(
 
 def _write(
     directories: list[Path], names: list[str] | None, out: Path, objectives: list[Objective]
-) -> dict[str, Summary]:
+) -> list[tuple[str, Summary]]:
     """Write the report; return the runs that objectives are for, by name."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
@@ -79,16 +79,16 @@ def _write(
         if factors.has_factors(directories[0]):
             tell_factors(directories[0], out)
             if not objectives:
-                return {}
+                return []
             experiment = recorded(directories[0])
         else:
             experiment = recorded(directories[0])
             _tell(write_experiment(experiment, out, objectives=objectives))
         complete = experiment.complete
-        return {run.name: at.summary for run, at in complete if not run.outcome.floor}
+        return [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
     runs = [RunDirectory(directory) for directory in directories]
     _tell(write(runs, out, names=names, objectives=objectives))
-    return {name: run.summary for name, run in zip(names or names_of(runs), runs, strict=True)}
+    return [(name, run.summary) for name, run in zip(names or names_of(runs), runs, strict=True)]
 
 
 def _tell(files: list[Path]) -> None:
