@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import resource
 import statistics
 import subprocess
 import sys
@@ -57,50 +58,63 @@ def cases() -> list[Case]:
     ]
 
 
-def seconds(command: list[str]) -> float:
-    """Return how long a command takes; it must succeed."""
-    begin_s = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a command took from start to exit: time on the wall, and of processors."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def taken(command: list[str]) -> Taken:
+    """Run a command, which must succeed."""
+    before, begin_s = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    return time.perf_counter() - begin_s
+    wall_s, after = time.perf_counter() - begin_s, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Taken(wall_s, cpu_s)
 
 
-def measured(timed: list[Case], turns: int) -> dict[str, list[float]]:
+def measured(timed: list[Case], turns: int) -> dict[str, list[Taken]]:
     """Return the times of each case, every other turn backwards; a first turn does not count."""
-    found: dict[str, list[float]] = {case.name: [] for case in timed}
+    found: dict[str, list[Taken]] = {case.name: [] for case in timed}
     for turn in range(-1, turns):
         for case in timed[:: 1 if turn % 2 else -1]:
-            taken_s = seconds(case.command)
+            one = taken(case.command)
             if turn >= 0:
-                found[case.name].append(taken_s)
+                found[case.name].append(one)
     return found
 
 
-def judged(timed: list[Case], found: dict[str, list[float]]) -> list[tuple[Case, float, bool]]:
+def judged(timed: list[Case], found: dict[str, list[Taken]]) -> list[tuple[Case, float, bool]]:
     """Return for each case the median that its bound is for, and whether it is kept."""
     rows = []
     for case in timed:
-        times = found[case.name]
+        times = [one.wall_s for one in found[case.name]]
         if case.beyond_python:
-            times = [one - other for one, other in zip(times, found[PYTHON], strict=True)]
+            alone = [one.wall_s for one in found[PYTHON]]
+            times = [one - other for one, other in zip(times, alone, strict=True)]
         middle = statistics.median(times)
         rows.append((case, middle, case.bound_s is None or middle <= case.bound_s))
     return rows
 
 
-def table(rows: list[tuple[Case, float, bool]], found: dict[str, list[float]]) -> str:
+def table(rows: list[tuple[Case, float, bool]], found: dict[str, list[Taken]]) -> str:
     """Return the result for people."""
-    lines = ["| command | median, s | range, s | bound, s | |", "|---|--:|--:|--:|---|"]
+    head = "| command | median, s | range, s | processor, s | bound, s | |"
+    lines = [head, "|---|--:|--:|--:|--:|---|"]
     for case, middle, kept in rows:
-        times = found[case.name]
+        times = [one.wall_s for one in found[case.name]]
+        cpu_s = statistics.median(one.cpu_s for one in found[case.name])
         name = f"{case.name}, beyond {PYTHON}" if case.beyond_python else case.name
         bound = "" if case.bound_s is None else f"{case.bound_s:.2f}"
         verdict = "" if case.bound_s is None else "kept" if kept else "**exceeded**"
         span = f"{min(times):.3f}-{max(times):.3f}"
-        lines.append(f"| {name} | {middle:.3f} | {span} | {bound} | {verdict} |")
+        lines.append(f"| {name} | {middle:.3f} | {span} | {cpu_s:.3f} | {bound} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 
-def keep(text: str, found: dict[str, list[float]], load: str) -> None:
+def keep(text: str, found: dict[str, list[Taken]], load: str) -> None:
     """Write the record."""
     name = machine.name(len(machine.cores()))
     place = RUNS / f"{datetime.now(tz=UTC):%Y-%m-%d}-{name}-startup"
@@ -115,9 +129,10 @@ def keep(text: str, found: dict[str, list[float]], load: str) -> None:
     (place / "startup.md").write_text(f"{heading}{about}\n{text}")
     with (place / "startup.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["command", "turn", "wall_s"])
+        writer.writerow(["command", "turn", "wall_s", "cpu_s"])
         for command, times in found.items():
-            writer.writerows([command, turn, f"{one:.6f}"] for turn, one in enumerate(times))
+            rows = ((one.wall_s, one.cpu_s) for one in times)
+            writer.writerows([command, turn, *row] for turn, row in enumerate(rows))
     print(f"record: {place.relative_to(ROOT)}")
 
 

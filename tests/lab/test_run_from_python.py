@@ -59,6 +59,6 @@ def test_an_interrupt_ends_the_experiment_in_order(here: Lab) -> None:
 def test_what_this_host_cannot_do_is_an_error_of_the_host(
     here: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", here.path_without("ip"))
-    with pytest.raises(HostError, match=r"\bip\b"):
-        tailtrim.run(here.plan(), out="out")
+    monkeypatch.setenv("PATH", here.path_without("dpdk-testpmd"))
+    with pytest.raises(HostError, match="dpdk-testpmd is not installed"):
+        tailtrim.run(here.plan(dut={"preset": "testpmd"}), out="out")
