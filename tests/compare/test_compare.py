@@ -359,12 +359,6 @@ def test_captures_are_analysed_with_the_quantiles_of_objectives(
     assert (result.exit_code, "passed: p99.5 < 1s" in result.stderr) == (0, True)
 
 
-def test_halves_have_no_b_for_objectives(measured: Path) -> None:
-    result = run("compare", measured, "--halves", "--assert", "max < 1s")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "with --halves there is no B" in result.stderr
-
-
 def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> None:
     page, figure = tmp_path / "c.html", tmp_path / "c.svg"
     result = run("compare", measured, measured, "--html", page, "--figure", figure)

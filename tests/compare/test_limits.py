@@ -1,10 +1,13 @@
-"""Limits of objectives in the figures of a comparison."""
+"""Objectives of a comparison: limits in its figures, and what has none."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+from typer.testing import CliRunner
+
+from tailtrim.cli.application import app
 from tailtrim.compare import compare
 from tailtrim.report.pages import comparison_page
 from tailtrim.slo import objectives
@@ -22,3 +25,9 @@ def test_limits_of_objectives_are_lines_in_both_tails(measured: Path, tmp_path: 
     assert [(rule["label"], rule["at"], rule["until"]) for rule in tails["rules"]] == [
         ("p99 < 100us", 100, 100)
     ]
+
+
+def test_halves_have_no_b_for_objectives(measured: Path) -> None:
+    result = CliRunner().invoke(app, ["compare", str(measured), "--halves", "--assert", "max < 1s"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "with --halves there is no B" in result.stderr
