@@ -134,8 +134,8 @@ def test_targets_of_one_name_are_told_apart(echo: Echo, tmp_path: Path) -> None:
     ("words", "told"),
     [
         (("--assert", "p99 > 5us"), "is not an objective"),
-        (("--junit", "slo.xml"), "without --assert"),
-        (("--assert",), "--assert: expected a value behind it"),
+        (("--junit", "slo.xml"), "expected --assert"),
+        (("--assert",), "--assert: expected a value after it"),
     ],
 )
 def test_a_wrong_objective_is_told_before_anything_is_sent(

@@ -44,6 +44,9 @@ def test_a_link_out_of_the_site_that_goes_nowhere_is_an_error(tmp_path: Path) ->
     copied = tmp_path / "checkout"
     for part in ("docs", "packaging"):
         shutil.copytree(ROOT / part, copied / part)
+    for other in ROOT.iterdir():
+        if not (copied / other.name).exists():
+            (copied / other.name).symlink_to(other)
     page = copied / "docs" / "index.md"
     page.write_text(page.read_text() + "\n[gone](../examples/gone.yml)\n")
     command: list[str | Path] = [

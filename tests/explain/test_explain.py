@@ -139,7 +139,7 @@ def test_the_published_counters_are_rates(published: Path) -> None:
     [
         ("a;b\n1;2\n", "expected columns"),
         ("LOC_CPU0;timestamp_us\n1;5\n2;5\n", "not in increasing order"),
-        ("LOC_CPU0;timestamp_us\n1;x\n2;5\n", "no time"),
+        ("LOC_CPU0;timestamp_us\n1;x\n2;5\n", "invalid time"),
         ("", "cannot be read"),
     ],
 )

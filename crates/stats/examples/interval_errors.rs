@@ -7,7 +7,7 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use std::io::Write;
-use tailtrim_stats::{BlockCounts, Histogram, Probability, Ranked, ranks};
+use tailtrim_stats::{BlockCounts, Histogram, Probability, Ranked, effect_with_bound, ranks};
 
 /// Latencies are this plus a deviate in microseconds.
 const BODY_NS: f64 = 50_000.0;
@@ -150,6 +150,7 @@ fn main() -> std::io::Result<()> {
                 let threshold_ns = ranked.quantile(p).unwrap();
                 let above = ranked.count_above(threshold_ns);
                 let effect = blocks.design_effect(threshold_ns, above, p95);
+                let effect = effect_with_bound(p, ranked.count(), p95, effect);
                 let interval = ranks(p, ranked.count(), p95, effect);
                 let at = |rank: Option<u64>| rank.and_then(|rank| ranked.at_rank(rank));
                 let Some(high_ns) = at(interval.high) else { continue };

@@ -2,7 +2,7 @@
 //! quantile in 95 % of the runs, and one of another confidence as often as it says, whether the tail
 //! is independent or clustered.
 
-use super::{BlockCounts, Histogram, Probability, Ranked, ranks};
+use super::{BlockCounts, Histogram, Probability, Ranked, effect_with_bound, ranks};
 
 /// The coverage found has itself a binomial error of 0.8 %.
 const RUNS: u32 = 800;
@@ -119,7 +119,7 @@ fn coverage(p: Probability, n: u64, cluster: f64, confidence: Probability) -> (f
         let above = ranked.count_above(threshold_ns);
         let effect = blocks.design_effect(threshold_ns, above, confidence);
         let contains = |effect| {
-            let interval = ranks(p, n, confidence, effect);
+            let interval = ranks(p, n, confidence, effect_with_bound(p, n, confidence, effect));
             let value_ns = |rank: Option<u64>| rank.map(|r| ranked.at_rank(r).unwrap() as f64);
             // Half a nanosecond of rounding either way.
             value_ns(interval.low).is_none_or(|low| low - 0.5 <= truth_ns)

@@ -16,6 +16,7 @@ from tailtrim.report import pictures
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
     from tailtrim.rundir import Summary
+    from tailtrim.slo import Objective
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +99,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             margin=_share("margin", margin),
             seed=seed,
         )
-        _write(compared, html, figure)
+        _write(compared, html, figure, objectives)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(USAGE) from error
@@ -134,19 +135,28 @@ def _measured(compared: list[Comparison]) -> list[tuple[str, Summary]]:
     """Return the runs of B, which objectives are for; the wire has to meet none."""
     groups = [one.groups[1] for one in compared if not one.floor]
     return [
-        (group.name if group.name == run.name else f"{group.name}: {run.name}", run.summary)
+        (_of_run(group.name, run.name), run.summary)
         for group in groups
         for run in group.repetitions
     ]
 
 
-def _write(compared: list[Comparison], html: Path | None, figure: Path | None) -> None:
+def _of_run(side: str, run: str) -> str:
+    return side if f"/{side}".endswith(f"/{run}") else f"{side}: {run}"
+
+
+def _write(
+    compared: list[Comparison],
+    html: Path | None,
+    figure: Path | None,
+    objectives: list[Objective],
+) -> None:
     if html is None and figure is None:
         return
     from tailtrim.report.pages import comparison_page  # noqa: PLC0415 - matplotlib
 
     if html is not None:
-        comparison_page.write(compared, html)
+        comparison_page.write(compared, html, objectives=objectives)
     if figure is not None:
         comparison_page.draw(compared, figure)
 

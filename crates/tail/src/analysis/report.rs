@@ -5,7 +5,9 @@ use super::seconds::millisecond;
 use super::warnings::warnings;
 use super::{Options, WorstPacket};
 use crate::summary::{self, Quantile, Summary};
-use tailtrim_stats::{Histogram, Probability, Ranked, Spread, ranks, runs, samples_needed};
+use tailtrim_stats::{
+    Histogram, Probability, Ranked, Spread, effect_with_bound, ranks, runs, samples_needed,
+};
 
 /// Quantiles up to this many nines are always given, with more where the samples support them.
 const FEWEST_NINES: u32 = 6;
@@ -105,6 +107,7 @@ impl Quantiles<'_> {
         } else {
             self.with_undelivered(undelivered, above, delivered)
         };
+        let effect = effect_with_bound(p, count, confidence, effect);
         let interval = ranks(p, count, confidence, effect);
         let at = |rank: u64| self.latencies.at_rank(rank);
         Quantile {
