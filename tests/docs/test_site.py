@@ -46,7 +46,7 @@ def test_a_link_out_of_the_site_that_goes_nowhere_is_an_error(tmp_path: Path) ->
     page = copied / "docs" / "index.md"
     page.parent.mkdir()
     page.write_text("[gone](../examples/gone.yml)\n")
-    command = [sys.executable, copied / "packaging" / "docs.py", tmp_path / "pages"]
+    command = [sys.executable, str(copied / "packaging" / "docs.py"), str(tmp_path / "pages")]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "index.md: the link to ../examples/gone.yml goes nowhere" in done.stderr
