@@ -42,18 +42,11 @@ def test_the_reference_has_every_command_and_key(pages: Path) -> None:
 
 def test_a_link_out_of_the_site_that_goes_nowhere_is_an_error(tmp_path: Path) -> None:
     copied = tmp_path / "checkout"
-    for part in ("docs", "packaging"):
-        shutil.copytree(ROOT / part, copied / part)
-    for other in ROOT.iterdir():
-        if not (copied / other.name).exists():
-            (copied / other.name).symlink_to(other)
+    shutil.copytree(ROOT / "packaging", copied / "packaging")
     page = copied / "docs" / "index.md"
-    page.write_text(page.read_text() + "\n[gone](../examples/gone.yml)\n")
-    command: list[str | Path] = [
-        sys.executable,
-        copied / "packaging" / "docs.py",
-        tmp_path / "pages",
-    ]
+    page.parent.mkdir()
+    page.write_text("[gone](../examples/gone.yml)\n")
+    command = [sys.executable, str(copied / "packaging" / "docs.py"), str(tmp_path / "pages")]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "index.md: the link to ../examples/gone.yml goes nowhere" in done.stderr

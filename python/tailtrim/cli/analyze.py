@@ -41,6 +41,36 @@ class Stamps(StrEnum):
     X552 = "x552"
 
 
+IngressCapture = Annotated[
+    str,
+    typer.Argument(
+        metavar="INGRESS",
+        help="Capture of the packets that enter the device under test: pcap, pcapng or mscap, also"
+        " .zst or .gz; - for standard input. Or a directory written by decode, DIR or DIR:NUMBER.",
+    ),
+]
+EgressCapture = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="EGRESS",
+        help="Capture of the packets that leave it; omitted if INGRESS is a decoded directory of"
+        " two captures.",
+    ),
+]
+Trim = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Leave out samples within this time of the first match, such as 1s or 500ms.",
+    ),
+]
+Window = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Longest latency: later packets are not matched, such as 5s or 500ms.",
+    ),
+]
 Signature = Annotated[
     str | None,
     typer.Option(
@@ -92,13 +122,6 @@ Where = Annotated[
     ),
 ]
 
-LongestLatency = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME",
-        help="Longest latency: later packets are not matched, such as 5s or 500ms.",
-    ),
-]
 RunDirectoryTo = Annotated[
     Path | None,
     typer.Option(
@@ -111,32 +134,13 @@ RunDirectoryTo = Annotated[
 
 
 def command(  # noqa: PLR0913 - one parameter an option
-    ingress: Annotated[
-        str,
-        typer.Argument(
-            help="Capture of the packets that enter the device under test: pcap, pcapng or"
-            " mscap, also .zst or .gz; - for standard input. Or a directory written by decode, DIR"
-            " or DIR:NUMBER."
-        ),
-    ],
-    egress: Annotated[
-        str | None,
-        typer.Argument(
-            help="Capture of the packets that leave it; omitted if INGRESS is a decoded"
-            " directory of two captures."
-        ),
-    ] = None,
+    ingress: IngressCapture,
+    egress: EgressCapture = None,
     *,
     signature: Signature = None,
     mask: Masks = None,
-    trim: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Leave out samples within this time of the first match, such as 1s or 500ms.",
-        ),
-    ] = "1s",
-    window: LongestLatency = "5s",
+    trim: Trim = "1s",
+    window: Window = "5s",
     quantile: Quantiles = None,
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of the intervals.")

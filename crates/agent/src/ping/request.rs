@@ -124,9 +124,9 @@ pub(crate) struct Ping {
 const EXAMPLES: &str = "Examples:\n  \
     tailtrim-agent ping 192.0.2.7 -p icmp -c 100 -i 0.2\n  \
     tailtrim-agent ping reflector.example:862 -p stamp --rate 1kpps -n 60s --dscp EF,0\n  \
-    tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\
-    STAMP and TWAMP-Light report the reflector's residence time, which is subtracted from the round trip and shown\n\
-    separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run\n\
+    tailtrim-agent ping 192.0.2.7 2001:db8::7 --schedule burst:50 --rate 500pps -n 10s --json\n\n\
+    STAMP and TWAMP-Light report the reflector's residence time, which is subtracted from the round trip and shown \
+    separately. Each probe and each received datagram is counted once. `tailtrim ping --out DIR` also writes run \
     directories.";
 
 /// Protocol of the probes.

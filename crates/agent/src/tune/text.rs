@@ -128,7 +128,7 @@ fn changes_of(steps: &[Step]) -> Vec<String> {
     }
     let left = steps.iter().filter(|step| step.state == State::Already).count();
     if left > 0 && !needed.is_empty() {
-        lines.push(format!("{left} more are already as wanted"));
+        lines.push(format!("{left} more already as wanted"));
     }
     let unknown = steps.iter().filter(|step| step.state.unknown().is_some()).count();
     if unknown > 0 && !needed.is_empty() {

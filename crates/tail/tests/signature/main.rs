@@ -197,9 +197,9 @@ fn selections_as_text() {
     let expected = "expected OFFSET:LENGTH[,OFFSET:LENGTH…] in bytes from the start of the frame, \
                     for example 42:4";
     for (text, problem) in [
-        ("", r#""" has no colon"#),
-        ("42", r#""42" has no colon"#),
-        ("42:4,", r#""" has no colon"#),
+        ("", r#"no colon in """#),
+        ("42", r#"no colon in "42""#),
+        ("42:4,", r#"no colon in """#),
         ("a:4", r#"invalid number "a""#),
         ("4:-1", r#"invalid number "-1""#),
         ("4:5:6", r#"invalid number "5:6""#),

@@ -115,7 +115,7 @@ pub(super) const ITEMS: &[Item] = &[
         checks: &["ISO-010"],
         title: "no expedited RCU grace periods",
         reason: "an expedited grace period interrupts every CPU",
-        cost: "operations that wait for a grace period (mounts, modules, network namespaces) take longer",
+        cost: "waiting for a grace period (mounts, modules, network namespaces) takes longer",
         source: "tuned network-latency",
         how: How::File("/sys/kernel/rcu_normal", Form::Number),
         values: &[(LatencyPoll, "1"), (LatencyKernel, "1"), (NfvHost, "1"), (NfvGuest, "1")],
