@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from tailtrim import _native
+from tailtrim._native import quantile
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _FORM = re.compile(
@@ -63,7 +63,7 @@ def _objective(term: str) -> Objective:
     if what == "max" and not adjusted:
         return Objective(term, "max", limit_ns)
     try:
-        p = _native.quantile("0.5" if what == "median" else what)
+        p = quantile("0.5" if what == "median" else what)
     except ValueError as error:
         raise ValueError(f"{term!r} is not an objective, {_EXPECTED}") from error
     if p == "1":
