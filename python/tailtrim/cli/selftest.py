@@ -135,9 +135,9 @@ def _print(result: Selftest) -> None:
     for name in ("delay", "p", "true µs", "floor µs", "measured µs", "error µs", "bound µs", ""):
         table.add_column(name, justify="left" if name in {"delay", ""} else "right")
     for name, floor in (("wire", result.floor_ns), (NO_DELAY, result.device_ns)):
-        for one in floor:
-            times = (one.true, one.error_ns, one.measured)
-            table.add_row(f"{name} (floor)", one.p, *map(_us, times), "", "", "")
+        for quantile in floor:
+            times = (quantile.true, quantile.error_ns, quantile.measured)
+            table.add_row(f"{name} (floor)", quantile.p, *map(_us, times), "", "", "")
     reasons = []
     for check in result.checks:
         for found in check.truth:

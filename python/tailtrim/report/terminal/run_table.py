@@ -81,8 +81,8 @@ def _latencies(table: LatencyTable, width: int) -> Iterator[Text]:
     groups = [(row, _lines(row)) for row in table.rows]
     if table.duplicated:
         head.insert(_COPIES_AT, "copies")
-        for row, lines in groups:
-            for index, line in enumerate(lines):
+        for row, cells in groups:
+            for index, line in enumerate(cells):
                 line.insert(_COPIES_AT, "" if index else units.count(row.copies))
     every = [head, *(line for _, lines in groups for line in lines)]
     if any(cell.endswith(_MARK) for line in every for cell in line):
