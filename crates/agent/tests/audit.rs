@@ -242,7 +242,7 @@ fn wrong_requests_say_what_to_do() {
         (&["--observe", "soon"], 2, "such as 10s"),
         (&["--waivers", "bad.toml"], 2, "has no reason"),
         (&["--workload", "none"], 2, "poll, interrupt, vm or guest"),
-        (&["--root", "empty"], 3, "no file of a host"),
+        (&["--root", "empty"], 3, "no host files found"),
     ];
     for (arguments, code, wanted) in cases {
         let mut all = arguments.to_vec();

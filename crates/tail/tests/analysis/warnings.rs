@@ -40,20 +40,20 @@ fn warnings_about_what_the_taps_did() {
                 "the ingress tap missed 3 frames: up to that many packets may be counted as lost or unmatched that \
                  the device under test did not lose"
             ),
-            warning("unstamped", 1, "1 ingress packets have no stamp and take no part"),
+            warning("unstamped", 1, "1 ingress packets have no time stamp and are left out"),
             warning(
                 "out_of_order",
                 1,
-                "1 ingress stamps lie before an earlier one; gaps and matches account for it"
+                "1 ingress time stamps go backwards; gaps and matches take this into account"
             ),
-            warning("damaged", 1, &format!("{damage}; 3 packets before it were used")),
+            warning("damaged", 1, &format!("{damage}; the 3 packets before it were used")),
             warning(
                 "tap_drops",
                 4,
                 "the egress tap missed 4 frames: up to that many packets may be counted as lost or unmatched that \
                  the device under test did not lose"
             ),
-            warning("unstamped", 1, "1 egress packets have no stamp and take no part"),
+            warning("unstamped", 1, "1 egress packets have no time stamp and are left out"),
         ]
     );
 }
@@ -103,9 +103,9 @@ fn frames_too_far_out_of_order_have_no_gaps() {
     assert_eq!(
         texts[..4],
         [
-            "1 ingress stamps lie before an earlier one; gaps and matches account for it",
+            "1 ingress time stamps go backwards; gaps and matches take this into account",
             "1 ingress packets are too far out of order for their gaps to be counted",
-            "1 egress stamps lie before an earlier one; gaps and matches account for it",
+            "1 egress time stamps go backwards; gaps and matches take this into account",
             "1 egress packets are too far out of order for their gaps to be counted",
         ]
     );

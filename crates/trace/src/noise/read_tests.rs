@@ -132,7 +132,7 @@ fn one_error_that_says_what_was_expected() {
     assert!(told(&thread("")).contains("neither \"cycles\" nor \"freq\""));
     let more = thread(",\"cycles\":1,\"histogram\":{\"1\":2}");
     assert!(told(&more).contains("1 cycles and 2 in its histogram"));
-    assert!(told(&recorded("rtla-timerlat-top.txt")).contains("keeps no distribution"));
+    assert!(told(&recorded("rtla-timerlat-top.txt")).contains("has no distribution"));
     let osnoise = recorded("rtla-osnoise.txt");
     let damaged = told(&osnoise.replace("10          202       268", "10          202"));
     assert!(
