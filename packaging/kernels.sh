@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 folder=${CARGO_TARGET_DIR:-target}/kernels
 command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || {
-    echo "kernels for QEMU: not here, this is no Debian" >&2
+    echo "kernels for QEMU: not here, only on Debian" >&2
     exit 0
 }
 [ $# -gt 0 ] || set -- amd64 rt-amd64 bullseye-amd64 bullseye-rt-amd64 trixie-amd64 trixie-rt-amd64 \

@@ -21,8 +21,8 @@ class Length:
 
     The interval lies within ``precision`` of it on either side: of the latency where a run told
     how steep its tail is (``of_latency``), otherwise of the share of packets beyond it.
-    ``bounded_from`` samples are needed for an upper bound at all. ``design_effect`` samples are
-    worth one independent one, since late packets come in clusters.
+    ``bounded_from`` samples are needed for an upper bound at all. ``design_effect`` is the number
+    of samples divided by the effective sample size: late packets come in clusters.
     """
 
     p: str

@@ -129,7 +129,7 @@ class Postgres(Session):
             self._execute("DROP TABLE IF EXISTS pg_temp.packet")
             self._execute(f"CREATE TEMPORARY TABLE packet ({_MATCHED})")
             for captured in decoded.captures:
-                # Nobody asks the session's own table what packets say of themselves.
+                # The columns of packets alone are enough here: no query looks at the others.
                 self._copy("packet", tuple(PACKET), decoded, captured, captured.number)
             self._execute("ANALYZE packet")
         return ibis.table(PACKET, name="packet")

@@ -13,7 +13,7 @@ _AS_ROOT = ("--user", "--map-root-user", "--")
 
 
 def enter() -> None:
-    """Return as somebody who may make network namespaces: root, or root of a user namespace.
+    """Return as a user who may make network namespaces: root, or root of a user namespace.
 
     In the latter case the process image is replaced: the same command runs again from its start, so
     only a command line may call this.

@@ -57,7 +57,7 @@ def way_of(run: RunDirectory) -> Way:
     try:
         kept = np.fromfile(log, dtype="<i8").reshape(-1, _FIELDS).astype(np.int64)
     except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{log}: this is no log of delays ({error})") from error
+        raise RunDirectoryError(f"{log}: not a log of delays ({error})") from error
     samples = run.table("sample", columns=["ingress_ns", "egress_ns"])
     came, left = (column.to_numpy().astype(np.int64) for column in samples.columns)
     order = np.argsort(came, kind="stable")

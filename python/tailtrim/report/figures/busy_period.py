@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tailtrim.report.inputs.host_explanation import Key, LatePacket
     from tailtrim.report.inputs.run_tables import ReportedRun
 
-# Looks: the packet itself, then the run's costliest causes, then whoever else.
+# Looks: the packet itself, then the run's costliest causes, then all others.
 _PACKET, _ELSE = OTHER, MOST_CAUSES + 1
 _MOST_LANES = 7
 _MOST_BARS = 300

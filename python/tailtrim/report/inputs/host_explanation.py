@@ -146,7 +146,7 @@ class HostExplanation(_Data):
                 raise ValueError(f"{len(values)} values for {len(self.quantiles)} quantiles")
         for p in self.quantiles:
             if not 0 <= float(p) < 1:
-                raise ValueError(f"{p!r} is no quantile")
+                raise ValueError(f"invalid quantile {p!r}")
         return self
 
     def at(self, p: str, values_ns: tuple[int, ...]) -> int | None:

@@ -108,10 +108,7 @@ def length_lines(length: Length, confidence: str) -> Iterator[str]:
     bounded = f"{units.count(length.bounded_from)}{_duration(length, length.bounded_from)}"
     yield f"  at least  {bounded}, for any upper bound"
     if length.design_effect > 1:
-        yield (
-            f"  {length.design_effect:.3g} samples are worth one independent one: late packets come"
-            " together"
-        )
+        yield f"  design effect {length.design_effect:.3g}: late packets come in clusters"
 
 
 def _duration(length: Length, samples: int) -> str:
