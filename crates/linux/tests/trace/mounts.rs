@@ -1,6 +1,7 @@
 //! Where the host has not mounted tracefs.
 
 use super::*;
+use std::io::Write;
 
 /// Set for the process that sees no tracefs.
 const WITHOUT: &str = "TAILTRIM_TEST_TRACE_WITHOUT";
