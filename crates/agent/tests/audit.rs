@@ -240,7 +240,7 @@ fn wrong_requests_say_what_to_do() {
         (&["--only", "XYZ"], 2, "--list shows all"),
         (&["--explain", "XYZ-1"], 2, "--list shows all"),
         (&["--observe", "soon"], 2, "such as 10s"),
-        (&["--waivers", "bad.toml"], 2, "has no reason"),
+        (&["--waivers", "bad.toml"], 2, "reason is missing"),
         (&["--workload", "none"], 2, "poll, interrupt, vm or guest"),
         (&["--root", "empty"], 3, "no host files found"),
     ];

@@ -50,6 +50,6 @@ fn trace_without_a_mount(cpu: u32) -> ! {
     assert!(!named(&trace.events, Kind::Irq, "local_timer").is_empty(), "{:?}", trace.counts);
     let mut again = Recorder::prepare(&request(cpu)).unwrap();
     again.arm().unwrap();
-    std::io::stdout().write_all(b"traced").unwrap();
+    std::io::stdout().write_all(b"traced\n").unwrap();
     std::process::abort()
 }
