@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 RATES = (10_000, 20_000, 40_000)
 
 
-def latencies(base_ns: int, samples: int = 400) -> list[int | None]:
+def latencies(base_ns: int, samples: int = 300) -> list[int | None]:
     """Latencies of about as much; few packets take 20 µs more."""
     return [base_ns + 10 * (n % 50) + (20_000 if n % 150 == 7 else 0) for n in range(samples)]
 
