@@ -97,11 +97,11 @@ def test_query(testpmd: tuple[Path, Path], decoded: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("query", "SELECT 1", "--engine", "native"), 2, "knows no SQL"),
+        (("query", "SELECT 1", "--engine", "native"), 2, "has no SQL"),
         (("query", "SELECT 1", "--format", "parquet"), 2, "name a file with --out"),
         (("analyze", "one.pcap"), 2, "expected ingress and egress"),
         (("analyze", "/nowhere:0", "/nowhere:1", "--engine", "duckdb"), 2, "error: "),
-        (("load", "/nowhere", "--engine", "duckdb"), 2, "no decoded directory"),
+        (("load", "/nowhere", "--engine", "duckdb"), 2, "not a decoded directory"),
     ],
 )
 def test_errors(arguments: tuple[str, ...], code: int, told: str) -> None:

@@ -89,7 +89,7 @@ def test_a_killed_decoder_goes_on(tmp_path: Path, delay_s: float) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     if not (out / "decode.json").exists():
-        with pytest.raises(DecodedError, match="no decoded directory"):
+        with pytest.raises(DecodedError, match="not a decoded directory"):
             Decoded(out)
     subprocess.run(command, check=True)
     whole = decode(captures, tmp_path / "whole", buckets=2)

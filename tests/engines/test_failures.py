@@ -202,7 +202,7 @@ def test_captures_that_are_not_there(decoded: Decoded, tmp_path: Path) -> None:
             engines.analyze(at, decoded, ingress=0, egress=7)
         with pytest.raises(DecodedError, match="the same capture"):
             engines.analyze(at, decoded, ingress=1, egress=1)
-    with pytest.raises(DecodedError, match="no decoded directory"):
+    with pytest.raises(DecodedError, match="not a decoded directory"):
         Decoded(tmp_path)
 
 

@@ -211,7 +211,7 @@ def test_killed_while_a_ring_goes_round(tmp_path: Path) -> None:
         for note in done:
             (ring / note["file"].split(" ")[0]).unlink(missing_ok=True)
     assert kills == 3
-    with pytest.raises(DecodedError, match="no decoded directory"):
+    with pytest.raises(DecodedError, match="not a decoded directory"):
         Decoded(out)
     with following(ring, "--out", out, "--buckets", "4") as process:
         until(lambda: len(list(notes.glob("part-*[0-9]"))) == 19, "not all files are decoded")
