@@ -70,7 +70,7 @@ def test_an_experiment_explains_itself_and_is_not_overwritten(lab: Lab) -> None:
     assert done.returncode == 0, done.stderr
     other = lab.run("run", str(lab.plan(repeat=1)), "--out", "out", "--resume")
     assert other.returncode == 2
-    assert "another plan" in other.stderr
+    assert "a different plan" in other.stderr
 
 
 def test_a_killed_experiment_leaves_nothing_and_goes_on(lab: Lab) -> None:
@@ -168,7 +168,7 @@ def test_a_bad_plan_and_a_missing_program_are_one_message_each(lab: Lab) -> None
     assert "Traceback" not in ended.stderr
     dut = {"preset": "command", "command": "tailtrim-no-such-program"}
     ended = lab.run("run", str(lab.plan(dut=dut)), "--out", "out")
-    assert ended.returncode == 4
+    assert ended.returncode == 3
     assert "tailtrim-no-such-program" in ended.stderr
     assert "Traceback" not in ended.stderr
 

@@ -46,7 +46,7 @@ def test_applied_verified_and_taken_back(host: Tune) -> None:
     assert "[never]" in Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text()
     again = host.run("apply", *PLAN, "--yes")
     assert again.returncode == 2
-    assert "applied already" in again.stderr
+    assert "already applied" in again.stderr
     status = host.json("status")
     assert status["complete"]
     standing = [value["standing"] for value in status["values"]]
