@@ -21,7 +21,7 @@ from tailtrim.plan import load
 from tailtrim.report.units import NONE, printable
 from tailtrim.selftest.attribution import SCHEMA, AttributionScore
 from tailtrim.selftest.attribution import evaluate as evaluate_rows
-from tailtrim.selftest.known_delays import NO_DELAY, PARTS, Reason, Selftest, evaluate
+from tailtrim.selftest.known_delays import PARTS, Reason, Selftest, evaluate
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")
@@ -134,10 +134,10 @@ def _print(result: Selftest) -> None:
     table = Table(box=None, pad_edge=False, header_style="")
     for name in ("delay", "p", "true µs", "floor µs", "measured µs", "error µs", "bound µs", ""):
         table.add_column(name, justify="left" if name in {"delay", ""} else "right")
-    for name, floor in (("wire", result.floor_ns), (NO_DELAY, result.device_ns)):
+    for name, floor in (("floor: wire", result.floor_ns), ("floor: device", result.device_ns)):
         for quantile in floor:
             times = (quantile.true, quantile.error_ns, quantile.measured)
-            table.add_row(f"{name} (floor)", quantile.p, *map(_us, times), "", "", "")
+            table.add_row(name, quantile.p, *map(_us, times), "", "", "")
     reasons = []
     for check in result.checks:
         for found in check.truth:
