@@ -132,8 +132,8 @@ def _print(result: Selftest) -> None:
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
 
     table = Table(box=None, pad_edge=False, header_style="")
-    for name in ("delay", "p", "true µs", "floor µs", "measured µs", "error µs", "bound µs", ""):
-        table.add_column(name, justify="left" if name in {"delay", ""} else "right")
+    for name in ("delay", "p", "true", "floor", "measured", "error", "bound", ""):
+        table.add_column(name, justify="left" if name in {"delay", ""} else "right", no_wrap=True)
     for name, floor in (("floor: wire", result.floor_ns), ("floor: device", result.device_ns)):
         for quantile in floor:
             times = (quantile.true, quantile.error_ns, quantile.measured)
@@ -149,7 +149,7 @@ def _print(result: Selftest) -> None:
     console = Terminal()
     console.print(table)
     recovered = [check.delay for check in result.checks if check.recovered]
-    bounds = "\nRecovered within max(1 µs, 1 %) of the true delay and the floor of the device"
+    bounds = "\nTimes in µs. Within max(1 µs, 1 %) of the true delay plus the device's floor"
     console.print(f"{bounds}: {', '.join(recovered) or 'none'}")
     for reason in reasons:
         console.print(f"Beyond: {reason}", soft_wrap=True)
