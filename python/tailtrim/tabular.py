@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Tabular:
+class Tabular(ABC):
     """A result that consists of tables, and is shown as HTML in notebooks."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables; the first one is that which is meant without a name."""
-        raise NotImplementedError
+        """The names of the tables; without a name, the first one is meant."""
 
+    @abstractmethod
     def table(self, name: str) -> pa.Table:
         """Return a table by its name."""
-        raise NotImplementedError
 
     def to_arrow(self, table: str | None = None) -> pa.Table:
         """Return a table, by default the first of :attr:`tables`, as Arrow.

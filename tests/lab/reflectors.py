@@ -118,13 +118,19 @@ class Stamps:
             received = self.stamp()
             self.probes.append(probe)
             time.sleep(self.keeps_ns / 1e9)
-            # Own number and stamps; then the sender's: number, stamp, error estimate; its TTL.
-            # S is set: synchronised, within 2^-32 s times 2^20: 244 µs.
-            reply = struct.pack(">I", len(self.probes)) + self.stamp() + b"\x94\x01" + probe[14:16]
-            reply += (
-                received + probe[:4] + probe[4:12] + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
-            )
-            self.socket.sendto(reply, client)
+            self.socket.sendto(self.reply(probe, received, self.t1(probe)), client)
+
+    def reply(self, probe: bytes, received: bytes, t1: bytes) -> bytes:
+        # Own number and stamps; then the sender's: number, stamp, error estimate; its TTL.
+        # S is set: synchronised, within 2^-32 s times 2^20: 244 µs.
+        reply = self.number(probe) + self.stamp() + b"\x94\x01" + probe[14:16]
+        return reply + received + probe[:4] + t1 + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
+
+    def number(self, _: bytes) -> bytes:
+        return struct.pack(">I", len(self.probes))
+
+    def t1(self, probe: bytes) -> bytes:
+        return probe[4:12]
 
 
 class Counting(Stamps):
@@ -174,19 +180,13 @@ class Altering(Stamps):
     def __init__(self, node: Namespace) -> None:
         super().__init__(node, ahead_ns=0, keeps_ns=0)
 
-    def serve(self) -> None:
-        while not self.over.is_set():
-            try:
-                probe, client = self.socket.recvfrom(2048)
-            except TimeoutError:
-                continue
-            received = self.stamp()
-            t1 = probe[4:12]
-            if struct.unpack_from(">I", probe)[0] % 5 == 0:
-                t1 = t1[:-1] + bytes([t1[-1] ^ 1])
-            reply = probe[:4] + self.stamp() + b"\x94\x01" + probe[14:16]
-            reply += received + probe[:4] + t1 + probe[12:14] + bytes(2) + b"\xff" + bytes(3)
-            self.socket.sendto(reply, client)
+    def number(self, probe: bytes) -> bytes:
+        return probe[:4]
+
+    def t1(self, probe: bytes) -> bytes:
+        t1 = super().t1(probe)
+        altered = struct.unpack_from(">I", probe)[0] % 5 == 0
+        return t1[:-1] + bytes([t1[-1] ^ 1]) if altered else t1
 
 
 class Hostile(Responder):

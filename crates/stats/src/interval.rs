@@ -88,7 +88,7 @@ pub fn samples_needed(p: Probability, confidence: Probability) -> u64 {
 /// An estimate so large that the samples could not bound the quantile is often chance: of the runs of one device, those
 /// with the small estimates would be left, whose intervals are too short. So up to five times the largest D that leaves
 /// a bound counts as that one, and the interval reaches to the ends of the samples; where a tenth of the samples or more
-/// lies beyond on either side, any larger one does. Beyond that the estimate stays, and there is no bound. The table of
+/// lies beyond on either side, any larger one does. A larger estimate is kept, and the interval has no bound. The table of
 /// docs/intervals.md shows what this leads to.
 #[must_use]
 pub fn effect_with_bound(p: Probability, n: u64, confidence: Probability, effect: f64) -> f64 {

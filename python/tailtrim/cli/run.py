@@ -196,7 +196,7 @@ def _compare_factors(path: Path) -> None:
 
 
 def _without_pictures(error: PicturesError, path: Path) -> None:
-    """Say that there is no report, after a run that is complete all the same."""
+    """Say why no report was written; the run itself is complete."""
     error.add_note(f"then: tailtrim report {shlex.quote(str(path))}")
     complain(error, "warning")
 

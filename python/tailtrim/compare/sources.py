@@ -171,7 +171,7 @@ def groups_of(source: Source, quantiles: Sequence[str] = ()) -> list[Group]:
 
 
 def captures_of(text: str) -> tuple[Path, Path] | None:
-    """Take INGRESS,EGRESS apart, ``None`` if there are no such files; names may have commas."""
+    """Take INGRESS,EGRESS apart, ``None`` if the files are missing; names may have commas."""
     parts = text.split(",")
     for cut in range(1, len(parts)):
         pair = Path(",".join(parts[:cut])), Path(",".join(parts[cut:]))

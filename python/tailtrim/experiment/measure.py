@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
+from tailtrim.experiment.in_time import result_in_time
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 #: After the last departure the device may hold packets for so long without one leaving.
 _SETTLE_S = 0.3
-#: What a generator that cannot keep its schedule may take beyond its time.
-_GRACE = 3.0
 #: How often the device is looked at: on few cores every look takes time from it.
 _LOOK_S = 0.2
 
@@ -87,23 +86,18 @@ def measure(
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-        # The device and the taps are looked at while the generator runs: who dies is told at once.
-        limit_s = run.traffic.duration_s * _GRACE + 10
-        until_s = time.monotonic() + limit_s
-        while generator.poll() and time.monotonic() < until_s:
+
+        def look() -> None:
+            """Tell at once if the device or the taps end while the generator runs."""
             device.check()
             if not capture.poll():
                 capture.result(1)
                 raise RunError("the capture ended before the run did")
             told(f"measuring, {capture.packets:,} packets")
-            time.sleep(_LOOK_S)
-        doubts = []
-        if generator.poll():
-            # Overloaded: what it sent is counted, and says by how much.
-            doubts.append(f"the generator did not end in time and was stopped after {limit_s:g} s")
-            sent = generator.stop()
-        else:
-            sent = generator.result(5)
+
+        sent, doubts = result_in_time(
+            generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
+        )
         device.check()
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())

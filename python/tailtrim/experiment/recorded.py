@@ -63,7 +63,7 @@ class RecordedExperiment(Tabular):
         """Read the record.
 
         Raises:
-            RunDirectoryError: there is none, or of another version.
+            RunDirectoryError: the record is missing, or has another version.
 
         """
         self.path = Path(path)
@@ -113,7 +113,7 @@ def recorded(path: Path) -> RecordedExperiment:
     """Read the record of an experiment, complete or not.
 
     Raises:
-        RunDirectoryError: there is none, or of another version.
+        RunDirectoryError: the record is missing, or has another version.
 
     """
     return RecordedExperiment(path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
+from tailtrim.experiment.in_time import result_in_time
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
 from tailtrim.plan import TOGETHER
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: A reply that comes later is late.
 _TIMEOUT_S = 2.0
-#: What a client that cannot keep its schedule may take beyond its time.
-_GRACE = 3.0
 _LOOK_S = 0.1
 #: Addresses, EtherType and FCS of a frame.
 _AROUND = 18
@@ -83,17 +81,14 @@ def reflect(
         told("measuring")
         before = at.client.clocks()
         client.ready()
-        limit_s = run.traffic.duration_s * _GRACE + _TIMEOUT_S + 10
-        until_s = time.monotonic() + limit_s
-        while client.poll() and time.monotonic() < until_s:
-            answering.check()
-            time.sleep(_LOOK_S)
-        doubts = []
-        if client.poll():
-            doubts.append(f"the client did not end in time and was stopped after {limit_s:g} s")
-            pinged = client.stop()
-        else:
-            pinged = client.result(5)
+        pinged, doubts = result_in_time(
+            client,
+            "client",
+            answering.check,
+            duration_s=run.traffic.duration_s,
+            waits_s=_TIMEOUT_S,
+            every_s=_LOOK_S,
+        )
         doubts += clock_doubts(before, at.client.clocks())
         doubts += ping_doubts(experiment.plan.limits, pinged)
         counted = answering.stop()

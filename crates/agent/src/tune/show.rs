@@ -93,7 +93,7 @@ pub(super) fn reverted(told: &Reverted, as_json: bool) -> Exit {
     }
 }
 
-/// What the kernel does not allow to change, and threads that have ended, are no reason to look again.
+/// Values that the kernel does not allow to change, and threads that have ended, do not need another look.
 fn is_wrong(one: &Finding) -> bool {
     match one.standing {
         Standing::InPlace | Standing::Cannot => false,

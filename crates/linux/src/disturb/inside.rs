@@ -52,7 +52,7 @@ impl Pause {
 }
 
 impl Disturber {
-    /// Begins, beside the CPU `avoided`: where there is no other one, it cannot be disturbed from within.
+    /// Begins, on another CPU than `avoided`. With one CPU only, it cannot be disturbed from within.
     ///
     /// # Errors
     /// The kernel refuses the thread, or this comes from outside.

@@ -102,7 +102,7 @@ impl Quantiles<'_> {
         let blocks = &self.run.latencies.blocks;
         let above = threshold_ns.map_or(0, |ns| self.latencies.count_above(ns));
         let delivered = threshold_ns.map_or(1.0, |ns| blocks.design_effect(ns, above, confidence));
-        // Without any sample there is no threshold, and when packets were lost was not kept.
+        // A run without samples has no threshold, and the times of its losses were not kept.
         let effect = if undelivered == 0 || threshold_ns.is_none() {
             delivered
         } else {
