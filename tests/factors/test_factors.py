@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from tailtrim import factors
 from tailtrim.cli.application import app
 from tailtrim.errors import RunDirectoryError
+from tailtrim.experiment import recorded
 from tailtrim.factors.slope import RulePosition, slopes
 from tailtrim.plan import load
 from tailtrim.roundtrip import Series, leave
@@ -110,31 +112,70 @@ def test_known_effects_are_found(experiment: Path) -> None:
 
 
 def test_panels_share_an_axis_that_clips_nothing(experiment: Path, tmp_path: Path) -> None:
-    files = factors.write(factors.effects_of(experiment), tmp_path)
+    files = factors.write(factors.effects_of(experiment), recorded(experiment), tmp_path)
     assert {file.suffix for file in files if file.stem == "factors"} == {
         ".md", ".json", ".svg", ".pdf", ".csv",
     }  # fmt: skip
     svg = (tmp_path / "figures" / "factors.svg").read_text("utf-8")
     panels = svg.split('<g id="axes_')[1:]
-    frames, labels = [], []
+    frames = []
     for panel in panels:
         corners = re.search(r'id="patch_\d+">\s*<path d="M ([\d.]+) [\d.]+ \s*L ([\d.]+)', panel)
         assert corners
         left, right = float(corners[1]), float(corners[2])
-        frames.append(right - left)
-        ticks = panel.partition('id="matplotlib.axis_')[2].partition('id="matplotlib.axis_')[0]
-        labels.append(re.findall(r"<text [^>]*>([\d.,]+)</text>", ticks))
-        drawn = re.findall(r'<use xlink:href="#[^"]+" x="([\d.]+)"', panel)
-        assert drawn
+        frames.append((left, right))
+        points = panel.partition('id="legend_')[0]
+        drawn = re.findall(r'<use xlink:href="#[^"]+" x="(-?\d+\.\d+)"', points)
+        # Six cases of seven were measured, each with three points.
+        assert len(drawn) >= 6 * 3
         assert all(left - 0.1 <= float(x) <= right + 0.1 for x in drawn)
-        boxes = re.findall(r'<path d="M ([\d.]+) [\d.]+ \nL ([\d.]+) [\d.]+ \nL \2 ', panel)
-        assert all(left - 0.1 <= float(x) for box in boxes for x in box)
+        bars = re.findall(r'"M ([\d.]+) -[\d.]+ \nL [\d.]+ -[\d.]+ \nL ([\d.]+) -', points)
+        assert len(bars) == 6
+        assert all(left - 0.1 <= float(x) <= right + 0.1 for bar in bars for x in bar)
     assert len(panels) == 2
-    assert labels[0] == labels[1] != []
-    assert frames[0] == pytest.approx(frames[1])
+    assert frames[0] == frames[1]
     rows = (tmp_path / "figures" / "factors.csv").read_text("utf-8").splitlines()
     assert rows[0].startswith("loop,case,runs,samples,p25_ns,p50_ns")
     assert any(row.startswith("burst=10,pinned true,3,") for row in rows)
+
+
+class Page(HTMLParser):
+    """The cells of the tables of a page, row by row, and what its links lead to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.links: list[str] = []
+        self._cell = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        self._cell = tag in {"td", "th"}
+        if self._cell:
+            self.rows[-1].append("")
+        self.links += [value or "" for name, value in attrs if name == "href"]
+
+    def handle_data(self, data: str) -> None:
+        if self._cell:
+            self.rows[-1][-1] += data
+
+
+def test_an_experiment_with_factors_has_a_page(experiment: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["report", str(experiment), "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert f"Page:    {tmp_path}/report.html" in result.stdout
+    page = Page((tmp_path / "report.html").read_text("utf-8"))
+    shown = [row[0] for row in page.rows]
+    for name in ("baseline", "firewall nftables:2001", "pinned true", "together"):
+        assert shown.count(name) == 2, "once for each value of the loop variable"
+    assert {row[8] for row in page.rows if row[0] == "pinned true"} == {"better"}
+    for link in page.links:
+        assert (tmp_path / link).exists(), link
+    data = re.search(r'id="data">(.*?)</script>', (tmp_path / "report.html").read_text("utf-8"))
+    assert data
+    assert [one["key"] for one in json.loads(data[1])["figures"]] == ["factors", "rules"]
 
 
 def test_objectives_hold_for_an_experiment_with_factors(experiment: Path, tmp_path: Path) -> None:
@@ -192,12 +233,14 @@ def test_two_positions_make_no_slope() -> None:
 
 def test_the_same_experiment_gives_the_same_files(experiment: Path, tmp_path: Path) -> None:
     effects = factors.effects_of(experiment)
-    written = [factors.write(effects, tmp_path / name) for name in ("one", "two")]
+    written = [
+        factors.write(effects, recorded(experiment), tmp_path / name) for name in ("one", "two")
+    ]
     for one, two in zip(*written, strict=True):
         assert one.read_bytes() == two.read_bytes(), one.name
     assert {path.name for path in written[0]} == {
-        "factors.md", "factors.json", "factors.svg", "factors.pdf", "factors.csv", "rules.svg",
-        "rules.pdf", "rules.csv",
+        "report.html", "factors.md", "factors.json", "factors.svg", "factors.pdf", "factors.csv",
+        "rules.svg", "rules.pdf", "rules.csv",
     }  # fmt: skip
     drawn = (tmp_path / "one" / "figures" / "factors.svg").read_text()
     assert "firewall nftables:2001" in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
@@ -129,7 +130,7 @@ def test_a_package_that_is_not_installed_is_named(
 
 def test_notebooks_show_a_table_and_a_figure(place: Path, testpmd: tuple[Path, Path]) -> None:
     shown = {name: page(result) for name, result in results(place, testpmd).items()}
-    for name in ("analysis", "run", "comparisons", "comparison"):
+    for name in ("analysis", "run", "comparisons", "comparison", "explanation"):
         assert "table" in shown[name].elements
         (figure,) = shown[name].sources
         assert figure.startswith("data:image/svg+xml;base64,")
@@ -145,7 +146,11 @@ def test_with_a_trace_the_causes_come_first(tmp_path: Path, testpmd: tuple[Path,
     causes = found.to_pandas()
     assert set(causes["name"]) == {"local_timer", "call_function"}
     assert causes["share_ppm"].max() > 500_000
-    cells = page(found).cells
+    shown = page(found)
+    cells = shown.cells
+    (figure,) = shown.sources
+    drawn = base64.b64decode(figure.partition(",")[2]).decode()
+    assert "stress (812)" in drawn
     assert cells[:3] == ["cause", "late packets", "share of the excess"]
     assert any("stress" in cell for cell in cells)
 

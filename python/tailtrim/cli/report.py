@@ -99,11 +99,12 @@ def _tell(files: list[Path]) -> None:
 
 
 def tell_factors(experiment: Path, out: Path) -> None:
-    """Print what each factor makes of the latency, and write its table and figures."""
+    """Print what each factor makes of the latency, and write its page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
+    from tailtrim.experiment import recorded  # noqa: PLC0415
 
     found = factors.effects_of(experiment)
     Terminal().print(factors.render(found))
-    table, *_ = factors.write(found, out)
-    say(f"Table:   {table}\nFigures: {table.parent / 'figures'}")
+    page, table, *_ = factors.write(found, recorded(experiment), out)
+    say(f"Page:    {page}\nTable:   {table}\nFigures: {page.parent / 'figures'}")

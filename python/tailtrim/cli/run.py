@@ -15,12 +15,11 @@ from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PicturesError, PlanError, TailtrimError
-from tailtrim.experiment import Experiment, Outcome, conduct, recorded
-from tailtrim.nodes.unprivileged import enter
-from tailtrim.plan import examples, load
+from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from tailtrim.experiment import Experiment, Outcome
     from tailtrim.plan import Run
     from tailtrim.slo import Objective
 
@@ -67,6 +66,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
+    from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415 - the help does without
+    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.plan import load  # noqa: PLC0415
+
     objectives = asserting.asked(asserts, junit)
     try:
         plan = examples.located(plan)
@@ -109,6 +112,8 @@ def _keep(plan: Path, experiment: Experiment) -> None:
 
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:
+    from tailtrim.experiment import conduct  # noqa: PLC0415 - the help does without
+
     missing = len(experiment.missing())
     done = len(experiment.runs) - missing
     if missing == 0:
@@ -153,6 +158,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         _compare_factors(experiment.path)
     elif complete:
         from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+        from tailtrim.experiment import recorded  # noqa: PLC0415 - the help does without
         from tailtrim.report import write_experiment  # noqa: PLC0415
         from tailtrim.report.terminal import experiment_table as overview  # noqa: PLC0415
 

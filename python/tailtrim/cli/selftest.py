@@ -7,7 +7,7 @@ import tempfile
 from contextlib import ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,13 +15,12 @@ from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, 
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
-from tailtrim.experiment import Experiment, conduct
-from tailtrim.nodes.unprivileged import enter
-from tailtrim.plan import load
 from tailtrim.report.units import NONE, printable
-from tailtrim.selftest.attribution import SCHEMA, AttributionScore
-from tailtrim.selftest.attribution import evaluate as evaluate_rows
-from tailtrim.selftest.known_delays import PARTS, Reason, Selftest, evaluate
+
+if TYPE_CHECKING:
+    from tailtrim.experiment import Experiment
+    from tailtrim.selftest.attribution import AttributionScore
+    from tailtrim.selftest.known_delays import Reason, Selftest
 
 #: The plans that causes are checked with.
 ATTRIBUTION = ("attribution", "attribution-slow")
@@ -59,6 +58,10 @@ def command(
     the same device without a delay, measured in turns. Exit code 1 if one is not recovered; then it
     says which part of the path is the reason.
     """
+    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415 - the help does without
+    from tailtrim.selftest import attribution as attributions  # noqa: PLC0415
+    from tailtrim.selftest.known_delays import evaluate  # noqa: PLC0415
+
     try:
         enter()
         with ExitStack() as stack:
@@ -66,7 +69,8 @@ def command(
             if attribution:
                 places = {name: None if out is None else out / name for name in ATTRIBUTION}
                 runs = [_conducted(*one, stack, quiet=json) for one in places.items()]
-                shown_rows([row for run in runs for row in evaluate_rows(run)], json=json)
+                rows = [row for run in runs for row in attributions.evaluate(run)]
+                shown_rows(rows, json=json)
                 return
             result = evaluate(_conducted("selftest", out, stack, quiet=json))
     except TailtrimError as error:
@@ -81,6 +85,9 @@ def command(
 
 
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
+    from tailtrim.experiment import Experiment, conduct  # noqa: PLC0415 - the help does without
+    from tailtrim.plan import load  # noqa: PLC0415
+
     if out is None:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailtrim-"))
         out = Path(folder) / name
@@ -100,6 +107,8 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
 def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
     """Print how well causes were named."""
     if json:
+        from tailtrim.selftest.attribution import SCHEMA  # noqa: PLC0415 - the help does without
+
         say(jsons.dumps({"schema": SCHEMA, "rows": [row.as_dict() for row in rows]}))
         return
     from rich.table import Table  # noqa: PLC0415
@@ -159,6 +168,8 @@ def _print(result: Selftest) -> None:
 
 
 def _why(reason: Reason) -> str:
+    from tailtrim.selftest.known_delays import PARTS  # noqa: PLC0415 - the help does without
+
     return f"{PARTS[reason.part]} {_us(reason.ns)} µs, with no delay {_us(reason.floor_ns)} µs"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
@@ -134,7 +134,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Tabular):
-    """Why the packets of a run were late."""
+    """Why the packets of a run were late; ``directory`` is that of the run."""
 
     run: str
     median_ns: int
@@ -150,6 +150,7 @@ class Explanation(Tabular):
     limits: tuple[Limit, ...]
     interrupts: tuple[InterruptRate, ...]
     host: Host | None
+    directory: RunDirectory = field(repr=False, compare=False)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -193,9 +194,11 @@ class Explanation(Tabular):
 
     def as_json(self) -> dict[str, Any]:
         """Return the form that ``--json`` prints."""
+        found = asdict(self)
+        del found["directory"]
         return {
             "schema": SCHEMA,
-            **asdict(self),
+            **found,
             "basis": self.basis,
             "warnings": list(self.warnings),
         }
@@ -264,6 +267,7 @@ def explain(
         limits=tuple(Limit(**data) for data in found["limits"]),
         interrupts=rates,
         host=_host(directory, samples, cpu, late_from),
+        directory=directory,
     )
 
 

@@ -1,4 +1,4 @@
-"""What each factor of an experiment makes of the latency: :func:`effects_of`, a table, figures.
+"""What each factor of an experiment makes of the latency: a page, a table, figures.
 
 A plan's ``factors`` are varied one at a time. Every value is compared with the first values of all,
 under the same loop variables, by the statistics of :mod:`tailtrim.compare`; from the positions of a
@@ -17,6 +17,8 @@ from tailtrim.report import pictures
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tailtrim.experiment import RecordedExperiment
+
 __all__ = [
     "Case",
     "Effect",
@@ -30,18 +32,18 @@ __all__ = [
 ]
 
 
-def write(effects: Effects, out: Path) -> list[Path]:
-    """Write ``factors.md``, ``factors.json`` and the figures (SVG, PDF).
+def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[Path]:
+    """Write ``report.html``, the table as Markdown and JSON, and the figures (SVG, PDF, CSV).
 
     Returns:
-        The files written, the table first.
+        The files written, the page first, then ``factors.md``.
 
     Raises:
         OutputError: they cannot be written.
-        PicturesError: what draws figures is not installed.
+        PicturesError: what makes pages and figures is not installed.
 
     """
     pictures.require()
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return effect_files.write(effects, out)
+    return effect_files.write(effects, experiment, out)

@@ -2,101 +2,112 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tailtrim.compare import BETTER, WORSE
-from tailtrim.report.figures.palette import LIGHT, MARKERS
+from tailtrim.report import units
+from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel, Rule
+from tailtrim.report.figures.palette import Look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
-
     from tailtrim.factors.effects import Case, Effects
     from tailtrim.factors.slope import Slope
 
-# As the report's figures: text stays text, and the same data give the same bytes.
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 7.5,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": "#d9d9d9",
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "tailtrim",
-    "pdf.fonttype": 42,
-}
-_METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-_COLOURS = {BETTER: LIGHT[2], WORSE: LIGHT[1]}
-_NEUTRAL = LIGHT[5]
-_WIDTH_IN, _LANE_IN, _AROUND_IN = 7.2, 0.17, 0.9
-#: What is free beside the smallest and the largest value, as a factor.
-_ROOM = 1.12
-_DECADE = 10
+# Places among the names and looks of the figure of all cases.
+_SIMILAR, _BETTER, _WORSE, _MEDIAN, _P99, _MAXIMUM = range(6)
+_NAMES = (
+    "quartiles",
+    "quartiles, median better",
+    "quartiles, median worse",
+    "median",
+    "p99",
+    "maximum",
+)
+_INK = ("#16191D", "#E8EAED")
+#: Markers stand out from the bars that they are drawn on.
+_LOOKS = (
+    Look("#BCC2C8", "#5A626B"),
+    Look("#7CCDB5", "#0B7A5B"),
+    Look("#F0A36B", "#B0560F"),
+    Look(*_INK, "o"),
+    Look(*_INK, "D"),
+    Look(*_INK, "X"),
+)
+_BARS = {BETTER: _BETTER, WORSE: _WORSE}
+_POINTS = ((_MEDIAN, "0.5"), (_P99, "0.99"), (_MAXIMUM, "1"))
 #: Of these positions of a rule the figure of all factors has the first and the last only.
 _MANY = 4
+_MICROSECOND = 1_000
 
 
-def render(effects: Effects) -> dict[str, dict[str, bytes]]:
-    """Draw the figures there are data for: contents by key and suffix."""
-    with mpl.rc_context(_STYLE):
-        drawn = {"factors": _saved(_cases(effects))}
-        if effects.slopes:
-            drawn["rules"] = _saved(_rules(effects))
-        return drawn
-
-
-def _saved(canvas: Figure) -> dict[str, bytes]:
-    contents = {}
-    for suffix, metadata in _METADATA.items():
-        file = io.BytesIO()
-        canvas.savefig(file, format=suffix, metadata=metadata)
-        contents[suffix] = file.getvalue()
-    return contents
+def figures(effects: Effects) -> list[Figure]:
+    """Return the figures that there are data for."""
+    return [_cases(effects), *([_rules(effects)] if effects.slopes else [])]
 
 
 def _cases(effects: Effects) -> Figure:
     names = _shown(effects)
-    height = _LANE_IN * len(names) + _AROUND_IN
-    canvas = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
-    panels = canvas.subplots(1, len(effects.loops), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, loop in zip(panels, effects.loops, strict=True):
-        known = {case.name: case for case in effects.of(loop)}
-        for lane, name in enumerate(names):
-            case = known.get(name)
-            if case is not None and case.quantiles_ns is not None:
-                _box(axes, lane, case)
-            else:
-                axes.text(
-                    0.02, lane, "skipped", transform=axes.get_yaxis_transform(), va="center",
-                    color="#808080",
-                )  # fmt: skip
-        baseline = known.get(names[0])
-        if baseline is not None and baseline.quantiles_ns is not None:
-            middle = baseline.quantiles_ns["0.5"] / 1000
-            axes.axvline(middle, color="#808080", linewidth=0.6, linestyle=(0, (2, 2)))
-        axes.set_title(loop, fontsize=8)
-        axes.grid(axis="x", zorder=0)
-        axes.tick_params(axis="y", length=0)
-    _logarithmic(panels, effects)
-    panels[0].set_yticks(range(len(names)), names)
-    panels[0].set_ylim(len(names) - 0.4, -0.6)
-    canvas.supxlabel(
-        "Round trip (µs): quartiles, median, to p99 (line), maximum (dot);"
-        " orange: median worse than the baseline's, green: better",
-        fontsize=7.5,
+    values = [
+        ns for case in effects.cases if case.quantiles_ns for ns in case.quantiles_ns.values()
+    ]
+    x = Axis.of_times("Round trip", min(values, default=0), max(values, default=_MICROSECOND))
+    return Figure(
+        key="factors",
+        title="Round trips for each value of a factor",
+        caption=(
+            "A bar reaches from the 25th to the 75th percentile. Its colour compares the median"
+            " with that of the baseline (dashed line): green is better, orange is worse, grey is no"
+            " difference shown."
+        ),
+        panels=tuple(_panel(effects.of(loop), loop, names, x) for loop in effects.loops),
+        names=_NAMES,
+        looks=_LOOKS,
     )
-    return canvas
+
+
+def _panel(cases: Sequence[Case], loop: str, names: Sequence[str], x: Axis) -> Panel:
+    """Return a lane for each case, the baseline at the top."""
+    known = {case.name: case for case in cases if case.quantiles_ns is not None}
+    lane_of = {name: len(names) - 1 - place for place, name in enumerate(names)}
+    at = {
+        lane_of[name]: {p: ns / x.unit_ns for p, ns in (known[name].quantiles_ns or {}).items()}
+        for name in names
+        if name in known
+    }
+    bars = tuple(
+        Bars(
+            _look(known[name]),
+            lane_of[name],
+            np.array([at[lane_of[name]]["0.25"]]),
+            np.array([at[lane_of[name]]["0.75"]]),
+        )
+        for name in names
+        if name in known
+    )
+    labels = [name if name in known else f"{name} (skipped)" for name in names]
+    return Panel(
+        x,
+        Axis.of_lanes(tuple(map(units.printable, reversed(labels)))),
+        tuple(_points(look, {lane: of[p] for lane, of in at.items()}) for look, p in _POINTS),
+        bars=bars,
+        title=units.printable(loop),
+        uprights=(Rule(at[lane_of[names[0]]]["0.5"]),) if names[0] in known else (),
+    )
+
+
+def _look(case: Case) -> int:
+    return _BARS.get(case.median.verdict, _SIMILAR) if case.median else _SIMILAR
+
+
+def _points(look: int, of_lane: dict[int, float]) -> Line:
+    """Return a point in each lane; the page wants them from left to right."""
+    order = sorted(of_lane, key=lambda lane: of_lane[lane])
+    values = np.array([of_lane[lane] for lane in order], dtype=float)
+    return Line(look, values, np.array(order, dtype=float), draw="points")
 
 
 def _shown(effects: Effects) -> list[str]:
@@ -111,67 +122,45 @@ def _shown(effects: Effects) -> list[str]:
     return [case.name for case in cases if case.name not in hidden]
 
 
-def _box(axes: Axes, lane: int, case: Case) -> None:
-    at = {p: value / 1000 for p, value in (case.quantiles_ns or {}).items()}
-    verdict = case.median.verdict if case.median else ""
-    colour = _COLOURS.get(verdict, _NEUTRAL)
-    axes.hlines(lane, at["0.75"], at["0.99"], color=colour, linewidth=0.8, zorder=2)
-    axes.barh(
-        lane, max(at["0.75"] - at["0.25"], 0), left=at["0.25"], height=0.62,
-        facecolor=f"{colour}40", edgecolor=colour, linewidth=0.7, zorder=2,
-    )  # fmt: skip
-    axes.vlines(at["0.5"], lane - 0.31, lane + 0.31, color=colour, linewidth=1.6, zorder=3)
-    axes.plot(at["1"], lane, ".", color=colour, markersize=2.5, zorder=3)
-
-
 def _rules(effects: Effects) -> Figure:
     loops = list(dict.fromkeys(slope.loop for slope in effects.slopes))
     kinds = list(dict.fromkeys(slope.firewall for slope in effects.slopes))
-    canvas = Figure(figsize=(_WIDTH_IN, 2.6), layout="constrained")
-    panels = canvas.subplots(1, len(loops), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, loop in zip(panels, loops, strict=True):
-        for slope in (one for one in effects.slopes if one.loop == loop):
-            _line(axes, slope, kinds.index(slope.firewall))
-        axes.set_title(loop, fontsize=8)
-        axes.grid(zorder=0)
-        # Lines rise from left to right: there is room below.
-        axes.legend(fontsize=7, loc="lower right")
-    panels[0].set_ylim(0, 1.08 * _highest(effects))
-    canvas.supxlabel("Position of the rule that accepts the probes", fontsize=7.5)
-    panels[0].set_ylabel("Median round trip of a run (µs)")
-    return canvas
+    positions = [one for slope in effects.slopes for one in slope.positions]
+    last = max(one.rule for one in positions)
+    x = Axis("Position of the rule that accepts the probes", "linear", 0.0, 1.05 * last)
+    ends = [ns for slope in effects.slopes for ns in _fitted_ns(slope, last)]
+    medians = [one.median_ns for one in positions]
+    y = Axis.of_times("Median round trip of a run", min(0.0, *ends), max(*medians, *ends))
+    panels = []
+    for loop in loops:
+        lines = [
+            line
+            for slope in effects.slopes
+            if slope.loop == loop
+            for line in _fit(slope, kinds.index(slope.firewall), last, y)
+        ]
+        panels.append(Panel(x, y, tuple(lines), title=units.printable(loop)))
+    return Figure(
+        key="rules",
+        title="Round trips over the position of the firewall rule",
+        caption="A point is the median of a run; the line is fitted through them.",
+        panels=tuple(panels),
+        names=tuple(units.printable(kind) for kind in kinds),
+    )
 
 
-def _line(axes: Axes, slope: Slope, place: int) -> None:
-    colour = LIGHT[place % len(LIGHT)]
-    x = np.array([one.rule for one in slope.positions], float)
-    y = np.array([one.median_ns for one in slope.positions], float) / 1000
-    axes.plot(
-        x, y, MARKERS[place % len(MARKERS)], color=colour, markersize=3, alpha=0.5, zorder=2,
-        markeredgewidth=0,
-    )  # fmt: skip
-    ends = np.array([0.0, float(x.max())])
-    name = f"{slope.firewall}: {slope.ns_per_rule:,.1f} ns a rule"
-    fitted = (slope.at_zero_ns + slope.ns_per_rule * ends) / 1000
-    axes.plot(ends, fitted, color=colour, linewidth=1, label=name, zorder=3)
+def _fit(slope: Slope, place: int, last: int, y: Axis) -> list[Line]:
+    """Return the line and the points that it was fitted to."""
+    ordered = sorted(slope.positions, key=lambda one: one.rule)
+    points = Line(
+        place,
+        np.array([one.rule for one in ordered], dtype=float),
+        np.array([one.median_ns for one in ordered], dtype=float) / y.unit_ns,
+        draw="points",
+    )
+    fitted = np.array(_fitted_ns(slope, last)) / y.unit_ns
+    return [Line(place, np.array([0.0, float(last)]), fitted, draw="line"), points]
 
 
-def _highest(effects: Effects) -> float:
-    positions = (one for slope in effects.slopes for one in slope.positions)
-    return max(one.median_ns for one in positions) / 1000
-
-
-def _logarithmic(panels: Sequence[Axes], effects: Effects) -> None:
-    """Give all panels the same axis, on which everything is that they show."""
-    known = [case.quantiles_ns for case in effects.cases if case.quantiles_ns is not None]
-    low = min((min(at.values()) for at in known), default=1_000) / 1000
-    high = max((max(at.values()) for at in known), default=1_000_000) / 1000
-    low = max(low, 0.001)
-    subs = (1.0, 2.0, 5.0) if high / low > _DECADE else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
-    for axes in panels:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.tick_params(axis="x", labelrotation=45, labelsize=6.5)
-    panels[0].set_xlim(low / _ROOM, high * _ROOM)
+def _fitted_ns(slope: Slope, last: int) -> tuple[float, float]:
+    return slope.at_zero_ns, slope.at_zero_ns + slope.ns_per_rule * last

@@ -1,4 +1,4 @@
-"""Write the table and the figures."""
+"""Write the page, the table and the figures."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
-from tailtrim.factors import effect_figures
+from tailtrim.factors import effect_figures, effect_page
 from tailtrim.factors.effect_table import markdown
 from tailtrim.factors.effects import QUANTILES
+from tailtrim.report.figures import drawing
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tailtrim.experiment import RecordedExperiment
     from tailtrim.factors.effects import Effects
 
 SCHEMA = "tailtrim.factors/1"
@@ -25,16 +27,20 @@ _CASES = ("loop", "case", "runs", "samples", *(f"p{percent(p)}_ns" for p in QUAN
 _RULES = ("loop", "firewall", "rule", "median_ns")
 
 
-def write(effects: Effects, out: Path) -> list[Path]:
+def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[Path]:
     """See :func:`tailtrim.factors.write`."""
     told = {"schema": SCHEMA, **asdict(effects)}
+    figures = effect_figures.figures(effects)
     contents = {
+        "report.html": effect_page.render(effects, experiment, figures),
         "factors.md": markdown(effects).encode(),
         "factors.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
-    for key, drawn in effect_figures.render(effects).items():
-        contents |= {f"figures/{key}.{suffix}": content for suffix, content in drawn.items()}
-        contents[f"figures/{key}.csv"] = _csv(_RULES if key == "rules" else _CASES, effects)
+    for figure in figures:
+        for suffix, drawn in drawing.render(figure, ()).items():
+            contents[f"figures/{figure.key}.{suffix}"] = drawn
+        head = _RULES if figure.key == "rules" else _CASES
+        contents[f"figures/{figure.key}.csv"] = _csv(head, effects)
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: The columns of the file, and of those what a terminal has room for.
 HEAD_80 = ("µs", "p50", "IQR", "p99", "change", "from", "to", "verdict")
 _SHORT = {VERDICTS["no_difference_shown"]: "none", VERDICTS["not_supported"]: ""}
+TAIL = "Tail: the highest percentile that both sides support."
 HEAD = ("", "p50 µs", "IQR", "p99", "max", "p50: change µs", "from", "to", "verdict", "tail")
 #: Runs that do not count, each with its reason.
 _LISTED = 3
@@ -48,8 +49,7 @@ def render(effects: Effects) -> Group:
 
 def markdown(effects: Effects) -> str:
     """Return the same as Markdown."""
-    tail = "Tail: the highest percentile that both sides support."
-    lines = [f"# Factors of {effects.name}", "", f"{legend(effects)} {tail}", ""]
+    lines = [f"# Factors of {effects.name}", "", f"{legend(effects)} {TAIL}", ""]
     for loop in effects.loops:
         lines += [f"## {loop}", ""] if loop else []
         lines.append(f"| {' | '.join(HEAD)} |")

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tailtrim.rundir.summary import Quantile
 
 _COMPARED = ("%", "A µs", "B µs", "B/A", "from", "to", "verdict", "\N{MINUS SIGN}", "+")
+# Events of a trace in its figure, the longest of each cause.
+_MOST_EVENTS = 5_000
 _NAMES_LEFT = ' style="text-align:left"'
 
 
@@ -68,7 +70,7 @@ def _(result: Explanation) -> str:
     text = "\n".join(explanation_text.lines(result))
     heading = f"<p>{_text(text.partition(chr(10))[0])}</p>"
     details = f"<details><summary>All of it</summary><pre>{escape(text)}</pre></details>"
-    return heading + _causes(result) + _listed(result.warnings) + details
+    return heading + _causes(result) + _listed(result.warnings) + details + _late_packets(result)
 
 
 @html.register
@@ -174,6 +176,29 @@ def _percentiles(runs: Sequence[RunDirectory | Analysis], names: Sequence[str]) 
     except RunDirectoryError as error:
         return _listed([str(error)])
     return _drawn(figure, [run.name for run in shown])
+
+
+def _late_packets(found: Explanation) -> str:
+    """Return the late packets by cause; without a trace the worst packets over time."""
+    if find_spec("matplotlib") is None:
+        return ""
+    from tailtrim.report.figures.explained_run import ExplainedRun  # noqa: PLC0415 - brings numpy
+    from tailtrim.report.figures.late_packets import late_packets  # noqa: PLC0415
+    from tailtrim.report.figures.timelines import worst  # noqa: PLC0415
+    from tailtrim.report.inputs import host_events  # noqa: PLC0415
+    from tailtrim.report.inputs.run_tables import ReportedRun  # noqa: PLC0415
+
+    run = ReportedRun(0, units.printable(found.run), found.directory)
+    try:
+        if found.host is None:
+            figure = worst([run])
+        else:
+            told = of_host(found.host)
+            explained = ExplainedRun(run, told, host_events.read(run, told))
+            figure = late_packets(explained, _MOST_EVENTS)
+    except RunDirectoryError as error:
+        return _listed([str(error)])
+    return _drawn(figure, [run.name])
 
 
 def _improvement(comparisons: Comparisons) -> str:

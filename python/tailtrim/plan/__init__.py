@@ -13,12 +13,20 @@
 ``burst:$size``. Several loop variables
 multiply: each combination is run ``repeat`` times. ``factors`` are loop variables that do not: one
 at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
+
+Names are loaded when they are first used: the names of the examples need no parser of plans.
 """
 
-from tailtrim.plan.loading import load
-from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
-from tailtrim.plan.schema import json_schema
-from tailtrim.plan.traffic import Traffic
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tailtrim.plan.loading import load
+    from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
+    from tailtrim.plan.schema import json_schema
+    from tailtrim.plan.traffic import Traffic
 
 __all__ = [
     "COUNTED",
@@ -31,3 +39,13 @@ __all__ = [
     "json_schema",
     "load",
 ]
+
+_PLACES = {"Traffic": "traffic", "json_schema": "schema", "load": "loading"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_PLACES.get(name, 'model')}"), name)
+    globals()[name] = value
+    return value

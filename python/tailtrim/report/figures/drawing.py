@@ -77,6 +77,8 @@ _SCALES: dict[Scale, Literal["linear", "log"]] = {
 }
 _WIDTH_IN = 6.0
 _HEIGHT_IN = {1: 3.3, 2: 4.0, 3: 5.2, 4: 6.4}
+# Of one of more panels, of a lane where all panels have them, and of what is around those.
+_PANEL_IN, _LANE_IN, _AROUND_LANES_IN = 1.6, 0.17, 0.5
 # A decade or two have room for labels at 1, 2 and 5.
 _FEW_DECADES = 2.6
 _MANY_POINTS, _FEW_POINTS = 2_000, 50
@@ -126,9 +128,10 @@ def render(
 
 def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas:
     rows = len(figure.panels)
+    height_in = _height_in([len(panel.y.names) for panel in figure.panels])
     entries = len(_shown(figure))
     keys_in = _KEY_IN * max(-(-entries // _COLUMNS) - _FEW_KEYS, 0)
-    canvas = Canvas(figsize=(_WIDTH_IN, _HEIGHT_IN[rows] + keys_in), layout="constrained")
+    canvas = Canvas(figsize=(_WIDTH_IN, height_in + keys_in), layout="constrained")
     grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
     for axes, panel in zip(grid, figure.panels, strict=True):
         axes.set_axisbelow(True)
@@ -143,7 +146,7 @@ def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas
                 _bar(axes, interval, panel.y, looks[interval.run])
             _mark(axes, interval, looks[interval.run])
         for bars in panel.bars:
-            _bars(axes, bars, (panel.x.high - panel.x.low) / _DOTS, looks[bars.run])
+            _bars(axes, bars, panel.x, looks[bars.run])
         axes.set_yscale(_SCALES[panel.y.scale])
         _ticks(axes.yaxis, panel.y)
         axes.set_ylim(panel.y.low, panel.y.high)
@@ -158,6 +161,13 @@ def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas
     canvas.align_ylabels()
     _legend(canvas, figure, names, looks)
     return canvas
+
+
+def _height_in(lanes: Sequence[int]) -> float:
+    """Return the height of panels, each with so many lanes."""
+    if all(lanes):
+        return _AROUND_LANES_IN * (1 + len(lanes)) + _LANE_IN * sum(lanes)
+    return _HEIGHT_IN.get(len(lanes), _PANEL_IN * len(lanes))
 
 
 def _is_cloud(artist: Artist) -> bool:
@@ -177,7 +187,7 @@ def _line(axes: Axes, line: Line, y_axis: Axis, look: Look) -> None:
             markersize=size,
             markeredgewidth=0,
             alpha=0.75,
-            gid=_CLOUD,
+            gid=None if line.x.size < _FEW_POINTS else _CLOUD,
         )
         return
     pattern = dash(look, line.part)
@@ -278,10 +288,13 @@ def _mark(axes: Axes, interval: Interval, look: Look) -> None:
     )
 
 
-def _bars(axes: Axes, bars: Bars, dot: float, look: Look) -> None:
+def _bars(axes: Axes, bars: Bars, x: Axis, look: Look) -> None:
     colour = look.light
     long = bars.end - bars.start
-    short = long < dot
+    if x.scale == "linear":
+        short = long < (x.high - x.low) / _DOTS
+    else:
+        short = bars.end < bars.start * (x.high / x.low) ** (1 / _DOTS)
     # The edge shows what is shorter than a dot, paler than it would be if it were that long.
     for chosen, alpha in ((short, _SHORT_ALPHA), (~short, 1.0)):
         if chosen.any():

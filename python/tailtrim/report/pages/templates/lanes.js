@@ -65,8 +65,23 @@ const lanes = (() => {
     return shown;
   }
 
+  // Where lanes have points: what the lane under the pointer has, its bars from start to end.
+  function values(u, panel, hidden, names) {
+    const lane = Math.round(u.posToVal(u.cursor.top, "y"));
+    const shown = [];
+    for (const { run, lane: its, start, long } of panel.bars) {
+      if (its !== lane || hidden.has(run)) continue;
+      shown.push(`${names[run]} ${marks.number(start[0])} to ${marks.measure(marks.rounded(start[0] + long[0], .001), panel.x.unit)}`);
+    }
+    for (const { run, x, y } of panel.lines) {
+      const place = hidden.has(run) ? -1 : y.indexOf(lane);
+      if (place >= 0) shown.push(`${names[run]} ${marks.measure(x[place], panel.x.unit)}`);
+    }
+    return shown.length ? `${panel.y.names[lane]}: ${shown.join(" · ")}` : "";
+  }
+
   // Room for the longest name beside a panel, in CSS pixels.
   const room = (panels) => Math.max(0, ...panels.flatMap(({ y }) => y.names.map((name) => 6.4 * name.length + 14)));
 
-  return { draw, room, text };
+  return { draw, room, text, values };
 })();

@@ -119,6 +119,10 @@
     const { hidden, names, own } = u.subject;
     if (left === undefined || left === null || left < 0) { readout.textContent = ""; return; }
     const x = u.posToVal(left, "x");
+    if (panel.y.names.length && panel.lines.length) {
+      readout.textContent = lanes.values(u, panel, hidden, names);
+      return;
+    }
     const shown = [];
     for (const [index, line] of panel.lines.entries()) {
       // Where a line goes on pale, its own point is that of the pale one.
@@ -179,10 +183,11 @@
         init: [(self) => Object.assign(self, { lines, subject, zoomed: {} })],
         drawAxes: [(self) => {
           rules.draw(self, panel, css("--ink"));
+          // Beneath what is marked on them.
+          lanes.draw(self, panel, hidden, colour);
           intervals.bands(self, panel.bands, hidden, colour, dark() ? .28 : .2);
         }],
         draw: [(self) => {
-          lanes.draw(self, panel, hidden, colour);
           markers(self);
           intervals.bars(self, panel.intervals, hidden, look, css("--paper"));
           rules.labels(self, panel, css("--ink"), css("--paper"));

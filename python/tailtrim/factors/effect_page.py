@@ -1,0 +1,55 @@
+"""The page of an experiment with factors: as offline and as distrusting as the report's."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from tailtrim.factors import effect_table
+from tailtrim.report.pages.assets import assets, policy
+from tailtrim.report.pages.embedding import embedded
+from tailtrim.report.pages.provenance import Fact
+from tailtrim.report.pages.setting import setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.experiment import RecordedExperiment
+    from tailtrim.factors.effects import Effects
+    from tailtrim.report.figures.figure import Figure
+
+
+def render(effects: Effects, experiment: RecordedExperiment, figures: Sequence[Figure]) -> bytes:
+    """Return the page as UTF-8: the table of effects and the figures."""
+    environment, scripts, styles = assets()
+    page = environment.get_template("factors.html.j2").render(
+        policy=policy(scripts, styles),
+        scripts=scripts,
+        styles=styles,
+        title=effects.name,
+        setting=setting([], experiment),
+        loops=[
+            (loop, [case for case in effects.of(loop) if case.quantiles_ns is not None])
+            for loop in effects.loops
+        ],
+        head=effect_table.HEAD,
+        cells=effect_table.cells,
+        legend=effect_table.legend(effects),
+        tail=effect_table.TAIL,
+        slopes=list(effect_table.slope_lines(effects)),
+        skipped=list(effect_table.skipped(effects)),
+        figures=figures,
+        data=embedded((), (), figures),
+        places={figure.key: place for place, figure in enumerate(figures)},
+        facts_of_all=list(_facts(experiment)),
+    )
+    return page.encode("utf-8")
+
+
+def _facts(experiment: RecordedExperiment) -> Iterator[Fact]:
+    if experiment.command:
+        yield Fact("Command", shlex.join(map(str, experiment.command)))
+    if experiment.versions:
+        told = ", ".join(f"{name} {one}" for name, one in experiment.versions.items())
+        yield Fact("Versions", text=told)
+    yield Fact("Directory", str(experiment.path))
