@@ -20,4 +20,6 @@ mkdir -p packaging/tailtrim.data/scripts
 # Debug information is five sixths of it, and stays in the target folder.
 strip --strip-debug -o packaging/tailtrim.data/scripts/tailtrim-agent \
     "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent"
+# Which C library is in it: the Debian package says so.
+echo "$target" >"${CARGO_TARGET_DIR:-target}/agent.target"
 echo "agent: static, $target"

@@ -10,9 +10,9 @@ rm -rf dist
 maturin build --release --locked --out dist
 cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
 
-for program in dpkg-buildpackage dh; do
+for program in dpkg-buildpackage dh help2man; do
     command -v "$program" >/dev/null 2>&1 || {
-        echo "SKIPPED: no Debian package: $program is not installed (Debian packages dpkg-dev and debhelper)" >&2
+        echo "SKIPPED: no Debian package: $program is not installed (Debian packages dpkg-dev, debhelper, help2man)" >&2
         exit 0
     }
 done
@@ -23,7 +23,9 @@ mkdir -p "$place/tailtrim"
 cp -R packaging/debian "$place/tailtrim"
 cp "$agent" "$place/tailtrim"
 cp packaging/tailtrim-reflect.service "$place/tailtrim/debian/tailtrim-agent.tailtrim-reflect.service"
-cat LICENSE LICENSE-MIT >"$place/tailtrim/debian/copyright"
+python packaging/copyright.py "$(cat "${CARGO_TARGET_DIR:-target}/agent.target")" >"$place/tailtrim/debian/copyright"
+help2man --no-info --name "tail latency of packet processing, on each host" \
+    --output "$place/tailtrim/debian/tailtrim-agent.1" "$agent"
 cat >"$place/tailtrim/debian/changelog" <<END
 tailtrim ($version) unstable; urgency=medium
 

@@ -58,6 +58,7 @@ docs)
 dist)
     need dpkg-dev dpkg-buildpackage
     need debhelper dh
+    need help2man help2man
     ;;
 test)
     missing=$(python tests/needed/tools.py)

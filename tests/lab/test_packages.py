@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tools
 from peers import Host, Reflector
 from releases import entering, unpacked
 
@@ -77,6 +79,32 @@ def clean(alone: Host, tmp_path: Path) -> Iterator[Path]:
     must(["tar", "--extract", "--file", unpacked("bookworm-clean"), "--directory", root])
     yield root
     shutil.rmtree(root)
+
+
+def test_the_debian_package_keeps_debians_rules() -> None:
+    tools.need(tools.LINTIAN)
+    package = made("tailtrim-agent_*.deb")
+    command = ["lintian", "--allow-root", "--fail-on", "error,warning", package]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_debian_package_has_the_licences_of_all_that_is_linked_in(tmp_path: Path) -> None:
+    must(["dpkg-deb", "--extract", made("tailtrim-agent_*.deb"), tmp_path])
+    text = (tmp_path / "usr/share/doc/tailtrim-agent/copyright").read_text("utf-8")
+    # The agent's own tree, as cargo sees it without macros and what only builds it.
+    tree = must(
+        ["cargo", "tree", "--locked", "--package=tailtrim-agent", "--edges=normal,no-proc-macro",
+         "--target=x86_64-unknown-linux-musl", "--prefix=none", "--format={p}", "--manifest-path",
+         PROJECT / "Cargo.toml"],
+    )  # fmt: skip
+    linked = {line.split()[0] for line in tree.splitlines() if "tailtrim-" not in line}
+    named = {
+        name for name in linked if re.search(rf"(^|, ){re.escape(name)} [0-9]", text, re.MULTILINE)
+    }
+    assert named == linked
+    assert "Copyright (c) Meta Platforms" in text, "zstd itself, within zstd-sys"
+    assert "Rich Felker" in text, "musl"
 
 
 @contextmanager

@@ -38,6 +38,9 @@ PROMTOOL = Tool("promtool", "prometheus", service=True)
 #: Make the Debian package.
 DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
 DEBHELPER = Tool("dh", "debhelper")
+HELP2MAN = Tool("help2man", "help2man")
+#: Checks it.
+LINTIAN = Tool("lintian", "lintian")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
 #: Engines: a server that the tests start as another user, and what runs Spark.
@@ -46,8 +49,8 @@ JAVA = Tool("java", "default-jre-headless")
 
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
-    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(POSTGRESQL, JAVA),
+    *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
+    *(BUILDAH, POSTGRESQL, JAVA),
 )
 
 
