@@ -103,6 +103,18 @@ def _native(text: str) -> dict[str, Any]:
     return found
 
 
+def test_the_parser_of_prometheus_reads_the_native_histogram(
+    testpmd: tailtrim.RunDirectory, tmp_path: Path
+) -> None:
+    first, second = _texts(testpmd, tmp_path)
+    (sample,) = [one for one in _samples(second) if one.name == LATENCY]
+    found = sample.native_histogram
+    told = _native(second)
+    assert found.count_value == testpmd.summary.samples == int(told["count"])
+    assert found.sum_value == _parsed(first)[f"{LATENCY}_sum", ""]
+    assert (found.schema, found.zero_count) == (int(told["schema"]), 0)
+
+
 def _bounds(found: dict[str, Any], side: str) -> list[tuple[float, float, int]]:
     """Return lower bound, upper bound and count of each bucket."""
     growth = 2.0 ** (2.0 ** -int(found["schema"]))

@@ -130,7 +130,7 @@ def _rules(effects: Effects) -> Figure:
     x = Axis("Position of the rule that accepts the probes", "linear", 0.0, 1.05 * last)
     ends = [ns for slope in effects.slopes for ns in _fitted_ns(slope, last)]
     medians = [one.median_ns for one in positions]
-    y = Axis.of_times("Median round trip of a run", min(0.0, *ends), max(*medians, *ends))
+    y = Axis.of_times("Median of a run", min(0.0, *ends), max(*medians, *ends))
     panels = []
     for loop in loops:
         lines = [
@@ -143,7 +143,7 @@ def _rules(effects: Effects) -> Figure:
     return Figure(
         key="rules",
         title="Round trips over the position of the firewall rule",
-        caption="A point is the median of a run; the line is fitted through them.",
+        caption="A point is the median round trip of a run; the line is fitted through the points.",
         panels=tuple(panels),
         names=tuple(units.printable(kind) for kind in kinds),
     )

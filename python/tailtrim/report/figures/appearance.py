@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailtrim.report.figures.palette import MARKERS, Look, distinct, ordered, shade
+from tailtrim.report.figures.palette import MARKERS, Look, distinct, ordered, shaded
 from tailtrim.report.inputs.combinations import floor_of, series, variables
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def _device_look(
 
 
 def _shaded(colours: tuple[str, str], rank: int, count: int, marker: str) -> Look:
-    light, dark = (shade(colour, rank, count) for colour in colours)
-    return Look(light, dark, marker)
+    return Look(*shaded(colours, rank, count), marker)
 
 
 def _floor_look(

@@ -32,6 +32,8 @@ _RAMP = "plasma"
 _RAMP_LIGHT, _RAMP_DARK = (0.02, 0.68), (0.42, 0.97)
 # How much black and white the darkest and the lightest shade of a colour have.
 _MOST_BLACK, _MOST_WHITE = 0.45, 0.4
+# On a dark ground the darkest shade has to stand out, too.
+_MOST_BLACK_ON_DARK = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,9 @@ def distinct(count: int) -> tuple[Look, ...]:
     shades = -(-count // len(LIGHT))
     return tuple(
         Look(
-            shade(LIGHT[place % len(LIGHT)], place // len(LIGHT), shades),
-            shade(DARK[place % len(DARK)], place // len(DARK), shades),
+            *shaded(
+                (LIGHT[place % len(LIGHT)], DARK[place % len(DARK)]), place // len(LIGHT), shades
+            ),
             MARKERS[place % len(MARKERS)],
             DASHES[place % len(DASHES)],
         )
@@ -66,12 +69,18 @@ def ordered(place: int, count: int) -> tuple[str, str]:
     return to_hex(ramp(light)), to_hex(ramp(dark))
 
 
-def shade(colour: str, place: int, count: int) -> str:
+def shaded(colours: tuple[str, str], place: int, count: int) -> tuple[str, str]:
+    """Return one of so many shades of the colours on light and dark ground."""
+    light, dark = colours
+    return shade(light, place, count), shade(dark, place, count, _MOST_BLACK_ON_DARK)
+
+
+def shade(colour: str, place: int, count: int, most_black: float = _MOST_BLACK) -> str:
     """Return one of so many shades of a colour, from dark to light; a single one is the colour."""
     if count <= 1:
         return colour
     at = 2 * place / (count - 1) - 1
-    towards, share = (0.0, -_MOST_BLACK * at) if at < 0 else (1.0, _MOST_WHITE * at)
+    towards, share = (0.0, -most_black * at) if at < 0 else (1.0, _MOST_WHITE * at)
     red, green, blue = (part + (towards - part) * share for part in to_rgb(colour))
     return to_hex((red, green, blue))
 

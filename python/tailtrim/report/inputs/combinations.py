@@ -49,7 +49,7 @@ def _variable(name: str, runs: Sequence[RecordedRun]) -> Variable | None:
         return None
     (unit,) = units
     values = tuple(sorted({value for value, _ in known}))
-    packets = all(run.traffic.get("rate_pps") == run.loop[name] for run in having)
+    packets = all(_offered_pps(run) == float(run.loop[name]) for run in having if not unit)
     if unit == "pps" or (packets and not unit):
         return Variable(name, "Offered load (kpkt/s)", "kpkt/s", _by(values, 1e3), 1e3)
     if unit == "bit/s":
@@ -57,6 +57,15 @@ def _variable(name: str, runs: Sequence[RecordedRun]) -> Variable | None:
     if unit:
         return Variable(name, f"Offered load ({unit})", unit, values)
     return Variable(name, name, "", values)
+
+
+def _offered_pps(run: RecordedRun) -> float | None:
+    """Return the packets per second of a run whose plan says them, in either way."""
+    number = _number(run.traffic.get("rate_pps"))
+    if number is not None:
+        return number[0]
+    number = _number(run.traffic.get("rate"))
+    return number[0] if number and number[1] == "pps" else None
 
 
 def _by(values: tuple[float, ...], scale: float) -> tuple[float, ...]:

@@ -23,8 +23,17 @@ const marks = (() => {
     "^": (p, x, y, r) => { p.moveTo(x, y - r); p.lineTo(x + r, y + r * .8); p.lineTo(x - r, y + r * .8); p.closePath(); },
     v: (p, x, y, r) => { p.moveTo(x, y + r); p.lineTo(x + r, y - r * .8); p.lineTo(x - r, y - r * .8); p.closePath(); },
     D: (p, x, y, r) => { p.moveTo(x, y - r * 1.2); p.lineTo(x + r * 1.2, y); p.lineTo(x, y + r * 1.2); p.lineTo(x - r * 1.2, y); p.closePath(); },
-    P: (p, x, y, r) => { const t = r * .4; p.rect(x - t, y - r, 2 * t, 2 * r); p.rect(x - r, y - t, 2 * r, 2 * t); },
-    X: (p, x, y, r) => { for (const s of [1, -1]) { p.moveTo(x - r, y - s * r * .6); p.lineTo(x - r * .6, y - s * r); p.lineTo(x + r, y + s * r * .6); p.lineTo(x + r * .6, y + s * r); p.closePath(); } },
+    // Arms are thin: they reach further.
+    P: (p, x, y, radius) => { const r = radius * 1.3, t = r * .4; p.rect(x - t, y - r, 2 * t, 2 * r); p.rect(x - r, y - t, 2 * r, 2 * t); },
+    X: (p, x, y, radius) => {
+      const r = radius * 1.3;
+      const bar = [[-1, -.6], [-.6, -1], [1, .6], [.6, 1]];
+      // Both bars turn the same way: where they cross they would leave a hole otherwise.
+      for (const corners of [bar, bar.map(([a, b]) => [a, -b]).reverse()]) {
+        corners.forEach(([a, b], i) => (i ? p.lineTo(x + a * r, y + b * r) : p.moveTo(x + a * r, y + b * r)));
+        p.closePath();
+      }
+    },
   };
 
   // All x of all lines in order, and for each line its y there or nothing: no point is lost, also
