@@ -143,6 +143,18 @@ def test_loads_with_units_are_swept(
     assert panel.lines[0].x.tolist() == at
 
 
+def test_a_load_without_a_unit_is_one_of_packets(make_experiment: Callable[..., Path]) -> None:
+    place = make_experiment([("forward", rate, latencies(3_000)) for rate in (10_000, 20_000)])
+    for told in place.glob("run-*/loop.json"):
+        loop = json.loads(told.read_text())
+        # As the plan's `rate: $rate` is recorded.
+        loop["traffic"] = {"rate_pps": None, "rate": f"{loop['loop']['rate']}pps"}
+        told.write_text(json.dumps(loop))
+    (panel,) = sweep_of(place).panels
+    assert panel.x.label == "Offered load (kpkt/s)"
+    assert panel.lines[0].x.tolist() == [10, 20]
+
+
 def test_a_variable_without_numbers_has_no_sweep(make_experiment: Callable[..., Path]) -> None:
     for rates in (("fast", "slow"), (10_000, "200kpps"), (10_000,)):
         runs = [("forward", rate, latencies(3_000)) for rate in rates]
