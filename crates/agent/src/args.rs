@@ -66,7 +66,7 @@ pub(crate) struct Analyze {
     /// Longest latency: later packets are not matched, such as 5s or 500ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time)]
     pub(crate) window: i64,
-    /// Another quantile beside 0.5, 0.9, 0.99 …; repeatable
+    /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
     #[arg(long = "quantile", value_name = "P")]
     pub(crate) quantiles: Vec<Probability>,
     /// Confidence level of the intervals

@@ -55,7 +55,7 @@ pub(crate) enum By {
     Tracefs,
     /// perf_event_open, the same events; if tracefs is readable but instances cannot be made
     Perf,
-    /// No events, only interrupts.csv; causes follow statistically
+    /// No events, only interrupts.csv; causes are inferred by statistics
     Counters,
 }
 

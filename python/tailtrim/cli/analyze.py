@@ -83,8 +83,8 @@ Masks = Annotated[
     list[Mask] | None,
     typer.Option(
         metavar="FIELDS",
-        help="Fields that the device rewrites, beside MAC addresses, VLAN tags, TTL and"
-        " checksums: nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes"
+        help="Fields that the device rewrites, in addition to MAC addresses, VLAN tags, TTL"
+        " and checksums: nat (addresses and ports), tos (DSCP and ECN), tunnel (adds or removes"
         " VXLAN or GRE). Repeatable.",
     ),
 ]
@@ -92,7 +92,7 @@ Quantiles = Annotated[
     list[str] | None,
     typer.Option(
         metavar="P",
-        help="Another quantile beside 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
+        help="A quantile in addition to 0.5, 0.9, 0.99 …, such as 0.9995 or 99.95%. Repeatable.",
     ),
 ]
 StampSource = Annotated[

@@ -34,7 +34,7 @@ Margin = Annotated[
     typer.Option(
         metavar="SHARE",
         help="Smallest relative difference that counts as better or worse. Runs of the same"
-        " setup differ slightly, and many packets show even that.",
+        " setup differ slightly; with many packets, that alone would be significant.",
     ),
 ]
 
@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     *,
     quantile: Annotated[
         list[str] | None,
-        typer.Option(metavar="P", help="Another quantile beside 0.5, 0.9, 0.99 …; repeatable."),
+        typer.Option(metavar="P", help="A quantile in addition to 0.5, 0.9, 0.99 …; repeatable."),
     ] = None,
     margin: Margin = "1%",
     confidence: Annotated[

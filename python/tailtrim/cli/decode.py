@@ -76,7 +76,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         ),
     ] = False,
 ) -> None:
-    """Write captures as Parquet, for engines that match more than one machine can hold."""
+    """Write captures as Parquet: engines match captures larger than one machine's memory."""
     from tailtrim.decode import decode, follow  # noqa: PLC0415 - only this verb needs it
 
     options: dict[str, Any] = {

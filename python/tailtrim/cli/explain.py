@@ -41,7 +41,7 @@ def command(
         typer.Option(
             metavar="FILE",
             help="Counters of interrupts during the run (columns separated by ';', one of them"
-            " timestamp_us). Repeatable: host, virtual machine.",
+            " timestamp_us). Repeatable, for host and guest.",
         ),
     ] = None,
     cpu: Annotated[

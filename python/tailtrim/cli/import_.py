@@ -24,7 +24,7 @@ def command(
         typer.Argument(
             metavar="FILE…",
             help="Ping results of HiPerConTracer (version 1 or 2) or the JSON of irtt; also .xz, "
-            ".bz2, .gz, .zst. All of one kind.",
+            ".bz2, .gz, .zst. All of the same kind.",
         ),
     ],
     *,

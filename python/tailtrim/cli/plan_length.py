@@ -31,8 +31,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--from",
             metavar="RUN",
-            help="A pilot run, which shows how steep and how autocorrelated the tail is, and its"
-            " rate. Without one, the precision is that of the share of late packets.",
+            help="A pilot run: its rate, and the slope and the autocorrelation of its tail, are"
+            " used. Without one, the precision is that of the share of late packets.",
         ),
     ] = None,
     rate: Annotated[

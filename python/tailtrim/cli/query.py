@@ -76,7 +76,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         bool,
         typer.Option(
             "--unrestricted",
-            help="Allow DuckDB any statement with your rights: read and write files, attach and"
+            help="Let DuckDB run any statement, with your rights: read and write files, attach and"
             " change databases, load extensions and files from the network.",
         ),
     ] = False,

@@ -48,8 +48,8 @@ def command(
             "--out",
             "-o",
             metavar="DIR",
-            help="Directory of the report. Default: report in the run directory; for several"
-            " runs, in the current directory.",
+            help="Directory of the report. Default: the folder report of the run directory; for"
+            " several runs, of the current directory.",
         ),
     ] = None,
     asserts: asserting.Asserts = None,

@@ -55,8 +55,8 @@ def command(
     """Measure the error of tailtrim on this host: its floor, and its error with known delays.
 
     A known delay is recovered if its error beyond the floor is within max(1 µs, 1 %). The floor is
-    the same device without a delay, measured in turns. Exit code 1 if one is not recovered; then it
-    says which part of the path is the reason.
+    the same device without a delay, measured in turns. Exit code 1 if a delay is not recovered; the
+    output then says which part of the path is the reason.
     """
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415 - the help does without
     from tailtrim.selftest import attribution as attributions  # noqa: PLC0415

@@ -37,8 +37,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         list[str] | None,
         typer.Option(
             metavar="TIME",
-            help="Duration of an interrupt, such as 7.5us. Given several times, interrupts take"
-            " these in turn. Default: 7.5us, 7.5us and 10.4us.",
+            help="Duration of an interrupt, such as 7.5us. If given several times, interrupts"
+            " have these durations in turn. Default: 7.5us, 7.5us and 10.4us.",
         ),
     ] = None,
     start: Annotated[
@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         str, typer.Option(metavar="TIME", help="Simulated time, such as 30s.")
     ] = "30s",
     drift: Annotated[
-        str, typer.Option(metavar="PPM", help="How slow the clock of the packets is.")
+        str, typer.Option(metavar="PPM", help="How much the clock of the packets is slow.")
     ] = "0",
     schedule: Annotated[
         str, typer.Option(metavar="SCHEDULE", help="cbr, poisson, burst:N or jitter:SHARE.")

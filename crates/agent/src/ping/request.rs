@@ -99,7 +99,7 @@ pub(crate) struct Ping {
     /// Run with real-time priority (SCHED_FIFO)
     #[arg(long)]
     pub(crate) fifo: bool,
-    /// Another quantile beside 0.5, 0.9, 0.99 …; repeatable
+    /// A quantile in addition to 0.5, 0.9, 0.99 …; repeatable
     #[arg(long = "quantile", value_name = "P")]
     pub(crate) quantiles: Vec<Probability>,
     /// Confidence level of the intervals

@@ -49,7 +49,7 @@ pub(crate) struct Reflect {
     /// How to attach the XDP program [default: native if the interface is hardware]
     #[arg(long, value_enum, value_name = "WHERE")]
     pub(crate) attach: Option<Attach>,
-    /// Busy-poll for requests instead of sleeping; needs a CPU of its own
+    /// Busy-poll for requests instead of sleeping; needs a dedicated CPU
     #[arg(long)]
     pub(crate) busy_poll: bool,
     /// Answer only these clients [default: all]

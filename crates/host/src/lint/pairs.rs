@@ -165,7 +165,7 @@ fn huge_pages(line: &BootLine) -> Vec<Finding> {
             "hugepages" => {
                 let which = size.map(|(bytes, _)| bytes);
                 if counted.last() == Some(&which) {
-                    let title = format!("hugepages={value} has no size of its own");
+                    let title = format!("hugepages={value} has no separate hugepagesz=");
                     let finding = Finding::new(Severity::Error, Kind::Contradiction, word, title);
                     let effect = "hugepages= refers to the hugepagesz= before it, which has its count already: it is \
                                   ignored, and the kernel log says so.";

@@ -27,7 +27,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "AUD-002",
         title: "SELinux remembers enough decisions",
         importance: Importance::Low,
-        why: "A decision that fell out of the cache is computed anew, under a lock.",
+        why: "A decision that is no longer in the cache is computed again, under a lock.",
         read_from: &["/sys/fs/selinux/avc/cache_threshold"],
         wanted: "at least 8192 where SELinux is on",
         set_now: "echo 8192 > /sys/fs/selinux/avc/cache_threshold",

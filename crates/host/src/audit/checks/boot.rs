@@ -41,7 +41,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "BOOT-003",
         title: "CPU lists take effect",
         importance: Importance::High,
-        why: "One CPU number that does not exist drops a whole list; a flag without domain isolates nothing. Both go unnoticed.",
+        why: "The kernel drops the whole list if one CPU number in it does not exist. A flag without domain isolates nothing. Both are easy to overlook.",
         read_from: &[
             "/proc/cmdline",
             "/sys/devices/system/cpu/isolated",

@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CAT-002",
         title: "Isolated CPUs have ways of the cache for themselves",
         importance: Importance::Medium,
-        why: "A group of its own with ways that no other group has keeps the packets' data in the cache. A group becomes exclusive only when no other group, the default one among them, has any of its ways in any cache.",
+        why: "A separate group with ways that no other group has keeps the packets' data in the cache. A group becomes exclusive only when no other group, the default one among them, has any of its ways in any cache.",
         read_from: &["/sys/fs/resctrl/*/cpus_list", "/sys/fs/resctrl/*/mode"],
         wanted: "all of {iso} in groups of the mode exclusive",
         cost: "less cache for everything else",
@@ -138,7 +138,7 @@ fn exclusive(f: &Facts<'_>) -> Answer {
     }
     let left = f.iso().minus(&own);
     let said = match left.is_empty() {
-        true => format!("CPUs {own} have ways of their own"),
+        true => format!("CPUs {own} have exclusive ways"),
         false => format!("CPUs {left} share the cache (in exclusive groups: {})", or_none(&own)),
     };
     judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)

@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "CLK-005",
         title: "Rate of the tick",
         importance: Importance::Low,
-        why: "CPUs that tick do so CONFIG_HZ times a second. With nohz_full that no longer matters where packets are.",
+        why: "CPUs that tick do so CONFIG_HZ times a second. With nohz_full this does not concern the CPUs that process packets.",
         read_from: &["/tailtrim/kernel_config", "/sys/devices/system/cpu/nohz_full"],
         wanted: "any with nohz_full, else at most 250",
         set_boot: "nohz_full={iso}, or a kernel with a lower CONFIG_HZ",

@@ -33,9 +33,9 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "ISO-013",
-        title: "Write-back and other queues with a mask of their own",
+        title: "Write-back and other queues with a separate mask",
         importance: Importance::Medium,
-        why: "Some workqueues have a mask of their own: the common one does not bind them.",
+        why: "Some workqueues have a separate mask: the common mask does not apply to them.",
         read_from: &["/sys/devices/virtual/workqueue/*/cpumask"],
         wanted: "no CPU of {iso} in any mask",
         set_now: "echo {hkmask} > /sys/devices/virtual/workqueue/writeback/cpumask, likewise others",
@@ -125,7 +125,7 @@ pub(super) const CHECKS: &[Check] = &[
 fn own_masks(f: &Facts<'_>) -> Answer {
     let all = f.glob(&format!("{QUEUES}/*/cpumask"))?;
     if all.is_empty() {
-        return not_applicable("no workqueue here has a mask of its own");
+        return not_applicable("no workqueue here has a separate mask");
     }
     let mut there = Vec::new();
     for (path, _) in &all {

@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "NET-017",
         title: "No traffic shaping on the egress",
         importance: Importance::Medium,
-        why: "fq paces, fq_codel and htb hold packets. mq gives each queue of the interface a discipline of its own; any other root has one lock for all queues.",
+        why: "fq paces, fq_codel and htb hold packets. mq gives each queue of the interface a separate discipline; any other root has one lock for all queues.",
         read_from: &["/tailtrim/qdiscs", "/proc/sys/net/core/default_qdisc"],
         wanted: "noqueue, mq with pfifo_fast below, or pfifo",
         set_now: "sysctl -w net.core.default_qdisc=pfifo_fast; tc qdisc del dev {nic} root; tc qdisc replace dev {nic} root mq (the second may say that there is nothing to remove; with one queue the last is: root pfifo_fast)",

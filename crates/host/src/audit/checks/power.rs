@@ -103,7 +103,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "PWR-012",
         title: "The mesh and last-level cache keep their frequency",
         importance: Importance::Medium,
-        why: "What is between the cores has a frequency of its own; when it falls, each miss of the second-level cache takes longer.",
+        why: "The uncore (what is between the cores) has a separate frequency. When it falls, each miss of the second-level cache takes longer.",
         read_from: &[
             "/sys/devices/system/cpu/intel_uncore_frequency/*/min_freq_khz",
             "/sys/devices/system/cpu/intel_uncore_frequency/*/max_freq_khz",

@@ -26,7 +26,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         id: "NET-008",
-        title: "Each CPU sends on a queue of its own",
+        title: "Each CPU sends on a separate queue",
         importance: Importance::Low,
         why: "Two CPUs that send on one queue wait for each other, and the one that is interrupted frees buffers for both.",
         read_from: &["/sys/class/net/*/queues/tx-#/xps_cpus"],
@@ -157,7 +157,7 @@ fn sending(f: &Facts<'_>, nic: &str) -> Answer {
     let left = f.cpus("/sys/devices/system/cpu/online")?.minus(&covered);
     let said = match left.is_empty() {
         true => format!("{} queues, every CPU has one", all.len()),
-        false => format!("CPUs {left} have no queue of their own"),
+        false => format!("CPUs {left} have no separate queue"),
     };
     judge(EvidenceLevel::Set, left.is_empty(), CheckStatus::Warn, said)
 }

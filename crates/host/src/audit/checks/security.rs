@@ -10,7 +10,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "SEC-001",
         title: "Mitigations of CPU vulnerabilities are chosen on purpose",
         importance: Importance::Low,
-        why: "Flushing predictors and caches makes each entry into the kernel and each exit of a virtual machine dearer. Polling programs hardly notice.",
+        why: "Flushing predictors and caches makes each entry into the kernel and each exit of a virtual machine more expensive. The effect on polling programs is small.",
         read_from: &["/sys/devices/system/cpu/vulnerabilities/*", "/proc/cmdline"],
         wanted: "a mitigations= that the kernel knows (auto, off, auto,nosmt), or the default",
         cost: "without: secrets of one program are readable by another",

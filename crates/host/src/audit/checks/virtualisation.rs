@@ -149,7 +149,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "VM-009",
         title: "The guest's timers need no exit",
         importance: Importance::Low,
-        why: "An emulated HPET leaves the guest at each access; hints tell the guest that its CPUs are its own.",
+        why: "Each access to an emulated HPET leaves the guest; hints tell the guest that its CPUs are dedicated to it.",
         read_from: &["/sys/devices/system/clocksource/clocksource0/available_clocksource"],
         wanted: "no hpet among the guest's clocks",
         set_boot: "<timer name='hpet' present='no'/> and <hint-dedicated state='on'/> in the guest's XML",

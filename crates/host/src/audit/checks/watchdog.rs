@@ -10,7 +10,7 @@ pub(super) const CHECKS: &[Check] = &[
         id: "WD-001",
         title: "No watchdog by non-maskable interrupts",
         importance: Importance::Medium,
-        why: "The detector of hard lockups interrupts every CPU each few seconds, maskable or not, and holds a performance counter.",
+        why: "The detector of hard lockups interrupts every CPU every few seconds, even while interrupts are masked, and occupies a performance counter.",
         read_from: &["/proc/sys/kernel/nmi_watchdog"],
         wanted: "0",
         cost: "a CPU that hangs with interrupts off is not reported",
