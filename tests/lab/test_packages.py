@@ -84,7 +84,7 @@ def clean(alone: Host, tmp_path: Path) -> Iterator[Path]:
 def test_the_debian_package_keeps_debians_rules() -> None:
     tools.need(tools.LINTIAN)
     package = made("tailtrim-agent_*.deb")
-    command = ["lintian", "--allow-root", "--fail-on", "error,warning", package]
+    command = ["lintian", "--allow-root", "--fail-on", "error,warning", str(package)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
