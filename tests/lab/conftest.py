@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from changed_host import Tune, snapshot
+from hosts import Hosts
 from laboratory import Lab
 from pairs import Pair
 from peers import Cable
+from tools import KEYGEN, SSHD, need
 
 from tailtrim.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
@@ -40,6 +42,23 @@ def lab(tmp_path: Path) -> Lab:
     if problem:
         pytest.skip(f"no network namespaces here: {problem}")
     return Lab(tmp_path)
+
+
+def _reached(
+    names: Sequence[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Hosts]:
+    if os.geteuid() != 0:
+        pytest.skip("hosts with sshd need root here")
+    need(SSHD, KEYGEN)
+    with Hosts(folder, names) as hosts:
+        monkeypatch.setenv("PATH", hosts.path)
+        yield hosts
+
+
+@pytest.fixture
+def one_host(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
+    """Return a host that is reached by SSH, or skip loudly."""
+    yield from _reached(["far"], lab.folder, monkeypatch)
 
 
 @pytest.fixture

@@ -10,21 +10,34 @@ import pytest
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.ssh.address import Ssh
+from tailtrim.nodes.ssh.node import SshNode
+from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hosts import Hosts
     from laboratory import Lab
 
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Frames, Node
 
 
-@pytest.fixture
-def node(lab: Lab) -> Iterator[Node]:
-    with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
-        yield node
+@pytest.fixture(params=["namespace", "ssh"])
+def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
+    if request.param == "namespace":
+        with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
+            yield node
+        return
+    hosts: Hosts = request.getfixturevalue("one_host")
+    address = Ssh(**hosts.ssh("far"))
+    with (
+        Session("far", address, None, "test") as session,
+        SshNode("dut", session, [], lab.folder, cpus=[0], spared=[0]) as remote,
+    ):
+        yield remote
 
 
 def test_a_command_runs_to_its_end(node: Node) -> None:
@@ -112,6 +125,13 @@ def test_frames_go_in_and_out_of_ports(node: Node) -> None:
             assert seen is not None
         node.run("ip", "link", "del", "one")
         with pytest.raises(RunError, match="one: "):
-            sender.send(frame)
+            _send_until_refused(sender, frame)
     with pytest.raises(RunError, match="dut: no-such: "):
         node.frames("no-such")
+
+
+def _send_until_refused(sender: Frames, frame: bytes) -> None:
+    until_s = time.monotonic() + 10
+    while time.monotonic() < until_s:
+        sender.send(frame)
+        time.sleep(0.05)

@@ -40,6 +40,9 @@ DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
 DEBHELPER = Tool("dh", "debhelper")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
+#: Hosts that are reached by SSH.
+SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
+KEYGEN = Tool("ssh-keygen", "openssh-client")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
@@ -47,6 +50,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
+    *(SSHD, KEYGEN),
     *(POSTGRESQL, JAVA),
 )
 

@@ -66,8 +66,8 @@ def audit() -> dict[str, Any]:
     return dict(found)
 
 
-def _errors_file() -> IO[str]:
-    # A pipe that is not emptied would stop its writer.
+def errors_file() -> IO[str]:
+    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
     return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
@@ -98,7 +98,7 @@ class Agent:
         """
         self.verb = verb
         self._stack = ExitStack()
-        self._errors = self._stack.enter_context(_errors_file())
+        self._errors = self._stack.enter_context(errors_file())
         self._process = node.open(
             *(allowed(cpus) if cpus else ()),
             *(node.agent, verb, *arguments, "--until-eof"),

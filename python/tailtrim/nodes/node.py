@@ -122,7 +122,7 @@ class Frames(Protocol):
         """Send a frame.
 
         Raises:
-            RunError: the port is gone.
+            RunError: the port is gone, as far as that is known by now.
 
         """
 
