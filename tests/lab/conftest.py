@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from changed_host import Tune, snapshot
-from hosts import Hosts
+from hosts import Hosts, three
 from laboratory import Lab
 from pairs import Pair
 from peers import Cable
@@ -18,7 +18,7 @@ from tools import KEYGEN, SSHD, need
 from tailtrim.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
@@ -44,21 +44,30 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def _reached(
-    names: Sequence[str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Hosts]:
+def _by_ssh() -> None:
+    """Skip loudly where there can be no hosts with sshd."""
     if os.geteuid() != 0:
         pytest.skip("hosts with sshd need root here")
     need(SSHD, KEYGEN)
-    with Hosts(folder, names) as hosts:
-        monkeypatch.setenv("PATH", hosts.path)
-        yield hosts
 
 
 @pytest.fixture
 def one_host(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Return a host that is reached by SSH, or skip loudly."""
-    yield from _reached(["far"], lab.folder, monkeypatch)
+    _by_ssh()
+    with Hosts(lab.folder, ["far"]) as hosts:
+        monkeypatch.setenv("PATH", hosts.path)
+        yield hosts
+
+
+@pytest.fixture
+def three_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
+    """Return three hosts that are cabled, or skip loudly."""
+    _by_ssh()
+    with three(lab.folder) as hosts:
+        monkeypatch.setenv("PATH", hosts.path)
+        lab.environment["PATH"] = hosts.path
+        yield hosts
 
 
 @pytest.fixture

@@ -212,3 +212,47 @@ def link(one: int, port: str, other: int, peer: str, macs: tuple[str, str] | Non
 
 def _net(pid: int, *command: str) -> None:
     subprocess.run(["/usr/bin/env", "nsenter", "-t", str(pid), "--net", "--", *command], check=True)
+
+
+#: Cables of three hosts with an inline timestamper: ends, and their MAC addresses.
+CABLES = {
+    ("gen", "l0"): ("stamp", "a0"),
+    ("stamp", "a1"): ("dut", "d0"),
+    ("dut", "d1"): ("stamp", "b0"),
+    ("stamp", "b1"): ("gen", "l1"),
+}
+
+
+def mac(host: str, port: str) -> str:
+    """Return the MAC address of a port of three hosts."""
+    ends = [end for cable in CABLES.items() for end in cable]
+    return f"02:00:00:00:07:{ends.index((host, port)) + 1:02x}"
+
+
+def three(folder: Path) -> Hosts:
+    """Return three hosts, cabled."""
+    hosts = Hosts(folder, ["gen", "stamp", "dut"])
+    for (one, port), (other, peer) in CABLES.items():
+        hosts.cable(one, port, other, peer, (mac(one, port), mac(other, peer)))
+    return hosts
+
+
+def described(hosts: Hosts) -> dict[str, Any]:
+    """Return the testbed file of three hosts, for two CPUs as the local testbed uses them."""
+    nodes: dict[str, Any] = {
+        name: {"ssh": hosts.ssh(name), "cpus": [cpu], "spared": [0], "ports": {}}
+        for name, cpu in (("gen", 0), ("stamp", 0), ("dut", (os.cpu_count() or 1) - 1))
+    }
+    for (one, port), (other, peer) in CABLES.items():
+        nodes[one]["ports"][port] = {
+            "interface": port,
+            "mac": mac(one, port),
+            "cable": f"{other}.{peer}",
+        }
+        nodes[other]["ports"][peer] = {"interface": peer, "mac": mac(other, peer)}
+    roles = {
+        "loadgen": {"node": "gen", "send": "l0", "sink": "l1"},
+        "timestamper": {"node": "stamp", "tap_in": "a0", "tap_out": "b0"},
+        "dut": {"node": "dut", "dut_in": "d0", "dut_out": "d1"},
+    }
+    return {"nodes": nodes, "roles": roles}

@@ -34,7 +34,7 @@ def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
     hosts: Hosts = request.getfixturevalue("one_host")
     address = Ssh(**hosts.ssh("far"))
     with (
-        Session("far", address, None, "test") as session,
+        Session("far", address, "test") as session,
         SshNode("dut", session, [], lab.folder, cpus=[0], spared=[0]) as remote,
     ):
         yield remote

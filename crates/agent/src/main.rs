@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
-        Verb::Node(request) => node::run(&request).into(),
+        Verb::Node(request) => node::run(&request),
         Verb::Tune(request) => tune::run(&request).into(),
     }
 }

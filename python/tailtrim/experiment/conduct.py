@@ -55,6 +55,13 @@ def conduct(
         OutputError: results cannot be written.
 
     """
+    with experiment.testbed:
+        _conduct_all(experiment, told, ended)
+
+
+def _conduct_all(
+    experiment: Experiment, told: Callable[[Run, str], None], ended: Callable[[Run, Outcome], None]
+) -> None:
     experiment.save()
     experiment.audit()
     missing = experiment.missing()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
-from tailtrim.nodes.testbeds import TESTBEDS
+from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Experiment:
         self.path, self.plan, self.runs = path, plan, list(runs)
         #: Quantiles beside 0.5, 0.9, 0.99 … that the summaries of the runs are to have.
         self.quantiles: list[str] = []
-        self.testbed = TESTBEDS[plan.testbed]()
+        self.testbed = testbed_for(plan.testbed, plan.name)
         record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
             raise OutputError(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from tailtrim.nodes import agent, cpus, host, xdp
+from tailtrim.nodes import agent, cpus, host, wiring, xdp
 from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
-from tailtrim.nodes.ports import Port, redirect
+from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 from tailtrim.nodes.tool import Tool
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.node import Facts
 
-#: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
-_OFFLOADS = ("tx", "off", "rx", "off", "sg", "off", "gso", "off", "gro", "off", "tso", "off")
-#: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
-_AROUND = 18
-_MTU = 1_500
 #: For :meth:`LocalForwarding.storm`.
 MOUNT = Tool("mount", "mount")
 
@@ -38,6 +33,13 @@ class LocalTestbed(Testbed):
     def __init__(self) -> None:
         """Take what this host is before anything of it is used."""
         self._facts = host.facts()
+
+    def __enter__(self) -> Self:
+        """Return the testbed itself: its nodes are made for each run."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it; nothing is there between runs."""
 
     def facts(self) -> Facts:
         """Return what this host is."""
@@ -78,7 +80,7 @@ class LocalForwarding(Forwarding):
         capturing = others[:-1] or [generating]
         # A pair of virtual interfaces hands frames on in the sender's context.
         self.receiving = [generating]
-        self._mtu = max(largest_frame - _AROUND, _MTU)
+        self._mtu = wiring.mtu(largest_frame)
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
@@ -109,7 +111,7 @@ class LocalForwarding(Forwarding):
         macs = (sends.mac, receives.mac)
         link(self.loadgen, sends.name, self.timestamper, receives.name, macs=macs, mtu=self._mtu)
         for end in (sends, receives):
-            _up(end)
+            wiring.up(end)
         # Receive packet steering takes a mask in words of 32 bits. /sys shows the interfaces of the
         # namespace that it was mounted in.
         words = [
@@ -140,8 +142,7 @@ class LocalForwarding(Forwarding):
         self.tap_out = Port(self.timestamper, "b0", "02:00:00:00:01:03")
         to_loadgen = Port(self.timestamper, "b1", "02:00:00:00:01:04")
         for node in (self.loadgen, self.timestamper, self.dut):
-            # A fibre carries what the experiment sends and nothing else.
-            _without_ipv6(node)
+            wiring.without_ipv6(node)
         for one, port, other, peer in (
             (self.loadgen, self.send, self.timestamper, self.tap_in),
             (self.timestamper, to_dut, self.dut, self.dut_in),
@@ -150,10 +151,8 @@ class LocalForwarding(Forwarding):
         ):
             link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=self._mtu)
             for end in (port, peer):
-                end.node.run("ethtool", "-K", end.name, *_OFFLOADS)
-                _up(end)
-        redirect(self.tap_in, to_dut)
-        redirect(self.tap_out, to_loadgen)
+                wiring.carry(end)
+        wiring.tap_inline(self, to_dut, to_loadgen)
 
 
 class LocalReflection(Reflection):
@@ -166,7 +165,7 @@ class LocalReflection(Reflection):
 
             def node(role: str, own: Sequence[int]) -> Namespace:
                 made = stack.enter_context(Namespace(role, folder, facts, own, [asking]))
-                _without_ipv6(made)
+                wiring.without_ipv6(made)
                 return made
 
             client, reflector = node("client", [asking]), node("reflector", others)
@@ -198,19 +197,9 @@ class LocalReflection(Reflection):
         return cpus.keeping_to(self.client.cpus)
 
 
-def _without_ipv6(node: Namespace) -> None:
-    node.set("net/ipv6/conf/all/disable_ipv6", "1")
-    node.set("net/ipv6/conf/default/disable_ipv6", "1")
-
-
-def _up(end: Port) -> None:
-    """Take the end of a fibre up; it sends nothing of its own."""
-    end.node.run("ip", "link", "set", end.name, "up", "arp", "off", "multicast", "off")
-
-
 def _cable(one: Namespace, port: Port, other: Namespace, peer: Port) -> None:
     """Join two hosts as a cable does: with ARP."""
-    link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=_MTU)
+    link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=wiring.MTU)
     for end in (port, peer):
         end.node.run("ip", "link", "set", "lo", "up")
         end.node.run("ip", "link", "set", end.name, "up")

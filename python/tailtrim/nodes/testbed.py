@@ -106,7 +106,23 @@ class Reflection(Topology):
 
 
 class Testbed(ABC):
-    """A testbed that a plan names."""
+    """A testbed that a plan names.
+
+    It is the experiment's alone for as long as the context lasts.
+    """
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Return the testbed itself.
+
+        Raises:
+            HostError: a node cannot be reached, or others have it.
+
+        """
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Give its nodes up."""
 
     @abstractmethod
     def facts(self) -> Facts:

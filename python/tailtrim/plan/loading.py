@@ -12,6 +12,7 @@ from tailtrim.devices import InlineDevice, Wire
 from tailtrim.plan.base import kinds
 from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.source import Source
+from tailtrim.plan.testbed import testbed_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
 
     """
     source = Source(path)
+    source.data["testbed"] = testbed_of(source, path.parent)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
     # What is not a number, or less than one, is told when the plan is looked at.

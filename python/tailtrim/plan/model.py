@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from tailtrim.devices import AnyDevice, Reflector
-from tailtrim.nodes import testbeds
+from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.traffic import Traffic
 from tailtrim.strict import Strict
@@ -51,8 +51,10 @@ class Plan(Strict):
     """An experiment."""
 
     name: Name = Field(description="Name of the experiment; results go to results/NAME.")
-    testbed: testbeds.Name = Field(
-        default="local", description="Where to run: local, network namespaces of this machine."
+    testbed: Literal["local"] | TestbedDescription = Field(
+        default="local",
+        description="Where to run: local (network namespaces of this machine), the path of a"
+        " testbed file from the folder of the plan on, or what such a file says.",
     )
     dut: AnyDevice
     traffic: Traffic

@@ -5,7 +5,8 @@ use crate::exit::Exit;
 use crate::output::{failed, try_write};
 use std::fmt::Write;
 use std::io::{self, BufRead};
-use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::port::{Port, PortError, PortName, Receiving, open};
@@ -14,6 +15,8 @@ use tailtrim_linux::port::{Port, PortError, PortName, Receiving, open};
 const SNAP: usize = 2_048;
 const MEMORY_BYTES: usize = 4 << 20;
 const MOST: usize = 64;
+/// How long the end of standard input may go unnoticed.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Send frames that standard input has as hexadecimal lines, and print those that come in.
 ///
@@ -39,29 +42,47 @@ pub(crate) fn run(request: &Frames) -> Exit {
     if let Err(error) = try_write("\n") {
         return failed(&error.to_string(), Exit::Disturbed);
     }
-    thread::spawn(move || {
-        if let Err(error) = show(receiver.as_mut()) {
-            // The thread that reads standard input cannot be told otherwise.
-            failed(&error.to_string(), exit_of(&error));
-            process::exit(Exit::Disturbed as i32);
-        }
+    let over = Arc::new(AtomicBool::new(false));
+    let ends = OnEnd(Arc::clone(&over));
+    let sending = thread::spawn(move || {
+        let _ends = ends;
+        send(sender.as_mut())
     });
+    if let Err(error) = show(receiver.as_mut(), &over) {
+        return failed(&error.to_string(), exit_of(&error));
+    }
+    match sending.join() {
+        Ok(exit) => exit,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Sends what standard input has, to its end.
+fn send(port: &mut dyn Port) -> Exit {
     for line in io::stdin().lock().lines() {
         let Some(frame) = line.ok().as_deref().and_then(bytes) else {
             return failed("expected frames as hexadecimal lines", Exit::Usage);
         };
-        if let Err(error) = sender.send(&[&frame]) {
+        if let Err(error) = port.send(&[&frame]) {
             return failed(&error.to_string(), exit_of(&error));
         }
     }
     Exit::Success
 }
 
-/// Prints what comes in; returns when the reader is gone.
-fn show(port: &mut dyn Port) -> Result<(), PortError> {
+struct OnEnd(Arc<AtomicBool>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Prints what comes in, until it is over or the reader is gone.
+fn show(port: &mut dyn Port, over: &AtomicBool) -> Result<(), PortError> {
     let mut lines = String::new();
-    loop {
-        port.wait(Duration::from_secs(1))?;
+    while !over.load(Ordering::Acquire) {
+        port.wait(LOOK)?;
         lines.clear();
         port.receive(MOST, &mut |frame| {
             for byte in frame.bytes {
@@ -69,14 +90,15 @@ fn show(port: &mut dyn Port) -> Result<(), PortError> {
             }
             lines.push('\n');
         })?;
-        if try_write(&lines).is_err() {
-            return Ok(());
+        if !lines.is_empty() && try_write(&lines).is_err() {
+            break;
         }
     }
+    Ok(())
 }
 
 fn bytes(line: &str) -> Option<Vec<u8>> {
     let pair = |at| u8::from_str_radix(line.get(at..at + 2)?, 16).ok();
-    (line.len() % 2 == 0).then_some(())?;
+    line.len().is_multiple_of(2).then_some(())?;
     (0..line.len()).step_by(2).map(pair).collect()
 }

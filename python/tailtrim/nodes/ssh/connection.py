@@ -75,14 +75,13 @@ class Connection:
     Args:
         name: the node, for errors.
         ssh: where it is.
-        folder: where paths of ``ssh`` begin.
 
     Raises:
         HostError: it cannot be reached, its key is not known, or does not take the user.
 
     """
 
-    def __init__(self, name: str, ssh: Ssh, folder: Path | None = None) -> None:
+    def __init__(self, name: str, ssh: Ssh) -> None:
         """Connect."""
         for tool in (SSH, SETPRIV):
             if host.find(tool) is None:
@@ -94,7 +93,7 @@ class Connection:
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as told:
             # SIGTERM has it remove its socket.
             self._master = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", "ssh", *self._options(folder or Path())],
+                ["setpriv", "--pdeathsig", "TERM", "ssh", *self._options()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=told,
@@ -106,7 +105,7 @@ class Connection:
                 told.seek(0)
                 raise self._refused(told.read())
 
-    def _options(self, folder: Path) -> list[str]:
+    def _options(self) -> list[str]:
         ssh = self._ssh
         options = {
             "BatchMode": "yes",
@@ -124,9 +123,9 @@ class Connection:
             "LocalCommand": "echo ready",
         }
         if ssh.known_hosts is not None:
-            options["UserKnownHostsFile"] = _from(folder, ssh.known_hosts)
+            options["UserKnownHostsFile"] = ssh.known_hosts
         if ssh.key is not None:
-            options |= {"IdentityFile": _from(folder, ssh.key), "IdentitiesOnly": "yes"}
+            options |= {"IdentityFile": ssh.key, "IdentitiesOnly": "yes"}
         words = ["-M", "-N", "-T", "-S", self._socket]
         words += [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         words += ["-p", str(ssh.port)] if ssh.port is not None else []
@@ -294,8 +293,3 @@ class Connection:
         """Give the client the moment that it takes to end when its connection is lost."""
         with suppress(subprocess.TimeoutExpired):
             self._master.wait(0.5)
-
-
-def _from(folder: Path, path: str) -> str:
-    """Return a path as ssh reads it: what begins with ~ or / stays."""
-    return path if path.startswith(("~", "/")) else str((folder / path).absolute())

@@ -12,8 +12,10 @@ where the node itself dies, it ends by its age.
 from __future__ import annotations
 
 import getpass
+import os
 import platform
 import select
+import signal
 import subprocess
 import uuid
 from contextlib import suppress
@@ -28,8 +30,6 @@ from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import SERVER, Connection
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tailtrim.nodes.ssh.address import Ssh
     from tailtrim.nodes.tool import Tool
 
@@ -108,7 +108,6 @@ class Session(Host):
     Args:
         name: the node's.
         ssh: where it is.
-        folder: where paths of ``ssh`` begin.
         experiment: what it is reserved for.
 
     Raises:
@@ -116,7 +115,7 @@ class Session(Host):
 
     """
 
-    def __init__(self, name: str, ssh: Ssh, folder: Path | None, experiment: str) -> None:
+    def __init__(self, name: str, ssh: Ssh, experiment: str) -> None:
         """Connect, copy the agent if it is not there, and reserve the node."""
         self.name = name
         #: The reservation that was too old, if one was in the way.
@@ -124,7 +123,7 @@ class Session(Host):
         self._owner = Owner.of(experiment).key
         self._processes: list[subprocess.Popen[str]] = []
         self._number = 0
-        self.connection = Connection(name, ssh, folder)
+        self.connection = Connection(name, ssh)
         try:
             self._sudo = rights(self.connection)
             self.agent = agent_copy.place(self.connection)
@@ -244,7 +243,9 @@ class Session(Host):
             with suppress(RunError):
                 self.connection.call(*self._sudo, "sh", "-c", _RELEASE, "sh", *words, within_s=10)
         for process in self._processes:
-            process.kill()
+            # With what it has started.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
         self.connection.close()
         for process in self._processes:
             process.wait()
