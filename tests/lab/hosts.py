@@ -27,6 +27,7 @@ mount --make-rprivate /
 mount -t proc proc /proc
 for place in /run /var/tmp /root; do mount -t tmpfs tmpfs "$place"; done
 mkdir /run/sshd
+mount --bind "$3" /etc/passwd
 "$1" -D -e -f "$2" &
 while :; do wait; sleep 0.2; done
 """
@@ -53,12 +54,25 @@ class Host:
         make_key(self.folder / "host_key")
         configuration = self.folder / "sshd_config"
         configuration.write_text(_CONFIGURATION.format(folder=self.folder, keys=keys))
+        users = str(self.folder / "passwd")
+        more = "tester:*:65533:65533::/tmp:/bin/sh\n"
+        Path(users).write_text(Path("/etc/passwd").read_text() + more)
         sshd = shutil.which("sshd") or SSHD.places[0]
         self._log = (self.folder / "sshd.log").open("w")
         self._process = subprocess.Popen(
             [
                 *("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid"),
-                *("--fork", "--kill-child", "sh", "-c", _BOOT, "sh", sshd, str(configuration)),
+                *(
+                    "--fork",
+                    "--kill-child",
+                    "sh",
+                    "-c",
+                    _BOOT,
+                    "sh",
+                    sshd,
+                    str(configuration),
+                    users,
+                ),
             ],
             stdin=subprocess.DEVNULL,
             stdout=self._log,

@@ -9,6 +9,7 @@
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped
+        nodes.json       which node, kernel, boot line and clock each of them is of
         device.json      what the reference forwarder counted
         dut.log          what any other device printed
         disturbed.csv    when the reference forwarder disturbed itself

@@ -17,6 +17,7 @@ from tailtrim.experiment.measure import measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
+from tailtrim.experiment.where import Where
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.plan import COUNTED, TRACED
@@ -145,6 +146,8 @@ def _passing(
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, result = experiment.plan, draft / "run"
     with experiment.testbed.forwarding(draft, run.traffic.largest_frame) as at:
+        where = Where(at)
+        changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
         generator, taps = measured.generator, measured.capture
         files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
@@ -153,7 +156,7 @@ def _passing(
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
     told("analysing")
     analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)
-    doubts = load_doubts(plan.limits, generator)
+    doubts = changed + load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
@@ -166,6 +169,7 @@ def _passing(
         "generator": generator,
         "capture": taps,
         "device": measured.device,
+        "nodes": where.record(taps),
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }
@@ -184,16 +188,23 @@ def _round_trips(
 ) -> Outcome:
     """Measure round trips to the reflector, and leave the run as ``run`` in the draft."""
     with experiment.testbed.reflection(draft, between=reflector.joined) as at:
+        where = Where(at)
+        changed = experiment.changes(where.environment)
         measured = reflect(at, reflector, experiment, run, told)
         for name in _LOG:
             _got(at.client, name)
     told("analysing")
     leave_runs(draft, draft / "run")
-    outcome = Outcome(run.folder, run.label, run.floor, measured.doubts, left_out=measured.left_out)
+    outcome = Outcome(
+        *(run.folder, run.label, run.floor),
+        invalid=(*changed, *measured.doubts),
+        left_out=measured.left_out,
+    )
     records = {
         "loop": run.model_dump(mode="json"),
         "generator": measured.client,
         "device": measured.reflector,
+        "nodes": where.record(None),
         "outcome": asdict(outcome),
     }
     _write_records(draft / "run", records)

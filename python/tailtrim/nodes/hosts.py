@@ -140,16 +140,11 @@ class HostsForwarding(Forwarding):
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
-            self._made = {
-                "loadgen": self.loadgen,
-                "timestamper": self.timestamper,
-                "dut": self.dut,
-            }
             self._wire(description, wiring.mtu(largest_frame))
             self._stack = stack.pop_all()
 
     def _wire(self, description: TestbedDescription, mtu: int) -> None:
-        for node in self._made.values():
+        for node in self.nodes.values():
             wiring.without_ipv6(node)
 
         def ports(role: str, *names: str) -> list[Port]:
@@ -172,7 +167,7 @@ class HostsForwarding(Forwarding):
             wiring.tap_inline(self, *on)
 
     def _port(self, description: TestbedDescription, role: str, place: Place) -> Port:
-        node, entry = self._made[role], description.port(place)
+        node, entry = self.nodes[role], description.port(place)
         (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
         mac = str(link["address"])
         if entry.mac is not None and entry.mac.lower() != mac:
@@ -235,14 +230,9 @@ def until_carrying(ports: list[Port]) -> None:
     """
     waiting, until_s = list(ports), time.monotonic() + _CARRIER_S
     while waiting:
-        waiting = [port for port in waiting if not _carries(port)]
+        waiting = [port for port in waiting if not wiring.carries(port)]
         if waiting and time.monotonic() > until_s:
             names = ", ".join(f"{port.node.role} {port.name}" for port in waiting)
             raise RunError(f"no link within {_CARRIER_S:g} s: {names}")
         if waiting:
             time.sleep(_LOOK_S)
-
-
-def _carries(port: Port) -> bool:
-    (link,) = json.loads(port.node.run("ip", "-json", "link", "show", "dev", port.name))
-    return "LOWER_UP" in link["flags"]

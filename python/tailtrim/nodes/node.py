@@ -149,6 +149,9 @@ class Node(Host):
 
     """
 
+    #: The name of the machine that it is a part of, as a testbed file has it.
+    host_name = "local"
+
     def __init__(
         self, role: str, facts: Facts, cpus: Sequence[int] = (), spared: Sequence[int] = ()
     ) -> None:

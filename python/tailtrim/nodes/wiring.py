@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tailtrim.nodes.ports import redirect
@@ -35,6 +36,12 @@ def carry(port: Port) -> None:
     words = [word for offload in _OFFLOADS for word in (offload, "off")]
     port.node.run("ethtool", "-K", port.name, *words)
     up(port)
+
+
+def carries(port: Port) -> bool:
+    """Whether a port has a link."""
+    (link,) = json.loads(port.node.run("ip", "-json", "link", "show", "dev", port.name))
+    return "LOWER_UP" in link["flags"]
 
 
 def up(port: Port) -> None:

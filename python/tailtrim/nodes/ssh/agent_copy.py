@@ -31,40 +31,49 @@ _OTHERS = f'{_CACHE} ls -d "$cache"/agent-* 2>/dev/null | grep -v "/agent-$1$" |
 _REMOVE = f'{_CACHE} rm -rf "$cache"'
 
 
-def place(connection: Connection, *, copy: bool = True) -> str:
-    """Return where the agent is on the node: this host's, byte for byte.
-
-    Args:
-        connection: to the node.
-        copy: copy it when it is not there, or not the same.
+def is_there(connection: Connection) -> bool:
+    """Return whether this host's agent is on the node, byte for byte.
 
     Raises:
-        HostError: it is not there, cannot be copied, or does not run there.
+        HostError: the node is of another machine type.
         RunError: the connection is lost.
 
     """
-    local = Path(agent.program())
-    wanted = _checksum(local)
-    looked = connection.call("sh", "-c", _LOOK, "sh", wanted[:_SHOWN])
-    machine, where, *found = looked.stdout.splitlines()
-    name = connection.name
-    if machine != platform.machine():
-        raise HostError(
-            f"{name}: its machine type is {machine}, and the agent here is for {platform.machine()}"
-        )
-    if not (found and found[0].split()[0] == wanted):
-        if not copy:
-            raise HostError(f"{name}: no agent of this version is there")
+    return _looked(connection)[1]
+
+
+def place(connection: Connection) -> str:
+    """Return where this host's agent is on the node; it is copied where it is not.
+
+    Raises:
+        HostError: it cannot be copied, or does not run there.
+        RunError: the connection is lost.
+
+    """
+    name, local = connection.name, Path(agent.program())
+    where, there = _looked(connection)
+    if not there:
         packed = gzip.compress(local.read_bytes(), 6)
-        ended = connection.send(packed, "sh", "-c", _PUT, "sh", wanted[:_SHOWN])
-        if ended.returncode != 0:
-            told = ended.stderr.decode(errors="replace").strip()
+        sent = connection.send(packed, "sh", "-c", _PUT, "sh", _checksum(local)[:_SHOWN])
+        if sent.returncode != 0:
+            told = sent.stderr.decode(errors="replace").strip()
             raise HostError(f"{name}: the agent cannot be copied to {where}: {told}")
-    ended_too = connection.call(where, "--version")
-    if ended_too.returncode != 0:
-        told = ended_too.stderr.strip() or f"ended with {ended_too.returncode}"
+    tried = connection.call(where, "--version")
+    if tried.returncode != 0:
+        told = tried.stderr.strip() or f"ended with {tried.returncode}"
         raise HostError(f"{name}: {where} does not run: {told}")
     return where
+
+
+def _looked(connection: Connection) -> tuple[str, bool]:
+    """Return where the agent belongs, and whether it is there."""
+    wanted = _checksum(Path(agent.program()))
+    looked = connection.call("sh", "-c", _LOOK, "sh", wanted[:_SHOWN])
+    machine, where, *found = looked.stdout.splitlines()
+    if machine != platform.machine():
+        told = f"its machine type is {machine}, and the agent here is for {platform.machine()}"
+        raise HostError(f"{connection.name}: {told}")
+    return where, bool(found) and found[0].split()[0] == wanted
 
 
 def others(connection: Connection) -> list[str]:

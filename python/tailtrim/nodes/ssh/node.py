@@ -104,6 +104,7 @@ class SshNode(Node):
         """Make the namespace, and bring the ports into it."""
         super().__init__(role, session.facts, cpus, spared)
         self._session, self._folder = session, folder
+        self.host_name = session.name
         session.check()
         made = session.as_root("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
         if made.returncode != 0:

@@ -74,6 +74,13 @@ exec 8<"$lock" && flock 8
 rm -rf "$folder"
 [ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
 """
+_FREE = """
+lock=$1 stale=$2
+[ -d "$lock" ] || exit 0
+age=$(($(date +%s) - $(stat -c %Y "$lock/alive" 2>/dev/null || echo 0)))
+[ "$age" -ge "$stale" ] || { cat "$lock/owner"; exit 1; }
+rm -rf "$lock"
+"""
 # It ends with its reader, and removes what is left here of the connection.
 _BEAT = f"""
 trap '' PIPE
@@ -126,6 +133,8 @@ class Session(Host):
         self.connection = Connection(name, ssh)
         try:
             self._sudo = rights(self.connection)
+            #: Whether the agent was not there before.
+            self.copied = not agent_copy.is_there(self.connection)
             self.agent = agent_copy.place(self.connection)
             self.facts = facts(self.connection)
             self.folder = self._reserved()
@@ -194,6 +203,18 @@ class Session(Host):
         if self.lost:
             raise RunError(f"{self.name}: the connection was lost")
 
+    @property
+    def control_address(self) -> str:
+        """The address of the node at which the connection ends."""
+        # Client, its port, server, its port: sshd(8) says so.
+        told = self.connection.call("printenv", "SSH_CONNECTION").stdout.split()
+        return told[2] if len(told) > 2 else ""  # noqa: PLR2004
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the login user is root."""
+        return not self._sudo
+
     def as_root(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command on the node to its end, as root.
 
@@ -253,6 +274,21 @@ class Session(Host):
                 if stream:
                     stream.close()
         self._processes = []
+
+
+def remove_reservation(connection: Connection) -> None:
+    """Remove a reservation that is stale, if there is one.
+
+    Raises:
+        HostError: somebody's is not stale, or it cannot be removed.
+        RunError: the connection is lost.
+
+    """
+    words = (*rights(connection), "sh", "-c", _FREE, "sh", LOCK, str(STALE_S))
+    ended = connection.call(*words)
+    if ended.returncode != 0:
+        told = ended.stdout.strip() or ended.stderr.strip()
+        raise HostError(f"{connection.name}: reserved: {told}")
 
 
 def rights(connection: Connection) -> tuple[str, ...]:
