@@ -28,6 +28,7 @@ mount -t proc proc /proc
 for place in /run /var/tmp /root; do mount -t tmpfs tmpfs "$place"; done
 mkdir /run/sshd
 mount --bind "$3" /etc/passwd
+cp "$4" /run/keys && chmod 644 /run/keys
 "$1" -D -e -f "$2" &
 while :; do wait; sleep 0.2; done
 """
@@ -35,7 +36,7 @@ _CONFIGURATION = """\
 Port 22
 HostKey {folder}/host_key
 PidFile none
-AuthorizedKeysFile {keys}
+AuthorizedKeysFile /run/keys
 StrictModes no
 UsePAM no
 PasswordAuthentication no
@@ -53,7 +54,7 @@ class Host:
         self.folder.mkdir()
         make_key(self.folder / "host_key")
         configuration = self.folder / "sshd_config"
-        configuration.write_text(_CONFIGURATION.format(folder=self.folder, keys=keys))
+        configuration.write_text(_CONFIGURATION.format(folder=self.folder))
         users = str(self.folder / "passwd")
         more = "tester:*:65533:65533::/tmp:/bin/sh\n"
         Path(users).write_text(Path("/etc/passwd").read_text() + more)
@@ -72,6 +73,7 @@ class Host:
                     sshd,
                     str(configuration),
                     users,
+                    str(keys),
                 ),
             ],
             stdin=subprocess.DEVNULL,
