@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import yaml
 from tools import SSHD
 
 from tailtrim.nodes.namespace import Namespace
@@ -230,12 +231,13 @@ def _net(pid: int, *command: str) -> None:
     subprocess.run(["/usr/bin/env", "nsenter", "-t", str(pid), "--net", "--", *command], check=True)
 
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
 #: Cables of three hosts with an inline timestamper: ends, and their MAC addresses.
 CABLES = {
-    ("gen", "l0"): ("stamp", "a0"),
-    ("stamp", "a1"): ("dut", "d0"),
-    ("dut", "d1"): ("stamp", "b0"),
-    ("stamp", "b1"): ("gen", "l1"),
+    ("gen", "out"): ("stamp", "a0"),
+    ("stamp", "a1"): ("dut", "left"),
+    ("dut", "right"): ("stamp", "b0"),
+    ("stamp", "b1"): ("gen", "back"),
 }
 
 
@@ -254,21 +256,14 @@ def three(folder: Path) -> Hosts:
 
 
 def described(hosts: Hosts) -> dict[str, Any]:
-    """Return the testbed file of three hosts, for two CPUs as the local testbed uses them."""
-    nodes: dict[str, Any] = {
-        name: {"ssh": hosts.ssh(name), "cpus": [cpu], "spared": [0], "ports": {}}
-        for name, cpu in (("gen", 0), ("stamp", 0), ("dut", (os.cpu_count() or 1) - 1))
-    }
-    for (one, port), (other, peer) in CABLES.items():
-        nodes[one]["ports"][port] = {
-            "interface": port,
-            "mac": mac(one, port),
-            "cable": f"{other}.{peer}",
-        }
-        nodes[other]["ports"][peer] = {"interface": peer, "mac": mac(other, peer)}
-    roles = {
-        "loadgen": {"node": "gen", "send": "l0", "sink": "l1"},
-        "timestamper": {"node": "stamp", "tap_in": "a0", "tap_out": "b0"},
-        "dut": {"node": "dut", "dut_in": "d0", "dut_out": "d1"},
-    }
-    return {"nodes": nodes, "roles": roles}
+    """Return the example's testbed file, with these hosts as its own.
+
+    Their CPUs are used as the local testbed does on a machine of two.
+    """
+    said: dict[str, Any] = yaml.safe_load((EXAMPLE / "testbed.yml").read_text("utf-8"))
+    last = (os.cpu_count() or 1) - 1
+    for name, node in said["nodes"].items():
+        node |= {"ssh": hosts.ssh(name), "spared": [0], "cpus": [last if name == "dut" else 0]}
+        for port, told in node["ports"].items():
+            told |= {"interface": port, "mac": mac(name, port)}
+    return said

@@ -33,7 +33,7 @@ def test_a_testbed_that_is_right_is_told_as_such(lab: Lab, three_hosts: Hosts) -
     found = _checked(lab, described(three_hosts))
     assert [one["what"] for one in found if one["kind"] == "fault"] == []
     good = {one["where"]: one["what"] for one in found if one["kind"] == "good"}
-    assert good["gen.l0"] == "its frames arrive at stamp.a0"
+    assert good["gen.out"] == "its frames arrive at stamp.a0"
     assert len([where for where in good if "." in where]) == 8
     for host in three_hosts.hosts.values():
         assert host.left() == []
@@ -42,19 +42,19 @@ def test_a_testbed_that_is_right_is_told_as_such(lab: Lab, three_hosts: Hosts) -
 def test_swapped_cables_are_found(lab: Lab, three_hosts: Hosts) -> None:
     said = described(three_hosts)
     ports = said["nodes"]["gen"]["ports"]
-    ports["l0"]["interface"], ports["l1"]["interface"] = "l1", "l0"
-    del ports["l0"]["mac"], ports["l1"]["mac"]
+    ports["out"]["interface"], ports["back"]["interface"] = "back", "out"
+    del ports["out"]["mac"], ports["back"]["mac"]
     faults = _faults(lab, said)
-    assert ("gen.l0", "a frame sent there arrived at stamp.b1", "stamp.a0") in faults
-    assert ("stamp.b1", "a frame sent there arrived at gen.l0", "gen.l1") in faults
+    assert ("gen.out", "a frame sent there arrived at stamp.b1", "stamp.a0") in faults
+    assert ("stamp.b1", "a frame sent there arrived at gen.out", "gen.back") in faults
 
 
 def test_a_wrong_mac_and_a_port_that_is_not_there_are_found(lab: Lab, three_hosts: Hosts) -> None:
     said = described(three_hosts)
-    said["nodes"]["dut"]["ports"]["d0"]["mac"] = "02:00:00:00:09:09"
+    said["nodes"]["dut"]["ports"]["left"]["mac"] = "02:00:00:00:09:09"
     said["nodes"]["stamp"]["ports"]["a0"]["interface"] = "none0"
     assert sorted(_faults(lab, said)) == [
-        ("dut.d0", f"d0 has the MAC address {mac('dut', 'd0')}", "02:00:00:00:09:09"),
+        ("dut.left", f"left has the MAC address {mac('dut', 'd0')}", "02:00:00:00:09:09"),
         ("stamp.a0", "there is no interface none0", ""),
     ]
 
@@ -69,9 +69,9 @@ def test_a_port_without_a_link_is_found(lab: Lab, three_hosts: Hosts) -> None:
 
 def test_the_port_of_the_connection_is_refused(lab: Lab, three_hosts: Hosts) -> None:
     said = described(three_hosts)
-    said["nodes"]["dut"]["ports"]["d0"] = {"interface": "control"}
+    said["nodes"]["dut"]["ports"]["left"] = {"interface": "control"}
     what = "control is the way to this host by SSH, which would be cut"
-    assert ("dut.d0", what, "a port for tests only") in _faults(lab, said)
+    assert ("dut.left", what, "a port for tests only") in _faults(lab, said)
 
 
 def test_a_missing_right_is_found(lab: Lab, three_hosts: Hosts) -> None:

@@ -220,6 +220,9 @@ def test_the_published_schema_is_that_of_the_code() -> None:
     # python -c 'import tailtrim.plan as p; print(p.json_schema(), end="")' > schema/plan.json
     published = (ROOT / "schema" / "plan.json").read_text("utf-8")
     assert published == plans.json_schema()
+    # … p.testbed_schema() > schema/testbed.json
+    published = (ROOT / "schema" / "testbed.json").read_text("utf-8")
+    assert published == plans.testbed_schema()
 
 
 def test_the_schema_allows_variables_where_a_plan_does() -> None:

@@ -12,12 +12,14 @@
 ``$rate`` stands for each value of the loop variable ``rate`` in turn, also within a text such as
 ``burst:$size``. Several loop variables
 multiply: each combination is run ``repeat`` times. ``factors`` are loop variables that do not: one
-at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
+at a time leaves its first value. ``schema/plan.json`` is the JSON Schema;
+``schema/testbed.json`` that of testbed files.
 """
 
 from tailtrim.plan.loading import load
 from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
-from tailtrim.plan.schema import json_schema
+from tailtrim.plan.schema import json_schema, testbed_schema
+from tailtrim.plan.testbed import load_testbed
 from tailtrim.plan.traffic import Traffic
 
 __all__ = [
@@ -30,4 +32,6 @@ __all__ = [
     "Traffic",
     "json_schema",
     "load",
+    "load_testbed",
+    "testbed_schema",
 ]
