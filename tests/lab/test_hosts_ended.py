@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 #: Longer than a reservation lives whose owner went silent, and what it takes back.
 _GONE_S = 25.0
-#: What runs on the device's node when a run is in this phase.
-_PHASES = {"setting up": "unshare --net", "measuring": "generate --port", "ready": "forward --from"}
+#: What of the agent runs on a host in each phase.
+_PHASES = {
+    "reserved": ("dut", "node watch"),
+    "ready": ("dut", "forward --from"),
+    "measuring": ("gen", "generate --port"),
+}
 
 
 @pytest.mark.parametrize("phase", list(_PHASES))
@@ -42,8 +46,9 @@ def test_what_is_killed_leaves_nothing(
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
-        host = three_hosts.hosts["gen" if phase == "measuring" else "dut"]
-        found = _until(lambda: host.find(_PHASES[phase]))
+        name, part = _PHASES[phase]
+        host = three_hosts.hosts[name]
+        found = _until(lambda: host.find(part))
         if victim == "controller":
             running.kill()
         elif victim == "sshd":

@@ -98,12 +98,12 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
     said = said.replace("tap_in: a0", "tap_in: a9").replace("cable: dut.right", "cable: dot.right")
     assert mistakes(tmp_path, said) == [
         (
-            "line 20: nodes.stamp.ports.b0.cable: unknown node 'dot', expected one of gen, stamp, dut"
-            " (did you mean dut?)"
+            "line 20: nodes.stamp.ports.b0.cable: unknown node 'dot', expected one of gen, stamp,"
+            " dut (did you mean dut?)"
         ),
         (
-            "line 29: roles.loadgen.node: unknown node 'gn', expected one of gen, stamp, dut (did you"
-            " mean gen?)"
+            "line 29: roles.loadgen.node: unknown node 'gn', expected one of gen, stamp, dut (did"
+            " you mean gen?)"
         ),
         "line 30: roles.timestamper.tap_in: stamp has no port 'a9', expected one of a0, a1, b0, b1",
     ]
@@ -126,8 +126,8 @@ def test_names_that_are_not_there(tmp_path: Path) -> None:
             "tap_out: b0",
             "tap_out: b1",
             (
-                "sink goes to stamp.b1, expected a cable to one more port of the timestamper, which is"
-                " inline"
+                "sink goes to stamp.b1, expected a cable to one more port of the timestamper, which"
+                " is inline"
             ),
         ),
         ("b1: {interface: enp2s0f1}", "b1: {interface: enp2s0f0}", "enp2s0f0 is port b0 already"),

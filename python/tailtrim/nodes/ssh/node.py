@@ -128,7 +128,7 @@ class SshNode(Node):
         output = holder.stdout
         if output is not None and select.select([output], [], [], _READY_S)[0]:
             told = output.readline().strip()
-            if told:
+            if told.isdecimal():
                 return holder, int(told)
         holder.kill()
         problem = holder.communicate()[1].strip().splitlines() or ["no answer"]
@@ -242,8 +242,11 @@ class SshNode(Node):
 
         """
         ended = self._session.as_root(self.agent, "node", "clocks", given="\n")
-        read = json.loads(ended.stdout)
-        return read["realtime_ns"] / 1e9, read["monotonic_ns"] / 1e9
+        try:
+            read = json.loads(ended.stdout)
+            return read["realtime_ns"] / 1e9, read["monotonic_ns"] / 1e9
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.role}: does not tell its clocks: {ended.stderr}") from error
 
     def frames(self, port: str) -> RemoteFrames:
         """Open a port for whole frames."""

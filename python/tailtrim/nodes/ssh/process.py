@@ -45,7 +45,7 @@ class RemoteProcess:
         until_s = time.monotonic() + _START_S
         while self._pid is None:
             ended = self._session.as_root("cat", self._pid_file)
-            if ended.returncode == 0:
+            if ended.stdout.strip().isdecimal():
                 self._pid = int(ended.stdout)
             elif self._client.poll() is not None or time.monotonic() > until_s:
                 raise RunError(f"{self._session.name}: a program was not started")
