@@ -6,6 +6,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import guests
 import pytest
 
 from tailtrim.errors import HostError, RunError
@@ -14,6 +15,8 @@ from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm.forwarding import GuestNode
+from tailtrim.nodes.vm.guest import Guest, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +28,26 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Frames, Node
 
 
-@pytest.fixture(params=["namespace", "ssh"])
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """Return a guest for all tests: each has a node of its own in it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        image = guests.made(monkeypatch)
+        console = tmp_path_factory.mktemp("guest") / "console.log"
+        with Guest(image, "quiet", Settings(accelerator="tcg"), console) as guest:
+            yield guest
+
+
+@pytest.fixture(params=["namespace", "ssh", "vm"])
 def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
     if request.param == "namespace":
         with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
             yield node
+        return
+    if request.param == "vm":
+        booted: Guest = request.getfixturevalue("guest")
+        with GuestNode("dut", booted.session, [], lab.folder, cpus=[0], spared=[0]) as inside:
+            yield inside
         return
     hosts: Hosts = request.getfixturevalue("one_host")
     address = Ssh(**hosts.ssh("far"))

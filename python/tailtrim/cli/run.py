@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+import math
 import shlex
 import shutil
 import sys
@@ -15,13 +16,14 @@ from tailtrim.cli import asserting
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PicturesError, PlanError, TailtrimError
-from tailtrim.experiment import Experiment, Outcome, conduct, recorded
+from tailtrim.experiment import Experiment, Outcome, conduct, images_for, recorded
 from tailtrim.nodes.unprivileged import enter
-from tailtrim.plan import examples, load
+from tailtrim.nodes.vm.machine import BOOT_S, RUN_S, accelerator
+from tailtrim.plan import LEAST_BOOTS, booted, examples, load
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
     from tailtrim.slo import Objective
 
 EXAMPLES = """\b
@@ -75,6 +77,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             for run in runs:
                 label = units.printable(run.label)
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
+            _tell_cost(loaded, runs)
             raise typer.Exit
         enter()
         place = out or Path("results") / loaded.name
@@ -115,9 +118,15 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
+    _tell_cost(experiment.plan, experiment.missing())
+    images = images_for(
+        experiment,
+        lambda what: say(f"{what} …", err=True),
+        lambda doubt: say(f"warning: {doubt}", err=True),
+    )
     try:
         with progress(experiment, quiet=json) as lines:
-            conduct(experiment, lines.told, lines.ended)
+            conduct(experiment, lines.told, lines.ended, images)
     except (KeyboardInterrupt, SystemExit):
         done = len(experiment.runs) - len(experiment.missing())
         say(
@@ -126,6 +135,27 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
             err=True,
         )
         raise
+
+
+def _tell_cost(plan: Plan, runs: list[Run]) -> None:
+    """Say what boots cost, before they do."""
+    boots = booted(runs)
+    if not boots:
+        return
+    configurations = len({run.boot for run in runs if run.boot is not None})
+    accelerated = accelerator(plan.vm.accelerator)
+    about_s = sum(run.traffic.duration_s for run in runs)
+    about_s += boots * BOOT_S[accelerated] + len(runs) * RUN_S[accelerated]
+    say(
+        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: about"
+        f" {math.ceil(about_s / 60)} min ({accelerated})",
+        err=True,
+    )
+    if accelerated == "tcg":
+        say("warning: QEMU emulates the CPU (tcg): latencies are not those of hardware", err=True)
+    if plan.boots < LEAST_BOOTS:
+        told = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"
+        say(f"warning: {told}, expected {LEAST_BOOTS} or more", err=True)
 
 
 def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) -> bool:
@@ -164,6 +194,11 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
                 recorded(experiment.path), experiment.path / "report", objectives=objectives
             )
             console.print(f"Report:     {page}", soft_wrap=True)
+            if experiment.plan.boot is not None:
+                from tailtrim.cli.report import tell_boots  # noqa: PLC0415 - brings matplotlib
+
+                say("")
+                tell_boots(experiment.path, experiment.path / "report")
         except PicturesError as error:
             _without_pictures(error, experiment.path)
     for outcome in of_all:

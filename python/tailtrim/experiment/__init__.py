@@ -5,7 +5,9 @@
     experiment.json      name, plan, order, seeds, host, versions, and what became of each run
     plan.yml             the plan as it was given
     audit.json           how the host was set up when the experiment began (tailtrim audit)
+    boots/boot-000/      with guests: console, boot line, audit and record of each boot
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
+        nodes.json       kernel, boot line, boot and clock of each node
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped
@@ -26,6 +28,7 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 """
 
 from tailtrim.experiment.conduct import conduct
+from tailtrim.experiment.guests import images_for
 from tailtrim.experiment.record import Experiment, Outcome
 from tailtrim.experiment.recorded import (
     RecordedExperiment,
@@ -41,6 +44,7 @@ __all__ = [
     "RecordedExperiment",
     "RecordedRun",
     "conduct",
+    "images_for",
     "is_experiment",
     "recorded",
     "runs_of",

@@ -21,18 +21,38 @@ class Where:
 
     Args:
         at: the run's testbed.
+        guest: what is known of the guest that has the device, if there is one.
+        before: the nodes of an earlier run of the same boot: a guest is asked once, since it takes
+            long where its CPU is emulated.
 
     Raises:
         RunError: a node does not say how it is set up.
 
     """
 
-    def __init__(self, at: Forwarding | Reflection) -> None:
+    def __init__(
+        self,
+        at: Forwarding | Reflection,
+        guest: dict[str, Any] | None = None,
+        before: Where | None = None,
+    ) -> None:
         """Ask the nodes."""
-        self._ports = {role: port(one) for role, one in at.ports.items()}
+        self._guest = guest
         self._roles = {role: node.host_name for role, node in at.nodes.items()}
-        #: How each node is set up, by its name.
-        self.environment = _environments(at.nodes.values())
+        own = at.nodes["dut"].host_name if guest is not None else None
+        self._ports: dict[str, dict[str, str]] = {
+            role: before._ports[role]  # noqa: SLF001 - of this class
+            if before is not None and one.node.host_name == own
+            else port(one)
+            for role, one in at.ports.items()
+        }
+        nodes = [node for node in at.nodes.values() if node.host_name != own]
+        #: How each node is set up that outlives a boot, by its name.
+        self.environment = _environments(nodes)
+        self._booted: dict[str, dict[str, str]] = {}
+        if guest is not None:
+            known = before._booted if before is not None else None  # noqa: SLF001 - of this class
+            self._booted = known or _environments([at.nodes["dut"]])
 
     def record(self, capture: dict[str, Any] | None) -> dict[str, Any]:
         """Return what ``nodes.json`` holds.
@@ -43,10 +63,11 @@ class Where:
         """
         return {
             "schema": SCHEMA,
-            "nodes": self.environment,
+            "nodes": self.environment | self._booted,
             "roles": self._roles,
             "ports": self._ports,
             "numbers": self._round_trips() if capture is None else self._passing(capture),
+            **({} if self._guest is None else {"guest": self._guest}),
         }
 
     def _passing(self, capture: dict[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,15 @@
 A plan's ``factors`` are varied one at a time. Every value is compared with the first values of all,
 under the same loop variables, by the statistics of :mod:`tailtrim.compare`; from the positions of a
 firewall's rule comes what a rule costs.
+
+Kernels and boot lines are compared likewise (:func:`boots_of`): with boots as repetitions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailtrim.factors.boot_effects import boots_of, has_boots
 from tailtrim.factors.effect_table import markdown, render
 from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
 from tailtrim.factors.slope import Slope
@@ -22,7 +25,9 @@ __all__ = [
     "Effect",
     "Effects",
     "Slope",
+    "boots_of",
     "effects_of",
+    "has_boots",
     "has_factors",
     "markdown",
     "render",
@@ -31,7 +36,7 @@ __all__ = [
 
 
 def write(effects: Effects, out: Path) -> list[Path]:
-    """Write ``factors.md``, ``factors.json`` and the figures (SVG, PDF).
+    """Write ``factors.md``, or ``boots.md``, the same as JSON, and the figures (SVG, PDF).
 
     Returns:
         The files written, the table first.

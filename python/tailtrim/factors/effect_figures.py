@@ -50,7 +50,7 @@ _MANY = 4
 def render(effects: Effects) -> dict[str, dict[str, bytes]]:
     """Draw the figures there are data for: contents by key and suffix."""
     with mpl.rc_context(_STYLE):
-        drawn = {"factors": _saved(_cases(effects))}
+        drawn = {effects.kind: _saved(_cases(effects))}
         if effects.slopes:
             drawn["rules"] = _saved(_rules(effects))
         return drawn
@@ -92,7 +92,7 @@ def _cases(effects: Effects) -> Figure:
     panels[0].set_yticks(range(len(names)), names)
     panels[0].set_ylim(len(names) - 0.4, -0.6)
     canvas.supxlabel(
-        "Round trip (µs): quartiles, median, to p99 (line), maximum (dot);"
+        f"{effects.measured} (µs): quartiles, median, to p99 (line), maximum (dot);"
         " orange: median worse than the baseline's, green: better",
         fontsize=7.5,
     )

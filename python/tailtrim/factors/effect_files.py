@@ -29,8 +29,8 @@ def write(effects: Effects, out: Path) -> list[Path]:
     """See :func:`tailtrim.factors.write`."""
     told = {"schema": SCHEMA, **asdict(effects)}
     contents = {
-        "factors.md": markdown(effects).encode(),
-        "factors.json": (json.dumps(told, indent=2) + "\n").encode(),
+        f"{effects.kind}.md": markdown(effects).encode(),
+        f"{effects.kind}.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
     for key, drawn in effect_figures.render(effects).items():
         contents |= {f"figures/{key}.{suffix}": content for suffix, content in drawn.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -64,6 +65,31 @@ def audit() -> dict[str, Any]:
         told = done.stderr.strip() or f"ended with {done.returncode}"
         raise HostError(f"tailtrim-agent audit: {told.removeprefix('error: ')}") from error
     return dict(found)
+
+
+def boot_line_findings(line: str, kernel: str, cpus: int) -> list[dict[str, Any]]:
+    """Return what is wrong with a boot line, before a kernel boots it.
+
+    Args:
+        line: the boot line.
+        kernel: what ``uname -r`` will say.
+        cpus: number of CPUs of the machine.
+
+    Returns:
+        Findings as ``tailtrim audit --boot-line --json`` has them.
+
+    Raises:
+        HostError: there is no agent, or it cannot read the line.
+
+    """
+    version = re.match(r"\d+\.\d+", kernel)
+    command = [program(), "audit", f"--boot-line={line}", "--cpus", f"0-{cpus - 1}", "--json"]
+    command += ["--kernel", version.group()] if version else []
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_AUDIT_S, check=False)
+    try:
+        return list(json.loads(done.stdout)["findings"])
+    except (ValueError, KeyError) as error:
+        raise HostError(f"tailtrim-agent audit --boot-line: {done.stderr.strip()}") from error
 
 
 def errors_file() -> IO[str]:

@@ -17,7 +17,7 @@ from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -72,7 +72,6 @@ class LocalForwarding(Forwarding):
 
     loadgen: Namespace
     timestamper: Namespace
-    dut: Namespace
 
     def __init__(self, folder: Path, largest_frame: int, facts: Facts) -> None:
         """Make the nodes and lay the fibres."""
@@ -88,8 +87,11 @@ class LocalForwarding(Forwarding):
 
             self.loadgen = node("loadgen", [generating])
             self.timestamper = node("timestamper", capturing)
-            self.dut = node("dut", others)
+            self.tap_in = Port(self.timestamper, "a0", "02:00:00:00:01:01")
+            self._to_dut = Port(self.timestamper, "a1", "02:00:00:00:01:02")
+            self.tap_out = Port(self.timestamper, "b0", "02:00:00:00:01:03")
             self._lay_fibres()
+            self._connect_device(stack, lambda: node("dut", others))
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -133,26 +135,31 @@ class LocalForwarding(Forwarding):
         cpus.forgotten()
 
     def _lay_fibres(self) -> None:
+        """Join load generator and timestamper, which then waits for the device's ports."""
         self.send = Port(self.loadgen, "l0", "02:00:00:00:00:01")
-        self.dut_in = Port(self.dut, "d0", "02:00:00:00:00:02")
-        self.dut_out = Port(self.dut, "d1", "02:00:00:00:00:03")
         self.sink = Port(self.loadgen, "l1", "02:00:00:00:00:04")
-        self.tap_in = Port(self.timestamper, "a0", "02:00:00:00:01:01")
-        to_dut = Port(self.timestamper, "a1", "02:00:00:00:01:02")
-        self.tap_out = Port(self.timestamper, "b0", "02:00:00:00:01:03")
-        to_loadgen = Port(self.timestamper, "b1", "02:00:00:00:01:04")
-        for node in (self.loadgen, self.timestamper, self.dut):
+        self._to_loadgen = Port(self.timestamper, "b1", "02:00:00:00:01:04")
+        for node in (self.loadgen, self.timestamper):
             wiring.without_ipv6(node)
-        for one, port, other, peer in (
-            (self.loadgen, self.send, self.timestamper, self.tap_in),
-            (self.timestamper, to_dut, self.dut, self.dut_in),
-            (self.dut, self.dut_out, self.timestamper, self.tap_out),
-            (self.timestamper, to_loadgen, self.loadgen, self.sink),
-        ):
-            link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=self._mtu)
-            for end in (port, peer):
-                wiring.carry(end)
-        wiring.tap_inline(self, to_dut, to_loadgen)
+        self._fibre(self.loadgen, self.send, self.timestamper, self.tap_in)
+        self._fibre(self.timestamper, self._to_loadgen, self.loadgen, self.sink)
+
+    def _connect_device(self, stack: ExitStack, make: Callable[[], Namespace]) -> None:
+        """Make the device's node, with a fibre to each side of the timestamper."""
+        del stack
+        dut = make()
+        self.dut = dut
+        self.dut_in = Port(dut, "d0", "02:00:00:00:00:02")
+        self.dut_out = Port(dut, "d1", "02:00:00:00:00:03")
+        wiring.without_ipv6(dut)
+        self._fibre(self.timestamper, self._to_dut, dut, self.dut_in)
+        self._fibre(dut, self.dut_out, self.timestamper, self.tap_out)
+        wiring.tap_inline(self, self._to_dut, self._to_loadgen)
+
+    def _fibre(self, one: Namespace, port: Port, other: Namespace, peer: Port) -> None:
+        link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=self._mtu)
+        for end in (port, peer):
+            wiring.carry(end)
 
 
 class LocalReflection(Reflection):

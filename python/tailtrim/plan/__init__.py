@@ -16,7 +16,9 @@ at a time leaves its first value. ``schema/plan.json`` is the JSON Schema;
 ``schema/testbed.json`` that of testbed files.
 """
 
-from tailtrim.plan.loading import load
+from tailtrim.plan.blocks import LEAST_BOOTS, booted
+from tailtrim.plan.boot import Boot
+from tailtrim.plan.loading import load, loop_variables
 from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
 from tailtrim.plan.schema import json_schema, testbed_schema
 from tailtrim.plan.testbed import load_testbed
@@ -24,14 +26,18 @@ from tailtrim.plan.traffic import Traffic
 
 __all__ = [
     "COUNTED",
+    "LEAST_BOOTS",
     "TOGETHER",
     "TRACED",
+    "Boot",
     "Limits",
     "Plan",
     "Run",
     "Traffic",
+    "booted",
     "json_schema",
     "load",
     "load_testbed",
+    "loop_variables",
     "testbed_schema",
 ]

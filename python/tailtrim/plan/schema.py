@@ -23,7 +23,8 @@ def json_schema() -> str:
     known = schema["$defs"]
     field = Plan.model_fields["dut"]
     devices = [known[kind.__name__]["properties"] for kind in kinds(field).values()]
-    for properties in (*devices, known["Traffic"]["properties"]):
+    parts = [known[name]["properties"] for name in ("Boot", "Traffic")]
+    for properties in (*devices, *parts):
         for name, allowed in properties.items():
             if name != field.discriminator:
                 properties[name] = _or_variable(allowed)

@@ -28,6 +28,8 @@ from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tailtrim.nodes.ssh.address import Ssh
 
 SSH = Tool("ssh", "openssh-client")
@@ -75,18 +77,28 @@ class Connection:
     Args:
         name: the node, for errors.
         ssh: where it is.
+        options: of the client, instead of those here.
+        ready_s: how long it may take until commands can be started.
 
     Raises:
         HostError: it cannot be reached, its key is not known, or does not take the user.
 
     """
 
-    def __init__(self, name: str, ssh: Ssh) -> None:
+    def __init__(
+        self,
+        name: str,
+        ssh: Ssh,
+        *,
+        options: Mapping[str, str] | None = None,
+        ready_s: float = _READY_S,
+    ) -> None:
         """Connect."""
         for tool in (SSH, SETPRIV):
             if host.find(tool) is None:
                 raise tool.missing()
         self.name, self._ssh = name, ssh
+        self._more, self._ready_s = dict(options or {}), ready_s
         #: Sockets have short paths.
         self.folder = Path(tempfile.mkdtemp(prefix="tailtrim-"))
         self._socket = str(self.folder / "ssh")
@@ -126,6 +138,7 @@ class Connection:
             options["UserKnownHostsFile"] = ssh.known_hosts
         if ssh.key is not None:
             options |= {"IdentityFile": ssh.key, "IdentitiesOnly": "yes"}
+        options |= self._more
         words = ["-M", "-N", "-T", "-S", self._socket]
         words += [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
         words += ["-p", str(ssh.port)] if ssh.port is not None else []
@@ -137,14 +150,14 @@ class Connection:
         output = self._master.stdout
         if output is None:
             return False
-        readable, _, _ = select.select([output], [], [], _READY_S)
+        readable, _, _ = select.select([output], [], [], self._ready_s)
         return bool(readable) and output.readline().strip() == b"ready"
 
     def _refused(self, told: str) -> HostError:
         lines = [line.strip() for line in told.splitlines() if line.strip("@ \r\n")]
         found = next((fix for part, fix in _REMEDIES if part.lower() in told.lower()), None)
         where = self._ssh.host
-        last = lines[-1].removeprefix("ssh: ") if lines else f"no answer within {_READY_S:g} s"
+        last = lines[-1].removeprefix("ssh: ") if lines else f"no answer within {self._ready_s:g} s"
         error = HostError(f"{self.name}: {where} cannot be reached by SSH: {last}")
         if found is not None:
             error.add_note(found)

@@ -117,9 +117,13 @@ class SshNode(Node):
             self._stack.close()
             raise
 
+    def _making(self, ports: Sequence[str]) -> tuple[str, ...]:
+        """Return what makes the namespace, prints its process, and ends with its input."""
+        return ("sh", "-c", _MAKE, "sh", _HOLD, *ports)
+
     def _held(self, ports: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
         session = self._session
-        words = ("sh", "-c", _MAKE, "sh", _HOLD, *ports)
+        words = self._making(ports)
         kept = session.kept(words, session.new_pid_file())
         holder = session.connection.open(*kept, output=subprocess.PIPE, errors=subprocess.PIPE)
         for stream in (holder.stdin, holder.stdout, holder.stderr):
