@@ -90,19 +90,23 @@ _OF_TESTBED = {
 }
 
 
+#: Parts of a plan, and their models.
+_OF_PLAN = {"traffic": "Traffic", "boot": "Boot", "vm": "VirtualMachine", "limits": "Limits"}
+
+
 def _plan() -> Iterator[str]:
     """Write the keys of a plan as tables."""
     schema = Plan.model_json_schema()
     known: dict[str, Any] = schema["$defs"]
     yield "# Keys of a plan\n"
     yield (
-        "`tailtrim run PLAN.yml` reads these keys. Values of `dut` and `traffic` may be loop"
+        "`tailtrim run PLAN.yml` reads these keys. Values of `dut`, `traffic` and `boot` may be loop"
         " variables (`$name`). `schema/plan.json` is the same as a JSON Schema, by which editors"
         " complete and check plans.\n"
     )
     yield from _keys(schema)
-    for name in ("Traffic", "Limits"):
-        yield f"## {name.lower()}\n\n{known[name]['description']}\n"
+    for key, name in _OF_PLAN.items():
+        yield f"## {key}\n\n{known[name]['description']}\n"
         yield from _keys(known[name])
     yield "## dut\n\nThe device under test: a `preset` and its options.\n"
     for preset, reference in schema["properties"]["dut"]["discriminator"]["mapping"].items():

@@ -56,12 +56,14 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     seen = {}
     for run in ("run-000", "run-001"):
         nodes = lab.result(run, "nodes")
-        dut, line = nodes["dut"], nodes["dut"]["boot_line"]
-        assert (dut["kind"], dut["kernel"]) == ("vm", image.kernel)
+        dut, line = nodes["guest"], nodes["guest"]["boot_line"]
+        assert nodes["roles"] == {"loadgen": "local", "timestamper": "local", "dut": dut["boot"]}
+        assert dut["kernel"] == nodes["nodes"][dut["boot"]]["kernel"] == image.kernel
+        assert nodes["nodes"][dut["boot"]]["boot_line"] == line["seen"]
         assert dut["accelerator"] == "tcg"
         assert dut["image"]["sha256"] == image.record["sha256"]
         assert line["seen"] == line["set"] == f"console=ttyS0 panic=-1 {line['asked']}"
-        assert nodes["loadgen"]["boot_id"] == nodes["timestamper"]["boot_id"] != dut["boot_id"]
+        assert nodes["nodes"]["local"]["boot_id"] != dut["boot_id"]
         boot = lab.folder / "out" / "boots" / dut["boot"]
         assert "Linux version" in (boot / "console.log").read_text(errors="replace")
         assert json.loads((boot / "boot.json").read_text())["boot_id"] == dut["boot_id"]
@@ -69,6 +71,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
         running = json.loads((boot / "boot-line.json").read_text())["running"]
         seen[line["asked"]] = (dut["boot_id"], running["isolated"])
         assert lab.result(run, "summary")["samples"] > 0
+        assert not [d for d in lab.result(run, "outcome")["invalid"] if "environment" in d]
     assert seen["quiet"][0] != seen[ISOLATED][0]
     assert (seen["quiet"][1], seen[ISOLATED][1]) == ("", "1")
     assert (lab.folder / "out" / "report" / "boots.md").is_file()

@@ -7,7 +7,6 @@
     audit.json           how the host was set up when the experiment began (tailtrim audit)
     boots/boot-000/      with guests: console, boot line, audit and record of each boot
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
-        nodes.json       kernel, boot line, boot and clock of each node
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped
