@@ -100,9 +100,9 @@ def _plan() -> Iterator[str]:
     known: dict[str, Any] = schema["$defs"]
     yield "# Keys of a plan\n"
     yield (
-        "`tailtrim run PLAN.yml` reads these keys. Values of `dut`, `traffic` and `boot` may be loop"
-        " variables (`$name`). `schema/plan.json` is the same as a JSON Schema, by which editors"
-        " complete and check plans.\n"
+        "`tailtrim run PLAN.yml` reads these keys. Values of `dut`, `traffic` and `boot` may be"
+        " loop variables (`$name`). `schema/plan.json` is the same as a JSON Schema, by which"
+        " editors complete and check plans.\n"
     )
     yield from _keys(schema)
     for key, name in _OF_PLAN.items():

@@ -35,6 +35,7 @@ _KVM, _VHOST = Path("/dev/kvm"), Path("/dev/vhost-net")
 #: Frames pass as they are: checksums and segments are what the load generator made them.
 _OFFLOADS = ("csum", "guest_csum", "gso", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
 _LAST_LINES = 8
+_PANIC = "Kernel panic - not syncing"
 _LOOK_S = 0.01
 
 
@@ -192,7 +193,9 @@ class Machine:
         with suppress(OSError):
             text = self._console.read_text("utf-8", "replace") + text
         lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return " | ".join(lines[-_LAST_LINES:])
+        # What a kernel prints of its stack is longer than these.
+        panics = [line for line in lines[:-_LAST_LINES] if _PANIC in line]
+        return " | ".join([*panics[:1], *lines[-_LAST_LINES:]])
 
 
 def _command(image: Image, hardware: Hardware, cmdline: str, console: Path) -> list[str]:
