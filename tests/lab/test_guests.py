@@ -80,7 +80,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     assert lab.left() == []
 
 
-@pytest.mark.parametrize("moment", ["qemu-system", "generate"])
+@pytest.mark.parametrize("moment", ["qemu-system", "ssh -M", "generate"])
 def test_killed_at_any_moment(lab: Lab, image: Image, moment: str) -> None:
     del image
     connected = connections()

@@ -10,7 +10,7 @@ from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.experiment.record import write_json
 from tailtrim.experiment.where import Where
 from tailtrim.nodes import agent
-from tailtrim.nodes.vm import image
+from tailtrim.nodes.vm import image, kernel
 from tailtrim.nodes.vm.forwarding import GuestForwarding
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.machine import COMMON
@@ -51,7 +51,7 @@ def images_for(
     wrong = []
     for boot in boots:
         given = Path(boot.kernel)
-        if given.is_dir():
+        if given.is_dir() and not kernel.NAME.fullmatch(boot.kernel):
             images[boot] = image.opened(given)
         else:
             recipe = image.Recipe(boot.kernel, vm.release, tuple(vm.packages))

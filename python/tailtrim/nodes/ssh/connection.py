@@ -79,6 +79,7 @@ class Connection:
         ssh: where it is.
         options: of the client, instead of those here.
         ready_s: how long it may take until commands can be started.
+        folder: for its socket, which goes with it; by default a new one.
 
     Raises:
         HostError: it cannot be reached, its key is not known, or does not take the user.
@@ -92,6 +93,7 @@ class Connection:
         *,
         options: Mapping[str, str] | None = None,
         ready_s: float = _READY_S,
+        folder: Path | None = None,
     ) -> None:
         """Connect."""
         for tool in (SSH, SETPRIV):
@@ -100,7 +102,7 @@ class Connection:
         self.name, self._ssh = name, ssh
         self._more, self._ready_s = dict(options or {}), ready_s
         #: Sockets have short paths.
-        self.folder = Path(tempfile.mkdtemp(prefix="tailtrim-"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="tailtrim-"))
         self._socket = str(self.folder / "ssh")
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as told:
             # SIGTERM has it remove its socket.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.namespace import Namespace
     from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.tool import Tool
     from tailtrim.nodes.vm.guest import Guest
 
 
@@ -36,6 +37,14 @@ class GuestNode(SshNode):
 
     def _making(self, ports: Sequence[str]) -> tuple[str, ...]:
         return ("sh", "-c", _MAKE, "sh", *ports)
+
+    def require(self, *tools: Tool) -> None:
+        """Make sure that tools are there."""
+        try:
+            super().require(*tools)
+        except HostError as error:
+            error.add_note("vm.packages of the plan names packages of the virtual machine")
+            raise
 
 
 class GuestForwarding(LocalForwarding):

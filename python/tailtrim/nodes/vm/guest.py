@@ -6,9 +6,11 @@ import json
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
@@ -28,7 +30,6 @@ from tailtrim.nodes.vm.machine import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from tailtrim.nodes.vm.image import Image
 
@@ -220,14 +221,18 @@ class GuestSession(Session):
         self.agent, self.folder = AGENT, _FOLDER
         self._machine = machine
         self._sudo, self._processes, self._number = (), [], 0
-        self.connection = _connected(machine, image, boot_s)
+        folder = Path(tempfile.mkdtemp(prefix="tailtrim-"))
         self._tidy = subprocess.Popen(
-            ["sh", "-c", _TIDY, "sh", str(self.connection.folder)],
+            ["sh", "-c", _TIDY, "sh", str(folder)],
             stdin=subprocess.PIPE,
             start_new_session=True,
             text=True,
         )
-        self.facts = facts(self.connection)
+        with ExitStack() as stack:
+            stack.callback(self._tidied)
+            self.connection = stack.enter_context(_connected(machine, image, boot_s, folder))
+            self.facts = facts(self.connection)
+            self._stack = stack.pop_all()
 
     @property
     def lost(self) -> bool:
@@ -261,13 +266,15 @@ class GuestSession(Session):
 
     def close(self) -> None:
         """Close the connection, with which the guest ends."""
-        self.connection.close()
+        self._stack.close()
+
+    def _tidied(self) -> None:
         if self._tidy.stdin:
             self._tidy.stdin.close()
         self._tidy.wait()
 
 
-def _connected(machine: Machine, image: str, boot_s: float) -> Connection:
+def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Connection:
     program = [sys.executable, "-IS", "-c", _PROXY.format(name=CONTROL)]
     options = {
         "ProxyCommand": shlex.join(["nsenter", f"--net=/proc/{machine.pid}/ns/net", *program]),
@@ -283,7 +290,7 @@ def _connected(machine: Machine, image: str, boot_s: float) -> Connection:
     until_s = time.monotonic() + boot_s
     machine.until_listening(until_s)
     try:
-        return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s)
+        return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
     except HostError as error:
         late = machine.alive and time.monotonic() >= until_s
         why = f"did not boot within {boot_s:g} s" if late else "did not boot"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from contextlib import ExitStack, suppress
@@ -172,17 +173,26 @@ class Machine:
         Returns:
             The CPU of this host for each of the guest.
 
+        Raises:
+            HostError: this host does not let it have one of them.
+
         """
         placed: dict[int, int] = {}
         for task in Path(f"/proc/{self.pid}/task").iterdir():
-            with suppress(OSError, ValueError):
-                name = (task / "comm").read_text("ascii").split("/")[0].split()
-                if name[:1] == ["CPU"]:
-                    number = int(name[1])
-                    placed[number] = cpus[number % len(cpus)]
-                    os.sched_setaffinity(int(task.name), [placed[number]])
-                else:
-                    os.sched_setaffinity(int(task.name), cpus)
+            thread = re.fullmatch(r"CPU (\d+)/\w+\s*", _text(str(task / "comm")))
+            on = list(cpus)
+            if thread is not None:
+                number = int(thread.group(1))
+                placed[number] = cpus[number % len(cpus)]
+                on = [placed[number]]
+            try:
+                os.sched_setaffinity(int(task.name), on)
+            except ProcessLookupError:
+                # A thread for a moment only.
+                continue
+            except OSError as error:
+                told = ", ".join(map(str, on))
+                raise HostError(f"vm.pinned: CPU {told} of this host: {error.strerror}") from error
         return [placed[number] for number in sorted(placed)]
 
     def last_words(self) -> str:
