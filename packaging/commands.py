@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Verbs of the agent that are not commands of ``tailtrim``, or have other options there.
-_OF_AGENT_ALONE = ("analyze", "disturb")
+_OF_AGENT_ALONE = ("analyze", "disturb", "node")
 
 
 @dataclass(frozen=True, slots=True)

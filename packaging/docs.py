@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from commands import Command, of_agent, of_group
 
 from tailtrim.cli.catalogue import CATALOGUE
+from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def main() -> None:
         place.write_text(f"# {group}: commands\n\n{text}", encoding="utf-8")
     (reference / "agent.md").write_text(_agent(), encoding="utf-8")
     (reference / "plan.md").write_text("\n".join(_plan()), encoding="utf-8")
+    (reference / "testbed.md").write_text("\n".join(_testbed()), encoding="utf-8")
 
 
 def _within(text: str, source: Path) -> str:
@@ -77,25 +79,54 @@ def _agent() -> str:
     return "\n".join(["# tailtrim-agent\n", told, *map(_section, of_agent())])
 
 
+#: Parts of a testbed file, and their models.
+_OF_TESTBED = {
+    "nodes.NAME": "NodeEntry",
+    "nodes.NAME.ssh": "Ssh",
+    "nodes.NAME.ports.NAME": "PortEntry",
+    "roles.loadgen": "LoadgenRole",
+    "roles.timestamper": "TimestamperRole",
+    "roles.dut": "DutRole",
+}
+
+
+#: Parts of a plan, and their models.
+_OF_PLAN = {"traffic": "Traffic", "boot": "Boot", "vm": "VirtualMachine", "limits": "Limits"}
+
+
 def _plan() -> Iterator[str]:
     """Write the keys of a plan as tables."""
     schema = Plan.model_json_schema()
     known: dict[str, Any] = schema["$defs"]
     yield "# Keys of a plan\n"
     yield (
-        "`tailtrim run PLAN.yml` reads these keys. Values of `dut` and `traffic` may be loop"
-        " variables (`$name`). `schema/plan.json` is the same as a JSON Schema, by which editors"
-        " complete and check plans.\n"
+        "`tailtrim run PLAN.yml` reads these keys. Values of `dut`, `traffic` and `boot` may be"
+        " loop variables (`$name`). `schema/plan.json` is the same as a JSON Schema, by which"
+        " editors complete and check plans.\n"
     )
     yield from _keys(schema)
-    for name in ("Traffic", "Limits"):
-        yield f"## {name.lower()}\n\n{known[name]['description']}\n"
+    for key, name in _OF_PLAN.items():
+        yield f"## {key}\n\n{known[name]['description']}\n"
         yield from _keys(known[name])
     yield "## dut\n\nThe device under test: a `preset` and its options.\n"
     for preset, reference in schema["properties"]["dut"]["discriminator"]["mapping"].items():
         device = known[reference.rpartition("/")[2]]
         yield f"### preset: {preset}\n\n{device['description']}\n"
         yield from _keys(device, without="preset")
+
+
+def _testbed() -> Iterator[str]:
+    """Write the keys of a testbed file as tables."""
+    known: dict[str, Any] = TestbedDescription.model_json_schema()["$defs"]
+    yield "# Keys of a testbed file\n"
+    yield (
+        "`tailtrim testbed check FILE.yml` reads these keys, and a plan with `testbed: FILE.yml`."
+        " `nodes` has nodes by name, and `roles` says who does what. `schema/testbed.json` is the"
+        " same as a JSON Schema.\n"
+    )
+    for title, name in _OF_TESTBED.items():
+        yield f"## {title}\n\n{known[name]['description'].partition(chr(10))[0]}\n"
+        yield from _keys(known[name])
 
 
 def _keys(model: dict[str, Any], without: str = "") -> Iterator[str]:

@@ -6,7 +6,7 @@ import struct
 import sys
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -14,7 +14,6 @@ from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.experiment.measure import Measured
 from tailtrim.nodes.node import Facts, Host
-from tailtrim.nodes.testbeds import TESTBEDS
 from tailtrim.plan import load
 from tailtrim.report.terminal import experiment_table
 
@@ -53,6 +52,12 @@ class Nothing:
 
     wired = 0
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def facts(self) -> Facts:
         return Bare.facts
 
@@ -70,7 +75,7 @@ class Nothing:
 
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
-    monkeypatch.setitem(TESTBEDS, "local", Nothing)
+    monkeypatch.setattr("tailtrim.experiment.record.testbed_for", lambda *_: Nothing())
     monkeypatch.setattr(Nothing, "wired", 0)
 
     def make(text: str) -> Experiment:
@@ -168,13 +173,19 @@ def measuring(
     }
 
     def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
-        tap = {"dropped": 0, "unstamped": 0}
+        tap = {"dropped": 0, "unstamped": 0, "stamps": "software"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         return Measured(GENERATED, capture, None, trace if run.traced else None, ())
 
-    node = SimpleNamespace(get=files.get, role="node")
-    none = SimpleNamespace(get=lambda _: None, role="node")
-    at = SimpleNamespace(timestamper=node, dut=none, loadgen=none)
+    told = {
+        "role": "node",
+        "host_name": "local",
+        "call": lambda *_: SimpleNamespace(stdout="kernel\t6.1"),
+    }
+    node = SimpleNamespace(get=files.get, **told)
+    none = SimpleNamespace(get=lambda _: None, **told)
+    roles = {"timestamper": node, "dut": none, "loadgen": none}
+    at = SimpleNamespace(**roles, nodes=roles, ports={})
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))

@@ -6,25 +6,56 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import guests
 import pytest
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.ssh.address import Ssh
+from tailtrim.nodes.ssh.node import SshNode
+from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm.forwarding import GuestNode
+from tailtrim.nodes.vm.guest import Guest, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hosts import Hosts
     from laboratory import Lab
 
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Frames, Node
 
 
-@pytest.fixture
-def node(lab: Lab) -> Iterator[Node]:
-    with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
-        yield node
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """Return a guest for all tests: each has a node of its own in it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        image = guests.made(monkeypatch)
+        console = tmp_path_factory.mktemp("guest") / "console.log"
+        with Guest(image, "quiet", Settings(accelerator="tcg"), console) as guest:
+            yield guest
+
+
+@pytest.fixture(params=["namespace", "ssh", "vm"])
+def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
+    if request.param == "namespace":
+        with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
+            yield node
+        return
+    if request.param == "vm":
+        booted: Guest = request.getfixturevalue("guest")
+        with GuestNode("dut", booted.session, [], lab.folder, cpus=[0], spared=[0]) as inside:
+            yield inside
+        return
+    hosts: Hosts = request.getfixturevalue("one_host")
+    address = Ssh(**hosts.ssh("far"))
+    with (
+        Session("far", address, "test") as session,
+        SshNode("dut", session, [], lab.folder, cpus=[0], spared=[0]) as remote,
+    ):
+        yield remote
 
 
 def test_a_command_runs_to_its_end(node: Node) -> None:
@@ -112,6 +143,13 @@ def test_frames_go_in_and_out_of_ports(node: Node) -> None:
             assert seen is not None
         node.run("ip", "link", "del", "one")
         with pytest.raises(RunError, match="one: "):
-            sender.send(frame)
+            _send_until_refused(sender, frame)
     with pytest.raises(RunError, match="dut: no-such: "):
         node.frames("no-such")
+
+
+def _send_until_refused(sender: Frames, frame: bytes) -> None:
+    until_s = time.monotonic() + 10
+    while time.monotonic() < until_s:
+        sender.send(frame)
+        time.sleep(0.05)

@@ -13,6 +13,7 @@ import pytest
 from tailtrim.doctor import missing_tools
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool, installable
+from tailtrim.nodes.vm import debian, image, machine
 
 #: Peers of the reflector and of ``ping``.
 PING = Tool("ping", "iputils-ping")
@@ -23,16 +24,13 @@ XMLLINT = Tool("xmllint", "libxml2-utils")
 ANSIBLE = Tool("ansible-playbook", "ansible-core")
 #: What systemd says of units.
 SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
-#: Guests with kernels and boot lines of our choice; packaging/kernels.sh gets the kernels.
-QEMU = Tool("qemu-system-x86_64", "qemu-system-x86")
+#: Guests of tests of boot lines, with kernels of packaging/kernels.sh.
+QEMU, CPIO, MMDEBSTRAP = machine.QEMU, image.CPIO, debian.MMDEBSTRAP
 BUSYBOX = Tool("busybox", "busybox-static")
-CPIO = Tool("cpio", "cpio")
 CHROMIUM = Tool("chromium", "chromium")
 TCPDUMP = Tool("tcpdump", "tcpdump")
 #: Capabilities of files.
 SETCAP = Tool("setcap", "libcap2-bin")
-#: Machines and programs of other Debian releases; packaging/roots.sh and fresh-machine.sh use it.
-MMDEBSTRAP = Tool("mmdebstrap", "mmdebstrap")
 #: What reads runs as OpenMetrics.
 PROMTOOL = Tool("promtool", "prometheus", service=True)
 #: Make the Debian package.
@@ -43,6 +41,9 @@ HELP2MAN = Tool("help2man", "help2man")
 LINTIAN = Tool("lintian", "lintian")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
+#: Hosts that are reached by SSH.
+SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
+KEYGEN = Tool("ssh-keygen", "openssh-client")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
@@ -50,7 +51,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
-    *(BUILDAH, POSTGRESQL, JAVA),
+    *(BUILDAH, SSHD, KEYGEN, POSTGRESQL, JAVA),
 )
 
 

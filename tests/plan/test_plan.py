@@ -113,7 +113,7 @@ def test_factors_leave_their_first_value_one_at_a_time(tmp_path: Path) -> None:
         ("mode: [socket, xdp]", "mode: [socket, tcp]", "factors.mode: as dut.reflect: expected"),
         ("mode: [socket, xdp]", "mode: [socket]", "factors.mode: expected a second value"),
         ("{mode: xdp,", "{speed: 1,", "together.speed: unknown factor, expected one of mode"),
-        ("pinned: $pinned", "pinned: true", "factors.pinned: $pinned is used neither in dut"),
+        ("pinned: $pinned", "pinned: true", "factors.pinned: $pinned is not used in dut"),
         ("burst: [1", "mode: [1], burst: [1", "factors.mode: already a loop variable"),
         ("nftables:1001", "nftables:1002", "firewall: as dut.firewall: nftables has 1001 rules"),
         ("nftables:1001", "ufw:1", "factors.firewall: as dut.firewall: expected none, nftables"),
@@ -161,7 +161,7 @@ def test_a_plan_of_the_wire_needs_no_floor(tmp_path: Path) -> None:
         ("cbr", "cbs", "line 4: traffic.schedule: expected cbr, poisson, burst:N"),
         ("duration_s: 5", "duration_s: -1", "line 4: traffic.duration_s: expected greater"),
         ("local", "{", "line 4: expected ',' or '}'"),
-        ("rate_pps: $rate,", "rate_pps: 1,", "line 5: loop.rate: $rate is used neither in dut"),
+        ("rate_pps: $rate,", "rate_pps: 1,", "line 5: loop.rate: $rate is not used in dut"),
         ("rate_pps: $rate,", "", "line 4: traffic: rate_pps or rate: exactly one of them"),
         ("10000, 60000", "10000, 0", "line 5: loop.rate: as traffic.rate_pps: expected greater"),
         ("[10000, 60000, 120000]", "[10000, 10000]", "line 5: loop.rate: value given twice"),
@@ -220,6 +220,9 @@ def test_the_published_schema_is_that_of_the_code() -> None:
     # python -c 'import tailtrim.plan as p; print(p.json_schema(), end="")' > schema/plan.json
     published = (ROOT / "schema" / "plan.json").read_text("utf-8")
     assert published == plans.json_schema()
+    # … p.testbed_schema() > schema/testbed.json
+    published = (ROOT / "schema" / "testbed.json").read_text("utf-8")
+    assert published == plans.testbed_schema()
 
 
 def test_the_schema_allows_variables_where_a_plan_does() -> None:

@@ -47,9 +47,9 @@ def test_the_schema_has_what_fits_each_device() -> None:
         known = schema["$defs"][way["$ref"].removeprefix("#/$defs/")]
         assert not known["additionalProperties"]
         options[known["properties"]["preset"]["const"]] = set(known["properties"]) - {"preset"}
-    assert options["wire"] == set()
-    assert options["nftables"] == {"rules", "position"}
-    assert options["forward"] == {"mode", "batch", "work_ns", "delay", "disturb"}
+    assert options["wire"] == {"node"}
+    assert options["nftables"] == {"node", "rules", "position"}
+    assert options["forward"] == {"node", "mode", "batch", "work_ns", "delay", "disturb"}
     several = schema["$defs"][of_loop["$ref"].removeprefix("#/$defs/")]
     assert set(several["properties"]) == {"preset"}.union(*options.values())
 
@@ -60,7 +60,10 @@ def test_the_schema_has_what_fits_each_device() -> None:
         ("forward", "line 2: dut: expected {preset: wire} or another one, not 'forward'"),
         ("{batch: 3}", "line 2: dut.preset: is missing"),
         ("{preset: 5}", "line 2: dut.preset: expected 'wire', 'forward', "),
-        ("{preset: forward, bach: 3}", "dut.bach: unknown key, expected one of preset, disturb, "),
+        (
+            "{preset: forward, bach: 3}",
+            "dut.bach: unknown key, expected one of preset, node, disturb, ",
+        ),
         ("{preset: wire, rules: 3}", "preset wire has none, it belongs to nftables, reflector"),
     ],
 )

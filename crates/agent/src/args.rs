@@ -39,6 +39,8 @@ pub(crate) enum Verb {
     Trace(crate::trace::Trace),
     /// Measure OS noise and attribute it to its causes.
     Noise(crate::noise::Noise),
+    /// What a controller asks of a node by SSH: hold programs, pass frames, read clocks.
+    Node(crate::node::Node),
     /// Plan, apply, verify and revert host tuning.
     Tune(crate::tune::Tune),
 }

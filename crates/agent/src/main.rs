@@ -17,6 +17,7 @@ mod generate;
 mod hints;
 mod lint;
 mod lint_text;
+mod node;
 mod noise;
 mod output;
 mod ping;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
+        Verb::Node(request) => node::run(&request),
         Verb::Tune(request) => tune::run(&request).into(),
     }
 }

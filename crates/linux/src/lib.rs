@@ -7,6 +7,7 @@ pub mod clock;
 pub mod disturb;
 pub mod forward;
 pub mod generate;
+pub mod hold;
 pub mod host;
 pub mod inspect;
 mod keeper;

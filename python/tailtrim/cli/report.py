@@ -13,6 +13,7 @@ from tailtrim.errors import TailtrimError
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
+    from tailtrim.factors import Effects
     from tailtrim.rundir import Summary
     from tailtrim.slo import Objective
 
@@ -84,6 +85,8 @@ def _write(
         else:
             experiment = recorded(directories[0])
             _tell(write_experiment(experiment, out, objectives=objectives))
+            if factors.has_boots(directories[0]):
+                tell_boots(directories[0], out)
         complete = experiment.complete
         return [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
     runs = [RunDirectory(directory) for directory in directories]
@@ -101,10 +104,22 @@ def _tell(files: list[Path]) -> None:
 def tell_factors(experiment: Path, out: Path) -> None:
     """Print what each factor makes of the latency, and write its page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
+
+    _tell_effects(factors.effects_of(experiment), out)
+
+
+def tell_boots(experiment: Path, out: Path) -> None:
+    """Print what each kernel and boot line makes of the latency, and write the same."""
+    from tailtrim import factors  # noqa: PLC0415 - other commands start without
+
+    _tell_effects(factors.boots_of(experiment), out)
+
+
+def _tell_effects(found: Effects, out: Path) -> None:
+    from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
     from tailtrim.experiment import recorded  # noqa: PLC0415
 
-    found = factors.effects_of(experiment)
     Terminal().print(factors.render(found))
     page, table, *_ = factors.write(found, recorded(experiment), out)
     say(f"Page:    {page}\nTable:   {table}\nFigures: {page.parent / 'figures'}")

@@ -66,7 +66,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
@@ -78,6 +79,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             for run in runs:
                 label = units.printable(run.label)
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
+            boot_cost.tell(loaded, runs)
             raise typer.Exit
         enter()
         place = out or Path("results") / loaded.name
@@ -112,7 +114,8 @@ def _keep(plan: Path, experiment: Experiment) -> None:
 
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:
-    from tailtrim.experiment import conduct  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import conduct, images_for  # noqa: PLC0415
 
     missing = len(experiment.missing())
     done = len(experiment.runs) - missing
@@ -120,9 +123,15 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         return
     if done:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
+    boot_cost.tell(experiment.plan, experiment.missing())
+    images = images_for(
+        experiment,
+        lambda what: say(f"{what} …", err=True),
+        lambda doubt: say(f"warning: {doubt}", err=True),
+    )
     try:
         with progress(experiment, quiet=json) as lines:
-            conduct(experiment, lines.told, lines.ended)
+            conduct(experiment, lines.told, lines.ended, images)
     except (KeyboardInterrupt, SystemExit):
         done = len(experiment.runs) - len(experiment.missing())
         say(
@@ -170,6 +179,11 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
                 recorded(experiment.path), experiment.path / "report", objectives=objectives
             )
             console.print(f"Report:     {page}", soft_wrap=True)
+            if experiment.plan.boot is not None:
+                from tailtrim.cli.report import tell_boots  # noqa: PLC0415 - brings matplotlib
+
+                say("")
+                tell_boots(experiment.path, experiment.path / "report")
         except PicturesError as error:
             _without_pictures(error, experiment.path)
     for outcome in of_all:

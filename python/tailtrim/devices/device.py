@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tailtrim.devices.options import Strict
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
 from tailtrim.errors import HostError
 from tailtrim.nodes.tool import Tool
+from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Host, Program
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
+
+
+#: Options that records have behind those of the device itself.
+_LAST = ("disturb", "node")
 
 
 class Device(Strict):
@@ -72,9 +78,29 @@ class Device(Strict):
         """A short name for tables."""
         return f"{self.preset} ({', '.join(self.named)})" if self.named else self.preset
 
+    @property
+    def told(self) -> set[str]:
+        """Values that :attr:`label` tells."""
+        return {self.preset, *self.named}
+
 
 class InlineDevice(Device):
     """A device that packets pass: in at one port, out of the other."""
+
+    node: Literal["bare", "vm"] = Field(
+        default="bare",
+        description="Where it is: on the testbed's node itself, or in a virtual machine there.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _own_first(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Records of experiments have had it so since the first of them.
+        every: dict[str, Any] = handler(self)
+        told = {key: value for key, value in every.items() if key not in _LAST}
+        told |= {key: every[key] for key in _LAST if key in every}
+        if self.node == "bare":
+            del told["node"]
+        return told
 
     #: Files that it may leave.
     leaves: ClassVar[tuple[str, ...]] = ()
@@ -96,6 +122,16 @@ class InlineDevice(Device):
             RunError: it did not get that far.
 
         """
+
+    @property
+    def label(self) -> str:
+        """A short name for tables."""
+        return f"{super().label} in vm" if self.node == "vm" else super().label
+
+    @property
+    def told(self) -> set[str]:
+        """Values that :attr:`label` tells."""
+        return super().told | ({self.node} if self.node == "vm" else set())
 
     def serving(self, at: Forwarding) -> Sequence[int]:
         """Return the CPUs that handle its packets: by default those of the kernel's receiving."""

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, model_validator
 
 from tailtrim.devices.device import InlineDevice
 from tailtrim.devices.options import TIME
@@ -60,12 +54,6 @@ class DisturbedDevice(InlineDevice):
         if self.disturbed_from_within and not self.disturbs_itself:
             raise ValueError(f"disturb: only preset forward has {self.disturb}")
         return self
-
-    @model_serializer(mode="wrap")
-    def _own_first(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Records of experiments have had it last since the first of them.
-        every: dict[str, Any] = handler(self)
-        return {**{key: every[key] for key in every if key != "disturb"}, "disturb": self.disturb}
 
     @property
     def disturbed_from_within(self) -> bool:

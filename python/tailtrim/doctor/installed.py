@@ -10,6 +10,11 @@ from tailtrim.doctor.check import Check
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, local, namespace
 from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm.debian import MMDEBSTRAP
+from tailtrim.nodes.vm.image import CPIO
+from tailtrim.nodes.vm.kernel import DEPMOD
+from tailtrim.nodes.vm.machine import QEMU
+from tailtrim.nodes.vm.root import SQFSTAR
 from tailtrim.roundtrip.hpct import HIPERCONTRACER
 from tailtrim.roundtrip.irtt import IRTT
 
@@ -23,6 +28,9 @@ _DEMO = ("wire", "forward")
 #: Other tools for OS noise, whose output the agent reads.
 CYCLICTEST, OSLAT = Tool("cyclictest", "rt-tests"), Tool("oslat", "rt-tests")
 
+#: What virtual machines are made of and run by.
+GUESTS = (QEMU, MMDEBSTRAP, SQFSTAR, CPIO, DEPMOD)
+
 
 def missing_tools(*, everything: bool) -> list[Tool]:
     """Return the tools that are not on this host: those of the demo, or all."""
@@ -30,7 +38,7 @@ def missing_tools(*, everything: bool) -> list[Tool]:
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
     if everything:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
-        tools += [local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
+        tools += [*GUESTS, local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
     return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
 
 
@@ -48,6 +56,11 @@ def devices(bpf: str | None) -> Iterator[Check]:
         yield Check("run", f"device {name}", "; ".join(lacking) or None, demo=name in _DEMO)
         for option, tool in device.tools_of_options.items():
             yield Check("run", f"{name}, {option}", "; ".join(_lacking((tool,))) or None)
+
+
+def guests() -> Iterator[Check]:
+    """Check what devices in virtual machines need."""
+    yield Check("run", "device in a virtual machine", "; ".join(_lacking(GUESTS)) or None)
 
 
 def engines() -> Iterator[Check]:

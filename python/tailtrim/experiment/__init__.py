@@ -5,10 +5,12 @@
     experiment.json      name, plan, order, seeds, host, versions, and what became of each run
     plan.yml             the plan as it was given
     audit.json           how the host was set up when the experiment began (tailtrim audit)
+    boots/boot-000/      with guests: console, boot line, audit and record of each boot
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         capture.json     what the taps saw and dropped
+        nodes.json       which node, kernel, boot line and clock each of them is of
         device.json      what the reference forwarder counted
         dut.log          what any other device printed
         disturbed.csv    when the reference forwarder disturbed itself
@@ -25,6 +27,7 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 """
 
 from tailtrim.experiment.conduct import conduct
+from tailtrim.experiment.guests import images_for
 from tailtrim.experiment.record import Experiment, Outcome
 from tailtrim.experiment.recorded import (
     RecordedExperiment,
@@ -40,6 +43,7 @@ __all__ = [
     "RecordedExperiment",
     "RecordedRun",
     "conduct",
+    "images_for",
     "is_experiment",
     "recorded",
     "runs_of",

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
-from tailtrim.devices import Reflector, Wire
+from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.measure import measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
+from tailtrim.experiment.where import Where
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.plan import COUNTED, TRACED
@@ -26,9 +28,9 @@ from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tailtrim.devices import InlineDevice
     from tailtrim.nodes.node import Node
-    from tailtrim.plan import Run
+    from tailtrim.nodes.vm.image import Image
+    from tailtrim.plan import Boot, Run
 
 #: The source of a trace without events.
 _COUNTERS = "counters"
@@ -37,7 +39,10 @@ _LOG = ("ping.json", "0.roundtrips")
 
 
 def conduct(
-    experiment: Experiment, told: Callable[[Run, str], None], ended: Callable[[Run, Outcome], None]
+    experiment: Experiment,
+    told: Callable[[Run, str], None],
+    ended: Callable[[Run, Outcome], None],
+    images: dict[Boot, Image] | None = None,
 ) -> None:
     """Do the runs that are missing.
 
@@ -49,12 +54,23 @@ def conduct(
         experiment: whose runs.
         told: is called with a run and what it is doing.
         ended: is called with a run and what became of it.
+        images: what runs boot, as :func:`.guests.images_for` makes it.
 
     Raises:
         HostError: this host cannot do it.
         OutputError: results cannot be written.
 
     """
+    with experiment.testbed, Guests(experiment, images or {}) as guests:
+        _conduct_all(experiment, guests, told, ended)
+
+
+def _conduct_all(
+    experiment: Experiment,
+    guests: Guests,
+    told: Callable[[Run, str], None],
+    ended: Callable[[Run, Outcome], None],
+) -> None:
     experiment.save()
     experiment.audit()
     missing = experiment.missing()
@@ -66,7 +82,7 @@ def conduct(
         if run.number in skipped:
             continue
         try:
-            outcome = _conduct(experiment, run, partial(told, run))
+            outcome = _conduct(experiment, run, guests, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
@@ -92,6 +108,9 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
         too_large = run.dut.too_large(run.traffic.largest_frame)
         if too_large is not None:
             lacking.append((run, HostError(f"traffic.frame_bytes: {too_large}")))
+            continue
+        if run.boot is not None:
+            # What a guest has shows when it has booted.
             continue
         try:
             run.dut.require(host)
@@ -120,24 +139,34 @@ def _skip(
     ended(run, outcome)
 
 
-def _conduct(experiment: Experiment, run: Run, told: Callable[[str], None]) -> Outcome:
+def _conduct(
+    experiment: Experiment, run: Run, guests: Guests, told: Callable[[str], None]
+) -> Outcome:
     place = experiment.path / run.folder
     with _draft(place) as draft:
         told("setting up")
         if isinstance(run.dut, Reflector):
             outcome = _round_trips(experiment, run, run.dut, draft, told)
         else:
-            outcome = _passing(experiment, run, run.dut, draft, told)
+            outcome = _passing(experiment, run, guests, draft, told)
         _put(draft / "run", place)
     return outcome
 
 
 def _passing(
-    experiment: Experiment, run: Run, dut: InlineDevice, draft: Path, told: Callable[[str], None]
+    experiment: Experiment, run: Run, guests: Guests, draft: Path, told: Callable[[str], None]
 ) -> Outcome:
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
-    plan, result = experiment.plan, draft / "run"
-    with experiment.testbed.forwarding(draft, run.traffic.largest_frame) as at:
+    plan, dut, result = experiment.plan, run.dut, draft / "run"
+    assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
+    wired = (
+        guests.forwarding(run, draft, told)
+        if run.boot is not None
+        else experiment.testbed.forwarding(draft, run.traffic.largest_frame)
+    )
+    with wired as at:
+        where = Where(at) if run.boot is None else guests.where(at)
+        changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
         generator, taps = measured.generator, measured.capture
         files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
@@ -146,11 +175,11 @@ def _passing(
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
     told("analysing")
     analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)
-    doubts = load_doubts(plan.limits, generator)
+    doubts = changed + load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
-    doubts += measured.doubts
+    doubts += [*measured.doubts, *(guests.doubts if run.boot is not None else ())]
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
     for tap in taps["taps"].values():
         tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
@@ -159,6 +188,7 @@ def _passing(
         "generator": generator,
         "capture": taps,
         "device": measured.device,
+        "nodes": where.record(taps),
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }
@@ -177,16 +207,23 @@ def _round_trips(
 ) -> Outcome:
     """Measure round trips to the reflector, and leave the run as ``run`` in the draft."""
     with experiment.testbed.reflection(draft, between=reflector.joined) as at:
+        where = Where(at)
+        changed = experiment.changes(where.environment)
         measured = reflect(at, reflector, experiment, run, told)
         for name in _LOG:
             _got(at.client, name)
     told("analysing")
     leave_runs(draft, draft / "run")
-    outcome = Outcome(run.folder, run.label, run.floor, measured.doubts, left_out=measured.left_out)
+    outcome = Outcome(
+        *(run.folder, run.label, run.floor),
+        invalid=(*changed, *measured.doubts),
+        left_out=measured.left_out,
+    )
     records = {
         "loop": run.model_dump(mode="json"),
         "generator": measured.client,
         "device": measured.reflector,
+        "nodes": where.record(None),
         "outcome": asdict(outcome),
     }
     _write_records(draft / "run", records)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
-from tailtrim.nodes.testbeds import TESTBEDS
+from tailtrim.nodes.environment import changes
+from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ class Experiment:
         self.path, self.plan, self.runs = path, plan, list(runs)
         #: Quantiles beside 0.5, 0.9, 0.99 … that the summaries of the runs are to have.
         self.quantiles: list[str] = []
-        self.testbed = TESTBEDS[plan.testbed]()
+        #: How the nodes were set up when the first run began, by their names.
+        self.environment: dict[str, dict[str, str]] = {}
+        self.testbed = testbed_for(plan.testbed, plan.name)
         record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
             raise OutputError(
@@ -107,6 +110,7 @@ class Experiment:
             known = json.loads(record.read_text("utf-8"))
             schema, plan, order = known["schema"], known["plan"], known["order"]
             self._began = known.get("began", self._began)
+            self.environment = dict(known.get("environment", {}))
             self.outcomes = {o["run"]: outcome_of(o) for o in known["outcomes"]}
             for run in self.runs:
                 outcome = self.path / run.folder / "outcome.json"
@@ -148,6 +152,14 @@ class Experiment:
         self.outcomes[outcome.run] = outcome
         self.save()
 
+    def changes(self, environment: dict[str, dict[str, str]]) -> list[str]:
+        """Return what is different from when the first run began, as reasons against a run."""
+        if not self.environment:
+            self.environment = environment
+            self.save()
+        told = changes(self.environment, environment)
+        return [f"the environment changed since the first run: {one}" for one in told]
+
     def audit(self) -> None:
         """Record how the host is set up, once: comparisons tell what was different."""
         place = self.path / AUDIT
@@ -169,6 +181,7 @@ class Experiment:
             "order": [run.label for run in self.runs],
             "versions": {"tailtrim": VERSION, "python": platform.python_version()},
             "host": asdict(self.testbed.facts()),
+            "environment": self.environment,
             "command": sys.argv,
             "outcomes": [asdict(self.outcomes[name]) for name in sorted(self.outcomes)],
         }

@@ -3,12 +3,15 @@
 A plan's ``factors`` are varied one at a time. Every value is compared with the first values of all,
 under the same loop variables, by the statistics of :mod:`tailtrim.compare`; from the positions of a
 firewall's rule comes what a rule costs.
+
+Kernels and boot lines are compared likewise (:func:`boots_of`): with boots as repetitions.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailtrim.factors.boot_effects import boots_of, has_boots
 from tailtrim.factors.effect_table import markdown, render
 from tailtrim.factors.effects import Case, Effect, Effects, effects_of, has_factors
 from tailtrim.factors.slope import Slope
@@ -24,7 +27,9 @@ __all__ = [
     "Effect",
     "Effects",
     "Slope",
+    "boots_of",
     "effects_of",
+    "has_boots",
     "has_factors",
     "markdown",
     "render",
@@ -33,10 +38,13 @@ __all__ = [
 
 
 def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[Path]:
-    """Write ``report.html``, the table as Markdown and JSON, and the figures (SVG, PDF, CSV).
+    """Write a page, the table as Markdown and JSON, and the figures (SVG, PDF, CSV).
+
+    The page of factors is ``report.html``. Of boots it is ``boots.html``, beside the report of all
+    runs.
 
     Returns:
-        The files written, the page first, then ``factors.md``.
+        The files written, the page first, then the table as Markdown.
 
     Raises:
         OutputError: they cannot be written.

@@ -54,10 +54,10 @@ def _cases(effects: Effects) -> Figure:
     values = [
         ns for case in effects.cases if case.quantiles_ns for ns in case.quantiles_ns.values()
     ]
-    x = Axis.of_times("Round trip", min(values, default=0), max(values, default=_MICROSECOND))
+    x = Axis.of_times(effects.measured, min(values, default=0), max(values, default=_MICROSECOND))
     return Figure(
-        key="factors",
-        title="Round trips for each value of a factor",
+        key=effects.kind,
+        title=f"{effects.measured} for each {effects.each}",
         caption=(
             "A bar reaches from the 25th to the 75th percentile. Its colour compares the median"
             " with that of the baseline (dashed line): green is better, orange is worse, grey is no"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tailtrim.factors.effects import Effects
 
 SCHEMA = "tailtrim.factors/1"
+#: An experiment with boots has a report of its runs as well.
+_PAGES = {"factors": "report.html", "boots": "boots.html"}
 _CASES = ("loop", "case", "runs", "samples", *(f"p{percent(p)}_ns" for p in QUANTILES), "verdict")
 _RULES = ("loop", "firewall", "rule", "median_ns")
 
@@ -32,9 +34,9 @@ def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[P
     told = {"schema": SCHEMA, **asdict(effects)}
     figures = effect_figures.figures(effects)
     contents = {
-        "report.html": effect_page.render(effects, experiment, figures),
-        "factors.md": markdown(effects).encode(),
-        "factors.json": (json.dumps(told, indent=2) + "\n").encode(),
+        _PAGES[effects.kind]: effect_page.render(effects, experiment, figures),
+        f"{effects.kind}.md": markdown(effects).encode(),
+        f"{effects.kind}.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
     for figure in figures:
         for suffix, drawn in drawing.render(figure, ()).items():

@@ -27,6 +27,9 @@ def render(effects: Effects, experiment: RecordedExperiment, figures: Sequence[F
         scripts=scripts,
         styles=styles,
         title=effects.name,
+        kind=effects.kind,
+        measured=effects.measured,
+        each=effects.each,
         setting=setting([], experiment),
         loops=[
             (loop, [case for case in effects.of(loop) if case.quantiles_ns is not None])

@@ -49,7 +49,8 @@ def render(effects: Effects) -> Group:
 
 def markdown(effects: Effects) -> str:
     """Return the same as Markdown."""
-    lines = [f"# Factors of {effects.name}", "", f"{legend(effects)} {TAIL}", ""]
+    lines = [f"# {effects.kind.capitalize()} of {effects.name}", ""]
+    lines += [f"{legend(effects)} {TAIL}", ""]
     for loop in effects.loops:
         lines += [f"## {loop}", ""] if loop else []
         lines.append(f"| {' | '.join(HEAD)} |")
@@ -72,10 +73,10 @@ def markdown(effects: Effects) -> str:
 def legend(effects: Effects) -> str:
     """Say what is compared with what."""
     first = ", ".join(f"{name} {value}" for name, value in effects.baseline.items())
+    measured = ", ".join(filter(None, (f"{effects.measured} in µs", effects.caveat)))
     text = (
-        f"Round-trip times in µs. Baseline: {first}. Each row has another value of one factor; its"
-        " change at p50 with a 95 % interval; the verdict holds for all percentiles of the row"
-        " together, beyond 1 %."
+        f"{measured}. Baseline: {first}. {effects.row}; the verdict holds for all"
+        " percentiles of the row together, beyond 1 %."
     )
     if effects.together:
         values = ", ".join(f"{name} {value}" for name, value in effects.together.items())
@@ -139,7 +140,7 @@ def skipped(effects: Effects) -> Iterator[str]:
             ": ".join((", ".join(filter(None, (case.name, case.loop))), text))
             for text, case in runs[:_LISTED]
         ]
-        more = " …; factors.json has all" if len(runs) > _LISTED else ""
+        more = f" …; {effects.kind}.json has all" if len(runs) > _LISTED else ""
         count = "1 run does" if len(runs) == 1 else f"{len(runs)} runs do"
         yield f"{count} not count: {'; '.join(first)}{more}"
 

@@ -90,13 +90,23 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """All cases of an experiment, by loop variables, and what a rule of a firewall costs."""
+    """All cases of an experiment, by loop variables, and what a rule of a firewall costs.
+
+    ``kind`` is what differs between cases, and the name of the files: factors or boots.
+    ``measured`` is what the latencies are, with a ``caveat`` where there is one; ``each`` is what a
+    case stands for, ``row`` says it of a row.
+    """
 
     name: str
     baseline: dict[str, str]
     together: dict[str, str]
     cases: tuple[Case, ...]
     slopes: tuple[Slope, ...]
+    kind: str = "factors"
+    measured: str = "Round-trip times"
+    caveat: str = ""
+    each: str = "value of a factor"
+    row: str = "Each row has another value of one factor; its change at p50 with a 95 % interval"
 
     @property
     def loops(self) -> list[str]:
@@ -111,7 +121,7 @@ class Effects:
 def has_factors(path: Path) -> bool:
     """Whether an experiment is there whose plan has factors."""
     try:
-        return bool(_record(path)["plan"].get("factors"))
+        return bool(record_of(path)["plan"].get("factors"))
     except (RunDirectoryError, KeyError, TypeError, AttributeError):
         return False
 
@@ -124,7 +134,7 @@ def effects_of(path: Path) -> Effects:
         PlanError: its plan cannot be read.
 
     """
-    outcomes = {outcome["run"]: outcome for outcome in _record(path)["outcomes"]}
+    outcomes = {outcome["run"]: outcome for outcome in record_of(path)["outcomes"]}
     plan, runs = load(path / "plan.yml")
     if not plan.factors:
         raise RunDirectoryError(f"{path}: the plan of this experiment has no factors")
@@ -134,11 +144,11 @@ def effects_of(path: Path) -> Effects:
         if not run.floor:
             combinations.setdefault(_key(run), []).append(run)
     groups = {
-        key: _group(path, key, [(run, outcomes.get(run.folder)) for run in same])
+        key: group_of(path, key, [(run, outcomes.get(run.folder)) for run in same])
         for key, same in combinations.items()
     }
     cases = [
-        _case(
+        case_of(
             key, group, groups[key[0], "", ""], [outcomes.get(r.folder) for r in combinations[key]]
         )
         for key, group in groups.items()
@@ -146,14 +156,20 @@ def effects_of(path: Path) -> Effects:
     cases.sort(key=lambda case: list(dict.fromkeys(key[0] for key in groups)).index(case.loop))
     return Effects(
         name=plan.name,
-        baseline={name: _text(values[0]) for name, values in plan.factors.items()},
-        together={name: _text(value) for name, value in plan.together.items()},
+        baseline={name: text_of(values[0]) for name, values in plan.factors.items()},
+        together={name: text_of(value) for name, value in plan.together.items()},
         cases=tuple(cases),
         slopes=tuple(slopes(_positions(path, runs, outcomes))),
     )
 
 
-def _record(path: Path) -> dict[str, Any]:
+def record_of(path: Path) -> dict[str, Any]:
+    """Return the record of an experiment.
+
+    Raises:
+        RunDirectoryError: it cannot be read, or is none.
+
+    """
     record = path / "experiment.json"
     try:
         parsed = json.loads(record.read_text(encoding="utf-8"))
@@ -167,16 +183,16 @@ def _record(path: Path) -> dict[str, Any]:
 def _key(run: Run) -> tuple[str, str, str]:
     """Return loop variables, factor and its value, as text."""
     varied = run.varied or ""
-    loop = ", ".join(f"{name}={_text(v)}" for name, v in run.loop.items() if name != varied)
-    return loop, varied, _text(run.loop[varied]) if varied in run.loop else ""
+    loop = ", ".join(f"{name}={text_of(v)}" for name, v in run.loop.items() if name != varied)
+    return loop, varied, text_of(run.loop[varied]) if varied in run.loop else ""
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Return a value as YAML has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _group(
+def group_of(
     path: Path, key: tuple[str, str, str], runs: Sequence[tuple[Run, dict[str, Any] | None]]
 ) -> Group:
     """Put the runs together that can be trusted; say why the others cannot."""
@@ -192,12 +208,13 @@ def _group(
     return Group(" ".join(filter(None, key)), tuple(kept), left_out=tuple(left_out))
 
 
-def _case(
+def case_of(
     key: tuple[str, str, str],
     group: Group,
     baseline: Group,
     outcomes: Sequence[dict[str, Any] | None],
 ) -> Case:
+    """Sum a combination up, and compare it with the baseline where both have runs."""
     loop, factor, value = key
     known = [outcome for outcome in outcomes if outcome is not None]
     lacking = [text for outcome in known for text in outcome.get("left_out", ())]

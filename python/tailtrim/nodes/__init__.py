@@ -2,5 +2,6 @@
 
 What experiments and devices see are interfaces: :class:`.node.Node` and the topologies of
 :mod:`.testbed`. :mod:`.local` is the testbed on one machine, whose nodes are network namespaces
-(:mod:`.namespace`).
+(:mod:`.namespace`); :mod:`.hosts` is that of hosts by SSH (:mod:`.ssh`), which a file describes
+(:mod:`.description`).
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -66,8 +67,33 @@ def audit() -> dict[str, Any]:
     return dict(found)
 
 
-def _errors_file() -> IO[str]:
-    # A pipe that is not emptied would stop its writer.
+def boot_line_findings(line: str, kernel: str, cpus: int) -> list[dict[str, Any]]:
+    """Return what is wrong with a boot line, before a kernel boots it.
+
+    Args:
+        line: the boot line.
+        kernel: what ``uname -r`` will say.
+        cpus: number of CPUs of the machine.
+
+    Returns:
+        Findings as ``tailtrim audit --boot-line --json`` has them.
+
+    Raises:
+        HostError: there is no agent, or it cannot read the line.
+
+    """
+    version = re.match(r"\d+\.\d+", kernel)
+    command = [program(), "audit", f"--boot-line={line}", "--cpus", f"0-{cpus - 1}", "--json"]
+    command += ["--kernel", version.group()] if version else []
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_AUDIT_S, check=False)
+    try:
+        return list(json.loads(done.stdout)["findings"])
+    except (ValueError, KeyError) as error:
+        raise HostError(f"tailtrim-agent audit --boot-line: {done.stderr.strip()}") from error
+
+
+def errors_file() -> IO[str]:
+    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
     return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
@@ -98,7 +124,7 @@ class Agent:
         """
         self.verb = verb
         self._stack = ExitStack()
-        self._errors = self._stack.enter_context(_errors_file())
+        self._errors = self._stack.enter_context(errors_file())
         self._process = node.open(
             *(allowed(cpus) if cpus else ()),
             *(node.agent, verb, *arguments, "--until-eof"),

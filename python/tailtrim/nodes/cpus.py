@@ -16,9 +16,14 @@ if TYPE_CHECKING:
 _FORGETS_S = 1.0
 
 
-def placed() -> tuple[int, list[int]]:
-    """Choose a CPU for the generator, and those for the device: all others, if there are any."""
-    cpus = sorted(os.sched_getaffinity(0))
+def placed(cpus: list[int] | None = None) -> tuple[int, list[int]]:
+    """Choose a CPU for the generator, and those for the device: all others, if there are any.
+
+    Args:
+        cpus: to choose from; by default those that this process may use.
+
+    """
+    cpus = sorted(os.sched_getaffinity(0) if cpus is None else cpus)
     generating = cpus[-2] if len(cpus) > 1 else cpus[0]
     return generating, [cpu for cpu in cpus if cpu != generating] or cpus
 

@@ -9,25 +9,20 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from tailtrim.nodes import agent, cpus, host, xdp
+from tailtrim.nodes import agent, cpus, host, wiring, xdp
 from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
-from tailtrim.nodes.ports import Port, redirect
+from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tailtrim.nodes.node import Facts
 
-#: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
-_OFFLOADS = ("tx", "off", "rx", "off", "sg", "off", "gso", "off", "gro", "off", "tso", "off")
-#: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
-_AROUND = 18
-_MTU = 1_500
 #: For :meth:`LocalForwarding.storm`.
 MOUNT = Tool("mount", "mount")
 
@@ -38,6 +33,13 @@ class LocalTestbed(Testbed):
     def __init__(self) -> None:
         """Take what this host is before anything of it is used."""
         self._facts = host.facts()
+
+    def __enter__(self) -> Self:
+        """Return the testbed itself: its nodes are made for each run."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it; nothing is there between runs."""
 
     def facts(self) -> Facts:
         """Return what this host is."""
@@ -70,7 +72,6 @@ class LocalForwarding(Forwarding):
 
     loadgen: Namespace
     timestamper: Namespace
-    dut: Namespace
 
     def __init__(self, folder: Path, largest_frame: int, facts: Facts) -> None:
         """Make the nodes and lay the fibres."""
@@ -78,7 +79,7 @@ class LocalForwarding(Forwarding):
         capturing = others[:-1] or [generating]
         # A pair of virtual interfaces hands frames on in the sender's context.
         self.receiving = [generating]
-        self._mtu = max(largest_frame - _AROUND, _MTU)
+        self._mtu = wiring.mtu(largest_frame)
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
@@ -86,8 +87,11 @@ class LocalForwarding(Forwarding):
 
             self.loadgen = node("loadgen", [generating])
             self.timestamper = node("timestamper", capturing)
-            self.dut = node("dut", others)
+            self.tap_in = Port(self.timestamper, "a0", "02:00:00:00:01:01")
+            self._to_dut = Port(self.timestamper, "a1", "02:00:00:00:01:02")
+            self.tap_out = Port(self.timestamper, "b0", "02:00:00:00:01:03")
             self._lay_fibres()
+            self._connect_device(stack, lambda: node("dut", others))
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -109,7 +113,7 @@ class LocalForwarding(Forwarding):
         macs = (sends.mac, receives.mac)
         link(self.loadgen, sends.name, self.timestamper, receives.name, macs=macs, mtu=self._mtu)
         for end in (sends, receives):
-            _up(end)
+            wiring.up(end)
         # Receive packet steering takes a mask in words of 32 bits. /sys shows the interfaces of the
         # namespace that it was mounted in.
         words = [
@@ -131,29 +135,31 @@ class LocalForwarding(Forwarding):
         cpus.forgotten()
 
     def _lay_fibres(self) -> None:
+        """Join load generator and timestamper, which then waits for the device's ports."""
         self.send = Port(self.loadgen, "l0", "02:00:00:00:00:01")
-        self.dut_in = Port(self.dut, "d0", "02:00:00:00:00:02")
-        self.dut_out = Port(self.dut, "d1", "02:00:00:00:00:03")
         self.sink = Port(self.loadgen, "l1", "02:00:00:00:00:04")
-        self.tap_in = Port(self.timestamper, "a0", "02:00:00:00:01:01")
-        to_dut = Port(self.timestamper, "a1", "02:00:00:00:01:02")
-        self.tap_out = Port(self.timestamper, "b0", "02:00:00:00:01:03")
-        to_loadgen = Port(self.timestamper, "b1", "02:00:00:00:01:04")
-        for node in (self.loadgen, self.timestamper, self.dut):
-            # A fibre carries what the experiment sends and nothing else.
-            _without_ipv6(node)
-        for one, port, other, peer in (
-            (self.loadgen, self.send, self.timestamper, self.tap_in),
-            (self.timestamper, to_dut, self.dut, self.dut_in),
-            (self.dut, self.dut_out, self.timestamper, self.tap_out),
-            (self.timestamper, to_loadgen, self.loadgen, self.sink),
-        ):
-            link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=self._mtu)
-            for end in (port, peer):
-                end.node.run("ethtool", "-K", end.name, *_OFFLOADS)
-                _up(end)
-        redirect(self.tap_in, to_dut)
-        redirect(self.tap_out, to_loadgen)
+        self._to_loadgen = Port(self.timestamper, "b1", "02:00:00:00:01:04")
+        for node in (self.loadgen, self.timestamper):
+            wiring.without_ipv6(node)
+        self._fibre(self.loadgen, self.send, self.timestamper, self.tap_in)
+        self._fibre(self.timestamper, self._to_loadgen, self.loadgen, self.sink)
+
+    def _connect_device(self, stack: ExitStack, make: Callable[[], Namespace]) -> None:
+        """Make the device's node, with a fibre to each side of the timestamper."""
+        del stack
+        dut = make()
+        self.dut = dut
+        self.dut_in = Port(dut, "d0", "02:00:00:00:00:02")
+        self.dut_out = Port(dut, "d1", "02:00:00:00:00:03")
+        wiring.without_ipv6(dut)
+        self._fibre(self.timestamper, self._to_dut, dut, self.dut_in)
+        self._fibre(dut, self.dut_out, self.timestamper, self.tap_out)
+        wiring.tap_inline(self, self._to_dut, self._to_loadgen)
+
+    def _fibre(self, one: Namespace, port: Port, other: Namespace, peer: Port) -> None:
+        link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=self._mtu)
+        for end in (port, peer):
+            wiring.carry(end)
 
 
 class LocalReflection(Reflection):
@@ -166,7 +172,7 @@ class LocalReflection(Reflection):
 
             def node(role: str, own: Sequence[int]) -> Namespace:
                 made = stack.enter_context(Namespace(role, folder, facts, own, [asking]))
-                _without_ipv6(made)
+                wiring.without_ipv6(made)
                 return made
 
             client, reflector = node("client", [asking]), node("reflector", others)
@@ -198,19 +204,9 @@ class LocalReflection(Reflection):
         return cpus.keeping_to(self.client.cpus)
 
 
-def _without_ipv6(node: Namespace) -> None:
-    node.set("net/ipv6/conf/all/disable_ipv6", "1")
-    node.set("net/ipv6/conf/default/disable_ipv6", "1")
-
-
-def _up(end: Port) -> None:
-    """Take the end of a fibre up; it sends nothing of its own."""
-    end.node.run("ip", "link", "set", end.name, "up", "arp", "off", "multicast", "off")
-
-
 def _cable(one: Namespace, port: Port, other: Namespace, peer: Port) -> None:
     """Join two hosts as a cable does: with ARP."""
-    link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=_MTU)
+    link(one, port.name, other, peer.name, macs=(port.mac, peer.mac), mtu=wiring.MTU)
     for end in (port, peer):
         end.node.run("ip", "link", "set", "lo", "up")
         end.node.run("ip", "link", "set", end.name, "up")

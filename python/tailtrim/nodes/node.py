@@ -122,7 +122,7 @@ class Frames(Protocol):
         """Send a frame.
 
         Raises:
-            RunError: the port is gone.
+            RunError: the port is gone, as far as that is known by now.
 
         """
 
@@ -148,6 +148,9 @@ class Node(Host):
         spared: those for what only waits meanwhile.
 
     """
+
+    #: The name of the machine that it is a part of, as a testbed file has it.
+    host_name = "local"
 
     def __init__(
         self, role: str, facts: Facts, cpus: Sequence[int] = (), spared: Sequence[int] = ()

@@ -1,22 +1,21 @@
-"""A program in a namespace, together with everything that it starts."""
+"""A program on a node, together with everything that it starts."""
 
 from __future__ import annotations
 
-import os
-import select
-import signal
 import subprocess
-from contextlib import ExitStack, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
+
+from tailtrim.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from tailtrim.nodes.node import Node
 
 #: How long a program may take to end when it is told to.
-_END_S = 3.0
+_END_S = 3
 _LAST_LINES = 5
 
 # Process 1 of the program's PID namespace: when it ends, the kernel ends all others there. As
@@ -37,12 +36,20 @@ while kill -0 "$program" 2>/dev/null; do wait "$program"; code=$?; done
 exit "$code"
 """
 
+# Process 1 is told to end, and so are all others, by the kernel, when it does not.
+_END = """
+set -- "$2" $(cat "/proc/$1/task/$1/children")
+[ $# = 2 ] || exit 0
+gone() { timeout "$1" tail --pid="$2" --sleep-interval=0.02 --follow /dev/null; }
+kill -s TERM "$2" && gone "$@" || { kill -s KILL "$2" && gone "$@"; }
+"""
+
 
 class Contained:
-    """A program in a node whose processes are this host's, for as long as the context lasts.
+    """A program in a node, for as long as the context lasts.
 
     It runs in a PID namespace of its own: leaving the context, and the end of this process, also by
-    kill -9, end it with everything that it started. Its output goes to a file.
+    kill -9, end it with everything that it started. Its output goes to a file here.
     """
 
     def __init__(
@@ -57,7 +64,7 @@ class Contained:
             more: environment variables beside those of this process.
 
         """
-        self._log = log
+        self._node, self._log = node, log
         with log.open("w", encoding="utf-8") as output:
             # Standard input stays open: testpmd ends with it.
             self._process = node.open(
@@ -74,19 +81,14 @@ class Contained:
 
     def __exit__(self, *_: object) -> None:
         """End it."""
-        with ExitStack() as stack:
-            first = self._first()
-            if first is not None:
-                stack.callback(os.close, first)
-                with suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(first, signal.SIGTERM)
-                select.select([first], [], [], _END_S)
-            self._process.kill()
-            self._process.wait()
-            if first is not None:
-                select.select([first], [], [], _END_S)
+        # A node that cannot be reached any more ends it itself.
+        with suppress(RunError):
+            self._node.call("sh", "-c", _END, "sh", str(self._process.pid), str(_END_S))
+        self._process.kill()
+        self._process.wait()
         if self._process.stdin:
-            self._process.stdin.close()
+            with suppress(OSError):
+                self._process.stdin.close()
 
     @property
     def pid(self) -> int:
@@ -106,12 +108,3 @@ class Contained:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-_LAST_LINES:])
-
-    def _first(self) -> int | None:
-        """Return process 1 of the PID namespace; ``None`` where it is gone."""
-        pid = self._process.pid
-        try:
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
-            return os.pidfd_open(int(children.split()[0]))
-        except (OSError, IndexError):
-            return None

@@ -30,6 +30,16 @@ class Topology(ABC):
     def __exit__(self, *_: object) -> None:
         """Give all nodes up."""
 
+    @property
+    @abstractmethod
+    def nodes(self) -> dict[str, Node]:
+        """Its nodes by role."""
+
+    @property
+    @abstractmethod
+    def ports(self) -> dict[str, Port]:
+        """Its ports by what they are for."""
+
     @abstractmethod
     def aside(self) -> AbstractContextManager[None]:
         """Keep this process, and what it starts, off the device's CPUs in this context.
@@ -60,6 +70,17 @@ class Forwarding(Topology):
     tap_out: Port
     #: The CPUs of the device's node on which its kernel handles what comes in at its ports.
     receiving: Sequence[int]
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """Load generator, timestamper and device."""
+        return {"loadgen": self.loadgen, "timestamper": self.timestamper, "dut": self.dut}
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """The ports of the roles."""
+        names = ("send", "dut_in", "dut_out", "sink", "tap_in", "tap_out")
+        return {name: getattr(self, name) for name in names}
 
     @abstractmethod
     def storm(self, cpu: int) -> Port:
@@ -104,9 +125,35 @@ class Reflection(Topology):
     answers: Port
     between: tuple[Port, Port] | None
 
+    @property
+    def nodes(self) -> dict[str, Node]:
+        """Client and reflector."""
+        return {"client": self.client, "reflector": self.reflector}
+
+    @property
+    def ports(self) -> dict[str, Port]:
+        """Their ports."""
+        return {"asks": self.asks, "answers": self.answers}
+
 
 class Testbed(ABC):
-    """A testbed that a plan names."""
+    """A testbed that a plan names.
+
+    It is the experiment's alone for as long as the context lasts.
+    """
+
+    @abstractmethod
+    def __enter__(self) -> Self:
+        """Return the testbed itself.
+
+        Raises:
+            HostError: a node cannot be reached, or others have it.
+
+        """
+
+    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        """Give its nodes up."""
 
     @abstractmethod
     def facts(self) -> Facts:

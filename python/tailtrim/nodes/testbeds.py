@@ -1,15 +1,23 @@
-"""Testbeds by the names that plans have for them."""
+"""The testbed that a plan names, or describes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.nodes.local import LocalTestbed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed import Testbed
 
-Name = Literal["local"]
-TESTBEDS: dict[Name, Callable[[], Testbed]] = {"local": LocalTestbed}
+
+def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) -> Testbed:
+    """Return the testbed of an experiment.
+
+    Args:
+        wanted: as a plan has it.
+        experiment: what its nodes are reserved for.
+
+    """
+    return LocalTestbed() if wanted == "local" else HostsTestbed(wanted, experiment)

@@ -12,7 +12,8 @@
 ``$rate`` stands for each value of the loop variable ``rate`` in turn, also within a text such as
 ``burst:$size``. Several loop variables
 multiply: each combination is run ``repeat`` times. ``factors`` are loop variables that do not: one
-at a time leaves its first value. ``schema/plan.json`` is the JSON Schema.
+at a time leaves its first value. ``schema/plan.json`` is the JSON Schema,
+``schema/testbed.json`` that of testbed files.
 
 Names are loaded when they are first used: the names of the examples need no parser of plans.
 """
@@ -23,24 +24,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tailtrim.plan.loading import load
+    from tailtrim.plan.blocks import LEAST_BOOTS, booted
+    from tailtrim.plan.boot import Boot
+    from tailtrim.plan.loading import load, loop_variables
     from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
-    from tailtrim.plan.schema import json_schema
+    from tailtrim.plan.schema import json_schema, testbed_schema
+    from tailtrim.plan.testbed import load_testbed
     from tailtrim.plan.traffic import Traffic
 
 __all__ = [
     "COUNTED",
+    "LEAST_BOOTS",
     "TOGETHER",
     "TRACED",
+    "Boot",
     "Limits",
     "Plan",
     "Run",
     "Traffic",
+    "booted",
     "json_schema",
     "load",
+    "load_testbed",
+    "loop_variables",
+    "testbed_schema",
 ]
 
-_PLACES = {"Traffic": "traffic", "json_schema": "schema", "load": "loading"}
+_PLACES = {
+    "Boot": "boot",
+    "LEAST_BOOTS": "blocks",
+    "Traffic": "traffic",
+    "booted": "blocks",
+    "json_schema": "schema",
+    "load": "loading",
+    "load_testbed": "testbed",
+    "loop_variables": "loading",
+    "testbed_schema": "schema",
+}
 
 
 def __getattr__(name: str) -> object:

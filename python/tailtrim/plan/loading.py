@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import InlineDevice, Wire
 from tailtrim.plan.base import kinds
+from tailtrim.plan.blocks import arranged
 from tailtrim.plan.model import TOGETHER, Plan, Run
-from tailtrim.plan.source import Source
+from tailtrim.plan.source import Place, Source
+from tailtrim.plan.testbed import testbed_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 #: From here on a number of runs is not written out: it may have thousands of digits.
 _UNTOLD = 10**15
 #: Where variables may be used.
-_PARTS = ("dut", "traffic")
+_PARTS = ("dut", "traffic", "boot")
 _DEVICES = kinds(Plan.model_fields["dut"])
 
 
@@ -37,6 +39,7 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
 
     """
     source = Source(path)
+    source.data["testbed"] = testbed_of(source, path.parent)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
     # What is not a number, or less than one, is told when the plan is looked at.
@@ -55,11 +58,24 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     data = {key: value for key, value in data.items() if key not in {*variables, TOGETHER}}
     plans += [_plan(data, one.values, loop | factors, source) for one in combinations[1:]]
     _all_used(loop, factors, source)
+    if plans[0].boot is not None and not any(one.in_guest for one in plans):
+        source.fail(("boot",), "the device's node does not boot, expected dut.node: vm")
     # Where some runs make sense, the others are skipped.
     too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
     if too_large[0] is not None and all(too_large):
         source.fail(("traffic", "frame_bytes"), too_large[0])
     return plans[0], _runs(plans, combinations, source)
+
+
+def loop_variables(path: Path, *places: Place) -> set[str]:
+    """Return the variables that a plan uses at some places, such as ``("dut", "node")``.
+
+    Raises:
+        PlanError: the file cannot be read.
+
+    """
+    source = Source(path)
+    return {name for place in places for name in names_in(source.at(place))}
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,7 @@ def _all_used(
     for key, names in (("loop", loop), ("factors", factors)):
         for name in names:
             if name not in used:
-                source.fail((key, name), f"${name} is used neither in dut nor in traffic")
+                source.fail((key, name), f"${name} is not used in dut, traffic or boot")
     for name, values in factors.items():
         if name in loop:
             source.fail(("factors", name), "already a loop variable")
@@ -140,9 +156,12 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     plan = plans[0]
     wire = Wire(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
+    booting = any(one.in_guest for one in plans)
+    # What boots makes no difference to what does not.
+    of_host = of_traffic | set(names_in(source.data["dut"]))
     runs: list[Run] = []
     floors: set[str] = set()
-    done: set[tuple[str, str]] = set()
+    done: set[tuple[str, ...]] = set()
     for concrete, one in zip(plans, combinations, strict=True):
         key = concrete.traffic.model_dump_json()
         # A round trip passes no testbed that the wire could be the floor of.
@@ -153,19 +172,25 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
             floors.add(key)
             loop = {name: value for name, value in one.told.items() if name in of_traffic}
             runs.append(_run(wire, concrete.traffic, loop, 0, floor=True))
-        same = (concrete.dut.model_dump_json(), key)
+        boot = concrete.boot if concrete.in_guest else None
+        same = (concrete.dut.model_dump_json(), key, boot.model_dump_json() if boot else "")
         if same in done:
             # Variables of other devices make no difference to this one.
             continue
         done.add(same)
-        run = _run(concrete.dut, concrete.traffic, one.told, 0, floor=False)
-        run = run.model_copy(update={"varied": one.varied})
+        names = one.told if boot or not booting else of_host
+        loop = {name: value for name, value in one.told.items() if name in names}
+        run = _run(concrete.dut, concrete.traffic, loop, 0, floor=False)
+        run = run.model_copy(update={"varied": one.varied, "boot": boot})
         traced = run.model_copy(update={"traced": True})
         runs += [run, traced] if plan.trace == "both" else [traced if plan.trace else run]
     measured = [run for run in runs if not run.floor]
-    for repetition in range(1, plan.repeat):
+    for repetition in range(1, plan.boots if booting else plan.repeat):
         runs += [run.model_copy(update={"repetition": repetition}) for run in measured]
-    if plan.order == "random":
+    if booting:
+        at_random = plan.order == "random" or "order" not in source.data
+        runs = arranged(runs, plan.seed, at_random=at_random)
+    elif plan.order == "random":
         random.Random(plan.seed).shuffle(runs)  # noqa: S311 - an order, not a secret
     return [run.model_copy(update={"number": number}) for number, run in enumerate(runs)]
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from tailtrim.devices import AnyDevice, Reflector
-from tailtrim.devices.options import Strict
-from tailtrim.nodes import testbeds
+from tailtrim.devices import AnyDevice, InlineDevice, Reflector
+from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
+from tailtrim.plan.boot import Boot, VirtualMachine
 from tailtrim.plan.traffic import Traffic
+from tailtrim.strict import Strict
 
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"
@@ -51,15 +57,30 @@ class Plan(Strict):
     """An experiment."""
 
     name: Name = Field(description="Name of the experiment; results go to results/NAME.")
-    testbed: testbeds.Name = Field(
-        default="local", description="Where to run: local, network namespaces of this machine."
+    testbed: Literal["local"] | TestbedDescription = Field(
+        default="local",
+        description="Where to run: local (network namespaces of this machine), the path of a"
+        " testbed file from the folder of the plan on, or what such a file says.",
     )
     dut: AnyDevice
     traffic: Traffic
+    boot: Boot | None = Field(
+        default=None,
+        description="What the device's node boots, with dut.node: vm. The node boots once for each"
+        " kernel and boot line, and does all their runs; then anew, as often as boots says.",
+    )
+    vm: VirtualMachine = Field(default_factory=VirtualMachine)
+    boots: int = Field(
+        default=3,
+        ge=1,
+        le=1_000,
+        description="Boots of each kernel and boot line: the repetitions of a plan with boot. Fewer"
+        " than 3 say little of how boots differ.",
+    )
     loop: dict[Name, list[Scalar]] = Field(
         default_factory=dict,
-        description="Loop variables: $name in dut and traffic stands for each value in turn. All"
-        " combinations are run. [10000, 20000, ..., 120000] is a range.",
+        description="Loop variables: $name in dut, traffic and boot stands for each value in turn."
+        " All combinations are run. [10000, 20000, ..., 120000] is a range.",
     )
     repeat: int = Field(
         default=1, ge=1, le=1_000, description="Number of runs of each combination."
@@ -78,7 +99,9 @@ class Plan(Strict):
         description="Leave out samples within this time of the first match, in seconds.",
     )
     order: Literal["plan", "random"] = Field(
-        default="plan", description="Order of the runs: that of the plan, or random (see seed)."
+        default="plan",
+        description="Order of the runs: that of the plan, or random (see seed). With boot, random"
+        " is the default: of the boots, and of the runs within each.",
     )
     seed: int = Field(default=1, ge=0, description="Seed of the random order.")
     snap_bytes: int = Field(
@@ -103,7 +126,35 @@ class Plan(Strict):
             raise ValueError(
                 f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
+        self._boots_what_it_needs()
         return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Experiments from before there were boots can be gone on with.
+        every: dict[str, Any] = handler(self)
+        left_out = {"boot", "vm", "boots"} if self.boot is None else set()
+        return {key: value for key, value in every.items() if key not in left_out}
+
+    @property
+    def in_guest(self) -> bool:
+        """Whether the device is in a virtual machine."""
+        return isinstance(self.dut, InlineDevice) and self.dut.node == "vm"
+
+    def _boots_what_it_needs(self) -> None:
+        """Refuse what a virtual machine cannot have, and a boot without one."""
+        if not self.in_guest:
+            return
+        if self.testbed != "local":
+            raise ValueError("dut.node: vm is possible with testbed: local only")
+        if self.boot is None:
+            raise ValueError("dut.node: vm needs boot: {kernel: …}, such as trixie/cloud")
+        if self.trace:
+            raise ValueError("trace: not with dut.node: vm, whose clock is not that of the taps")
+        if self.dut.preset == "xdp":
+            raise ValueError("dut.node: preset xdp is not possible in a virtual machine")
+        if self.repeat > 1:
+            raise ValueError("repeat: with dut.node: vm, boots says how often, leave it out")
 
     def _is_of_round_trips(self) -> None:
         """Refuse what only packets that pass a device can have."""
@@ -140,6 +191,8 @@ class Run(Strict):
     traced: bool = False
     #: Which factor has not its first value: its name, or ``together``.
     varied: str | None = None
+    #: What the device's node boots; ``None`` where it does not boot.
+    boot: Boot | None = None
 
     @property
     def folder(self) -> str:
@@ -149,7 +202,7 @@ class Run(Strict):
     @property
     def label(self) -> str:
         """A name for tables: the device and the loop variables."""
-        told = {self.dut.preset, *self.dut.named}
+        told = self.dut.told
         values = ", ".join(
             f"{name}={value}" for name, value in self.loop.items() if value not in told
         )

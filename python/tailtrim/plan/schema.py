@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import kinds
 from tailtrim.plan.model import Plan
 
@@ -22,19 +23,32 @@ def json_schema() -> str:
     known = schema["$defs"]
     field = Plan.model_fields["dut"]
     devices = [known[kind.__name__]["properties"] for kind in kinds(field).values()]
-    for properties in (*devices, known["Traffic"]["properties"]):
+    parts = [known[name]["properties"] for name in ("Boot", "Traffic")]
+    for properties in (*devices, *parts):
         for name, allowed in properties.items():
             if name != field.discriminator:
                 properties[name] = _or_variable(allowed)
     known[_OF_LOOP] = _of_loop(devices, str(field.discriminator))
+    testbed = schema["properties"]["testbed"]
+    testbed["anyOf"].insert(1, {"type": "string", "pattern": r"\.ya?ml$"})
     one = schema["properties"]["dut"]
     schema["properties"]["dut"] = {"anyOf": [one, {"$ref": f"#/$defs/{_OF_LOOP}"}]}
-    schema = {
+    return _document("A plan of tailtrim run", schema)
+
+
+def testbed_schema() -> str:
+    """Return what ``schema/testbed.json`` holds."""
+    title = "A testbed of tailtrim run and tailtrim testbed"
+    return _document(title, TestbedDescription.model_json_schema())
+
+
+def _document(title: str, schema: dict[str, Any]) -> str:
+    named = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A plan of tailtrim run",
+        "title": title,
         **{key: value for key, value in schema.items() if key != "title"},
     }
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(named, indent=2, ensure_ascii=False) + "\n"
 
 
 def _of_loop(devices: list[dict[str, Any]], tag: str) -> dict[str, Any]:

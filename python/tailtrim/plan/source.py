@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -35,13 +35,14 @@ class Source:
 
     Args:
         path: the file.
+        keys: some that it has.
 
     Raises:
         PlanError: it cannot be read, is not YAML, or says a thing twice.
 
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, keys: tuple[str, ...] = ("name", "dut", "traffic")) -> None:
         """Read the file."""
         self._path = path
         text = _text(path)
@@ -60,7 +61,7 @@ class Source:
             where = _line(error.problem_mark or error.context_mark)
             raise PlanError(f"{path}: {where}: {error.problem}, expected YAML") from error
         if not isinstance(data, dict) or root is None:
-            raise PlanError(f"{path}: expected keys such as name, dut and traffic")
+            raise PlanError(f"{path}: expected keys such as {', '.join(keys)}")
         self._root = root
         self.data: dict[str, Any] = data
 
@@ -80,8 +81,25 @@ class Source:
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
-    def validated(self, model: type[Model], value: Any) -> Model:
+    def refuse(self, mistakes: Iterable[tuple[Place, str]]) -> None:
+        """Tell all mistakes at once, if there are any.
+
+        Raises:
+            PlanError: there are.
+
+        """
+        found = sorted(mistakes, key=lambda one: self._line(one[0]))
+        told = [self._told(*one) for one in found]
+        if told:
+            raise PlanError(*dict.fromkeys(told[:_MOST_TOLD]))
+
+    def validated(self, model: type[Model], value: Any, within: Place = ()) -> Model:
         """Make a model of data that the file, with its variables filled in, holds.
+
+        Args:
+            model: which.
+            value: the data.
+            within: where in the file it is.
 
         Raises:
             PlanError: the data does not fit; all that is wrong is told at once.
@@ -94,9 +112,11 @@ class Source:
             # A key that is misspelt is unknown, and the one that is meant is missing: told once.
             unknown = [place for place, problem in found if problem.startswith(_UNKNOWN)]
             kept = [one for one in found if not (one[1] == _MISSING and _meant(one[0], unknown))]
-            kept.sort(key=lambda one: self._line(one[0]))
-            told = [self._told(*one) for one in kept]
-            raise PlanError(*dict.fromkeys(told[:_MOST_TOLD])) from error
+            try:
+                self.refuse(((*within, *place), problem) for place, problem in kept)
+            except PlanError as told:
+                raise told from error
+            raise
 
     def _problem(  # noqa: C901, PLR0911 - one case a kind of error
         self, first: ErrorDetails, model: type[BaseModel]
@@ -228,8 +248,11 @@ class _Spot:
                 tag = next(keys, "")
                 found = several.get(tag, spot.model)
                 spot = cls(place, found, several, str(known.discriminator), tag)
-            elif isinstance(inner, type) and issubclass(inner, BaseModel):
-                spot = cls(place, inner)
+            elif part := _part(inner):
+                spot = cls(place, part)
+            elif known and (part := _part_by_name(inner)):
+                # Its location has the name next.
+                spot = cls((*place, name) if (name := next(keys, "")) else place, part)
             else:
                 spot = replace(spot, place=place)
         return spot
@@ -242,6 +265,20 @@ class _Spot:
             return f"{self.tag_key} {self.tag} has none, {belongs}"
         known = self.model.model_fields
         return f"{_UNKNOWN}, expected one of {', '.join(known)}{close(self.place[-1], known)}"
+
+
+def _part(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that an annotation is, or may be."""
+    several = () if get_origin(annotation) in {dict, list} else get_args(annotation)
+    for kind in (annotation, *several):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return kind
+    return None
+
+
+def _part_by_name(annotation: Any) -> type[BaseModel] | None:
+    """Return the model of a dictionary's values."""
+    return _part(get_args(annotation)[1]) if get_origin(annotation) is dict else None
 
 
 def close(given: str, known: Iterable[str]) -> str:

@@ -47,6 +47,12 @@ impl Counter {
     }
 }
 
+/// `CLOCK_REALTIME` and `CLOCK_MONOTONIC`, read one after the other, in ns.
+#[must_use]
+pub fn of_the_kernel() -> (i64, i64) {
+    (clock::realtime_ns(), clock::monotonic_ns())
+}
+
 /// Readings of which the narrowest is taken: an interrupt may come between, and most do not.
 const TRIES: usize = 200;
 

@@ -103,7 +103,7 @@ def _variables(group: Sequence[Complete]) -> str:
 
 def _name(run: Run, outcome: Outcome, variables: str) -> str:
     shared = set(variables.split(", "))
-    told = {run.dut.preset, *run.dut.named}
+    told = run.dut.told
     own = [
         text
         for name, value in run.loop.items()

@@ -1,0 +1,79 @@
+//! `tailtrim-agent node hold` and `watch`.
+
+use crate::args::time;
+use crate::exit::Exit;
+use crate::output::failed;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+use tailtrim_linux::hold;
+
+/// Run a command for as long as another process lives.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  tailtrim-agent node hold --with $PPID --pid-file pid -- sleep 60\n\n\
+    Exit code: that of the command, or 128 and the number of the signal that ended it."
+)]
+pub(crate) struct Hold {
+    /// The process: when it ends, the command is killed
+    #[arg(long, value_name = "PID")]
+    with: u32,
+    /// Write the number of the command's process to this file
+    #[arg(long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+    /// Program and arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// End another process when standard input is silent, or ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  tailtrim-agent node watch --with $PPID --silence 10s")]
+pub(crate) struct Watch {
+    /// The process
+    #[arg(long, value_name = "PID")]
+    with: u32,
+    /// End it when nothing has come for so long, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    silence: i64,
+}
+
+/// Runs the command; its exit code is this one's.
+pub(crate) fn hold(request: &Hold) -> ExitCode {
+    let [program, arguments @ ..] = request.command.as_slice() else {
+        return failed("hold: no command", Exit::Usage).into();
+    };
+    let started = |pid| request.pid_file.as_ref().map_or(Ok(()), |file| told(file, pid));
+    match hold::while_lives(request.with, Command::new(program).args(arguments), started) {
+        Ok(status) => code(status),
+        Err(error) => {
+            let program = program.to_string_lossy();
+            failed(&format!("hold {program}: {error}"), Exit::Impossible).into()
+        }
+    }
+}
+
+/// Writes the file at once: who waits for it finds a whole number.
+fn told(file: &PathBuf, pid: u32) -> io::Result<()> {
+    let draft = file.with_extension("draft");
+    fs::write(&draft, pid.to_string())?;
+    fs::rename(draft, file)
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    let by_signal = || status.signal().map_or(1, |signal| 128 + signal);
+    ExitCode::from(u8::try_from(status.code().unwrap_or_else(by_signal)).unwrap_or(1))
+}
+
+/// Waits for the end.
+pub(crate) fn watch(request: &Watch) -> Exit {
+    let silence = Duration::from_nanos(request.silence.cast_unsigned());
+    match hold::end_when_silent(request.with, io::stdin(), silence) {
+        Ok(()) => Exit::Success,
+        Err(error) => failed(&format!("watch: {error}"), Exit::Impossible),
+    }
+}

@@ -1,0 +1,71 @@
+"""``tailtrim image``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import IMPOSSIBLE, USAGE, complain, say
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.nodes.vm import image
+from tailtrim.nodes.vm.kernel import FLAVOURS
+
+EXAMPLES = """\b
+Examples:
+  tailtrim image build images/rt --kernel trixie/rt
+  tailtrim image build images/own --kernel ./bzImage --modules ./lib/modules/6.18.0
+  tailtrim image build images/nft --kernel sid/cloud --release trixie --package nftables
+"""
+
+
+class Action(StrEnum):
+    """What to do."""
+
+    BUILD = "build"
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    action: Annotated[
+        Action, typer.Argument(metavar="build", help="Build an image, or copy it from the cache.")
+    ],
+    out: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory of the image: new, or empty.")
+    ],
+    *,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="KERNEL",
+            help=f"Debian's kernel by RELEASE/FLAVOUR ({', '.join(FLAVOURS)}), or a bzImage.",
+        ),
+    ],
+    modules: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Modules of a bzImage: its lib/modules/RELEASE."),
+    ] = None,
+    release: Annotated[
+        str, typer.Option(metavar="NAME", help="Debian release of the guest's programs.")
+    ] = image.RELEASE,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Debian package of the guest; may be repeated."),
+    ] = None,
+) -> None:
+    """Build a live image of Debian packages, for devices in virtual machines."""
+    del action
+    try:
+        given = str(modules) if modules else None
+        recipe = image.Recipe(kernel, release, tuple(package or ()), given)
+        built = image.built(recipe, lambda what: say(f"{what} …", err=True))
+        made = image.copied(built, out)
+    except TailtrimError as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    sums = made.record["sha256"]
+    say(f"Image:   {made.folder}")
+    say(f"Kernel:  {made.kernel} (sha256 {sums['vmlinuz']})")
+    say(f"Root:    Debian {release}, {len(made.record['packages'])} packages")
+    say(f"         (sha256 {sums['root.squashfs']})")

@@ -1,0 +1,94 @@
+"""``tailtrim testbed``."""
+
+from __future__ import annotations
+
+import json as encoding
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import IMPOSSIBLE, say
+from tailtrim.errors import OutputError
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.testbed_check import Finding
+
+EXAMPLES = """\b
+Examples:
+  tailtrim testbed check lab.yml                # go to each host and try what the file says
+  tailtrim testbed show lab.yml --out lab.svg
+  tailtrim testbed clean lab.yml                # remove the agents that were copied there
+
+Exit code: 0 if no fault was found, otherwise 3.
+"""
+
+
+class Action(StrEnum):
+    """What is to be done with a testbed."""
+
+    CHECK = "check"
+    SHOW = "show"
+    CLEAN = "clean"
+
+
+def command(
+    action: Annotated[
+        Action,
+        typer.Argument(
+            metavar="ACTION",
+            help="check: connect to each host, and send frames through each cable; show: draw it;"
+            " clean: remove what was copied to the hosts.",
+        ),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A testbed file, YAML.")],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="With show: write the drawing, an SVG."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="With check and clean: print the findings as JSON.")
+    ] = False,
+) -> None:
+    """Check, show or clean the hosts that a testbed file describes."""
+    from tailtrim.nodes import drawing, testbed_check  # noqa: PLC0415 - the help does without
+    from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415
+
+    description = load_testbed(file)
+    if action is Action.SHOW:
+        say(drawing.text(description))
+        if out is not None:
+            _write(out, drawing.svg(description))
+        return
+    if action is Action.CHECK:
+        found = testbed_check.examine(description, lambda what: say(what, err=True))
+    else:
+        found = testbed_check.clean(description)
+    faults = sum(one.kind == "fault" for one in found)
+    if json:
+        say(encoding.dumps({"faults": faults, "findings": [asdict(one) for one in found]}))
+    else:
+        for one in found:
+            _tell(one)
+        say(f"{faults} faults" if faults != 1 else "1 fault")
+    if faults:
+        raise typer.Exit(IMPOSSIBLE)
+
+
+def _tell(finding: Finding) -> None:
+    kind = {"fault": "fault", "note": "note ", "good": "ok   "}[finding.kind]
+    expected = f", expected {finding.expected}" if finding.expected else ""
+    say(units.printable(f"{kind}  {finding.where}: {finding.what}{expected}"))
+    if finding.remedy:
+        say(units.printable(f"       {finding.remedy}"))
+
+
+def _write(place: Path, drawn: str) -> None:
+    try:
+        place.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,276 @@
+"""What a testbed file says: nodes, how to reach them, their ports, cables and roles.
+
+::
+
+    nodes:
+      gen:
+        ssh: {host: gen.example.org, user: root}
+        ports:
+          out: {interface: enp1s0f0, mac: "02:00:00:00:00:01", cable: stamp.a0}
+          back: {interface: enp1s0f1, cable: stamp.b1}
+      …
+    roles:
+      loadgen: {node: gen, send: out, sink: back}
+      timestamper: {node: stamp, tap_in: a0, tap_out: b0}
+      dut: {node: dut, dut_in: left, dut_out: right}
+
+The timestamper has both taps, and so one clock. It is inline where the load generator's cables go
+to its taps: whatever comes in at ``tap_in`` leaves at the port that is cabled to ``dut_in``, and
+from ``tap_out`` at the one cabled to ``sink``. Where the load generator's cables go to the device,
+the taps get copies, from optical splitters or the mirrors of a switch.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from tailtrim.nodes.ssh.address import Ssh
+from tailtrim.strict import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: Without a dot, which is between a node and its port.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
+Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
+#: Not what a program would take for an option.
+Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
+Pci = Annotated[str, Field(pattern=r"^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
+#: A port as others name it: node and port.
+Place = tuple[str, str]
+#: A mistake: where in the file, and what is wrong there.
+Mistake = tuple[tuple[str, ...], str]
+
+
+class PortEntry(Strict):
+    """A port of a node."""
+
+    interface: Interface = Field(description="Name of the interface on its node.")
+    mac: Mac | None = Field(default=None, description="MAC address, to be checked.")
+    pci: Pci | None = Field(default=None, description="PCI address, to be checked.")
+    cable: str | None = Field(
+        default=None,
+        description="The port at the other end of its cable, as NODE.PORT. One end is enough.",
+    )
+
+
+class NodeEntry(Strict):
+    """A node."""
+
+    ssh: Ssh
+    may: list[Literal["tune", "reboot", "bootline"]] = Field(
+        default_factory=list, description="What may be done to it beside starting programs."
+    )
+    cpus: list[Annotated[int, Field(ge=0)]] | None = Field(
+        default=None,
+        description="CPUs for what measures or is measured. Default: all but the first.",
+    )
+    spared: list[Annotated[int, Field(ge=0)]] | None = Field(
+        default=None, description="CPUs for what only waits. Default: the first."
+    )
+    ports: dict[Name, PortEntry] = Field(description="Its ports by name.")
+
+
+class LoadgenRole(Strict):
+    """The load generator."""
+
+    node: Name = Field(description="Which node.")
+    send: Name = Field(description="Its port that sends.")
+    sink: Name = Field(description="Its port at which packets arrive again.")
+
+
+class TimestamperRole(Strict):
+    """The timestamper: both taps, one clock."""
+
+    node: Name = Field(description="Which node.")
+    tap_in: Name = Field(description="Its port with what goes into the device.")
+    tap_out: Name = Field(description="Its port with what comes out of the device.")
+
+
+class DutRole(Strict):
+    """The device under test."""
+
+    node: Name = Field(description="Which node.")
+    dut_in: Name = Field(description="Its port at which packets enter.")
+    dut_out: Name = Field(description="Its port at which they leave.")
+
+
+class Roles(Strict):
+    """Who does what; one node may have several roles."""
+
+    loadgen: LoadgenRole
+    timestamper: TimestamperRole
+    dut: DutRole
+
+    @property
+    def ports(self) -> dict[str, Place]:
+        """The ports by what they are for."""
+        return {
+            "send": (self.loadgen.node, self.loadgen.send),
+            "sink": (self.loadgen.node, self.loadgen.sink),
+            "tap_in": (self.timestamper.node, self.timestamper.tap_in),
+            "tap_out": (self.timestamper.node, self.timestamper.tap_out),
+            "dut_in": (self.dut.node, self.dut.dut_in),
+            "dut_out": (self.dut.node, self.dut.dut_out),
+        }
+
+
+#: Which role has which ports.
+_OF_ROLE = {
+    "loadgen": ("send", "sink"),
+    "timestamper": ("tap_in", "tap_out"),
+    "dut": ("dut_in", "dut_out"),
+}
+
+
+class Inline(NamedTuple):
+    """The ports of an inline timestamper that pass on what its taps receive."""
+
+    to_dut: Place
+    to_loadgen: Place
+
+
+class TestbedDescription(Strict):
+    """Nodes that are reached by SSH, and how they are wired."""
+
+    __test__ = False  # of pytest
+
+    nodes: dict[Name, NodeEntry] = Field(description="Nodes by name.")
+    roles: Roles
+
+    def port(self, place: Place) -> PortEntry:
+        """Return a port."""
+        node, port = place
+        return self.nodes[node].ports[port]
+
+    @property
+    def cables(self) -> list[tuple[Place, Place]]:
+        """Each cable once, by its two ends."""
+        found: dict[frozenset[Place], tuple[Place, Place]] = {}
+        for one, other in self._ends():
+            found.setdefault(frozenset((one, other)), (one, other))
+        return list(found.values())
+
+    @property
+    def inline(self) -> Inline | None:
+        """The ports that pass on what the taps receive; ``None`` where the taps get copies."""
+        ports, far = self.roles.ports, self._far()
+        if far.get(ports["send"]) != ports["tap_in"]:
+            return None
+        return Inline(far[ports["dut_in"]], far[ports["sink"]])
+
+    def used(self) -> dict[str, list[str]]:
+        """Return the names of the ports that each role needs."""
+        ports, inline = self.roles.ports, self.inline
+        used = {role: [ports[one][1] for one in names] for role, names in _OF_ROLE.items()}
+        if inline is not None:
+            used["timestamper"] += [inline.to_dut[1], inline.to_loadgen[1]]
+        return used
+
+    def mistakes(self) -> Iterator[Mistake]:
+        """Yield what does not fit together."""
+        wrong = [*self._unknown_roles(), *self._unknown_cables(), *self._twice()]
+        yield from wrong
+        if not wrong:
+            yield from self._miswired()
+
+    def _ends(self) -> Iterator[tuple[Place, Place]]:
+        for node, entry in self.nodes.items():
+            for name, port in entry.ports.items():
+                if port.cable is not None:
+                    far, _, peer = port.cable.partition(".")
+                    yield (node, name), (far, peer)
+
+    def _far(self) -> dict[Place, Place]:
+        far = {}
+        for one, other in self.cables:
+            far[one], far[other] = other, one
+        return far
+
+    def _unknown_roles(self) -> Iterator[Mistake]:
+        ports = self.roles.ports
+        for role, names in _OF_ROLE.items():
+            node = ports[names[0]][0]
+            if node not in self.nodes:
+                told = f"unknown node {node!r}, {_expected(self.nodes, node)}"
+                yield ("roles", role, "node"), told
+                continue
+            for name in names:
+                port = ports[name][1]
+                if port not in self.nodes[node].ports:
+                    told = f"{node} has no port {port!r}, {_expected(self.nodes[node].ports, port)}"
+                    yield ("roles", role, name), told
+
+    def _unknown_cables(self) -> Iterator[Mistake]:
+        for (node, name), (far, peer) in self._ends():
+            where = ("nodes", node, "ports", name, "cable")
+            if not peer:
+                yield where, f"expected NODE.PORT, not {far!r}"
+            elif far not in self.nodes:
+                yield where, f"unknown node {far!r}, {_expected(self.nodes, far)}"
+            elif peer not in self.nodes[far].ports:
+                told = _expected(self.nodes[far].ports, peer)
+                yield where, f"{far} has no port {peer!r}, {told}"
+            elif (node, name) == (far, peer):
+                yield where, "goes to the port itself"
+
+    def _twice(self) -> Iterator[Mistake]:
+        taken: dict[Place, Place] = {}
+        for one, other in self.cables:
+            for end, far in ((one, other), (other, one)):
+                if taken.setdefault(end, far) != far:
+                    told = f"{_told(end)} has two cables, to {_told(taken[end])} and {_told(far)}"
+                    yield ("nodes", one[0], "ports", one[1], "cable"), told
+        for node, entry in self.nodes.items():
+            seen: dict[str, str] = {}
+            for name, port in entry.ports.items():
+                if seen.setdefault(port.interface, name) != name:
+                    told = f"{port.interface} is port {seen[port.interface]} already"
+                    yield ("nodes", node, "ports", name, "interface"), told
+
+    def _miswired(self) -> Iterator[Mistake]:
+        ports, far = self.roles.ports, self._far()
+        named = {place: name for name, place in ports.items()}
+        if len(named) < len(ports):
+            yield ("roles",), "a port has two roles"
+        first = far.get(ports["send"])
+        if first == ports["tap_in"]:
+            expected = {"tap_out": ports["dut_out"]}
+            for name in ("dut_in", "sink"):
+                end = far.get(ports[name])
+                if end is None or end[0] != self.roles.timestamper.node or end in named:
+                    told = "expected a cable to one more port of the timestamper, which is inline"
+                    yield _of(ports[name]), f"{name} goes {_goes(end)}, {told}"
+        elif first == ports["dut_in"]:
+            expected = {"sink": ports["dut_out"]}
+        else:
+            inline, copies = _told(ports["tap_in"]), _told(ports["dut_in"])
+            told = f"expected to {inline} (inline) or {copies} (the taps get copies)"
+            yield _of(ports["send"]), f"send goes {_goes(first)}, {told}"
+            return
+        for name, end in expected.items():
+            if far.get(ports[name]) != end:
+                told = f"{name} goes {_goes(far.get(ports[name]))}, expected to {_told(end)}"
+                yield _of(ports[name]), told
+
+
+def _of(place: Place) -> tuple[str, ...]:
+    return ("nodes", place[0], "ports", place[1], "cable")
+
+
+def _goes(end: Place | None) -> str:
+    return "nowhere" if end is None else f"to {_told(end)}"
+
+
+def _told(place: Place) -> str:
+    return ".".join(place)
+
+
+def _expected(known: Iterable[str], given: str) -> str:
+    known = list(known)
+    close = get_close_matches(given, known, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    return f"expected one of {', '.join(known)}{meant}"

@@ -1,0 +1,106 @@
+"""The agent on a node: copied there once, by the checksum of what it is."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import HostError
+from tailtrim.nodes import agent
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.ssh.connection import Connection
+
+#: So much of the checksum is in the name of its folder.
+_SHOWN = 16
+_CACHE = "cache=${XDG_CACHE_HOME:-$HOME/.cache}/tailtrim; place=$cache/agent-$1/tailtrim-agent\n"
+_LOOK = f"""{_CACHE}
+printf '%s\\n' "$(uname -m)" "$place"
+sha256sum <"$place" 2>/dev/null
+"""
+# A copy that was interrupted has another name.
+_PUT = f"""{_CACHE}
+draft=$place.$$
+mkdir -p "${{place%/*}}" && gzip -dc >"$draft" && chmod 755 "$draft" && mv "$draft" "$place"
+"""
+_OTHERS = f'{_CACHE} ls -d "$cache"/agent-* 2>/dev/null | grep -v "/agent-$1$" | sed "s|.*/||"'
+_REMOVE = f'{_CACHE} rm -rf "$cache"'
+
+
+def is_there(connection: Connection) -> bool:
+    """Return whether this host's agent is on the node, byte for byte.
+
+    Raises:
+        HostError: the node is of another machine type.
+        RunError: the connection is lost.
+
+    """
+    return _looked(connection)[1]
+
+
+def place(connection: Connection) -> str:
+    """Return where this host's agent is on the node; it is copied where it is not.
+
+    Raises:
+        HostError: it cannot be copied, or does not run there.
+        RunError: the connection is lost.
+
+    """
+    name, local = connection.name, Path(agent.program())
+    where, there = _looked(connection)
+    if not there:
+        packed = gzip.compress(local.read_bytes(), 6)
+        sent = connection.send(packed, "sh", "-c", _PUT, "sh", _checksum(local)[:_SHOWN])
+        if sent.returncode != 0:
+            told = sent.stderr.decode(errors="replace").strip()
+            raise HostError(f"{name}: the agent cannot be copied to {where}: {told}")
+    tried = connection.call(where, "--version")
+    if tried.returncode != 0:
+        told = tried.stderr.strip() or f"ended with {tried.returncode}"
+        raise HostError(f"{name}: {where} does not run: {told}")
+    return where
+
+
+def _looked(connection: Connection) -> tuple[str, bool]:
+    """Return where the agent belongs, and whether it is there."""
+    wanted = _checksum(Path(agent.program()))
+    looked = connection.call("sh", "-c", _LOOK, "sh", wanted[:_SHOWN])
+    machine, where, *found = looked.stdout.splitlines()
+    if machine != platform.machine():
+        told = f"its machine type is {machine}, and the agent here is for {platform.machine()}"
+        raise HostError(f"{connection.name}: {told}")
+    return where, bool(found) and found[0].split()[0] == wanted
+
+
+def others(connection: Connection) -> list[str]:
+    """Return the names of the agents of other versions on the node.
+
+    Raises:
+        RunError: the connection is lost.
+
+    """
+    wanted = _checksum(Path(agent.program()))
+    return connection.call("sh", "-c", _OTHERS, "sh", wanted[:_SHOWN]).stdout.split()
+
+
+def remove(connection: Connection) -> None:
+    """Remove all agents that were copied to the node.
+
+    Raises:
+        HostError: they cannot be removed.
+        RunError: the connection is lost.
+
+    """
+    ended = connection.call("sh", "-c", _REMOVE, "sh", "")
+    if ended.returncode != 0:
+        raise HostError(f"{connection.name}: {ended.stderr.strip()}")
+
+
+@cache
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

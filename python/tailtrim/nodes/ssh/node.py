@@ -1,0 +1,338 @@
+"""A node of a run that is reached by SSH: a network namespace there, with the node's ports in it.
+
+Like the nodes of one machine, it is gone with all that was set up in it: bridges, addresses, rules,
+settings of its network. Its ports go back to where they came from, and are as they were; also when
+the connection is lost, or this process is killed. If even what holds them there is killed, the
+kernel brings ports of hardware back.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import queue
+import select
+import shutil
+import subprocess
+import tempfile
+import threading
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Self
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes.agent import errors_file
+from tailtrim.nodes.node import Clocks, Node
+from tailtrim.nodes.program import Contained
+from tailtrim.nodes.ssh.process import RemoteProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tailtrim.nodes.ssh.session import Session
+
+_READY_S, _END_S = 15.0, 15.0
+#: The script's, for a file that is not there.
+_MISSING = 66
+
+# How each port was, as commands; then what follows, in a namespace. Descriptor 7 is where it was.
+_MAKE = """
+inner=$1; shift
+restore=
+short='s/^rx-checksumming: \\(o[nf]*\\)$/rx \\1/p
+s/^tx-checksumming: \\(o[nf]*\\)$/tx \\1/p
+s/^scatter-gather: \\(o[nf]*\\)$/sg \\1/p
+s/^tcp-segmentation-offload: \\(o[nf]*\\)$/tso \\1/p
+s/^generic-segmentation-offload: \\(o[nf]*\\)$/gso \\1/p
+s/^generic-receive-offload: \\(o[nf]*\\)$/gro \\1/p'
+for port; do
+    link=$(ip -o link show dev "$port") || exit 1
+    mtu=${link#* mtu }; mtu=${mtu%% *}
+    case $link in *NOARP*) arp=off ;; *) arp=on ;; esac
+    case $link in *MULTICAST*) multicast=on ;; *) multicast=off ;; esac
+    case $link in *[\\<,]UP[,\\>]*) state=up ;; *) state=down ;; esac
+    features=$(ethtool -k "$port" 2>/dev/null | sed -n "$short" | tr '\\n' ' ')
+    restore="$restore
+ethtool -K $port $features >/dev/null 2>&1
+ip link set dev $port mtu $mtu arp $arp multicast $multicast $state"
+done
+exec 7</proc/self/ns/net
+exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
+"""
+_HOLD = """
+restore=$1; shift
+trap '' HUP INT TERM
+come() {
+    for port; do
+        nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
+    done
+}
+come "$@" && echo $$ && cat >/dev/null
+for port; do ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null; done
+exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
+"""
+_GET = f'[ -e "$1" ] || exit {_MISSING}; stat -c %s "$1" >&2; exec $2 "$1"'
+
+
+class SshNode(Node):
+    """A network namespace on a host that is reached by SSH, for as long as the context lasts.
+
+    Args:
+        role: what it is for, such as loadgen, timestamper or dut.
+        session: with the host.
+        ports: names of the interfaces that come into it.
+        folder: where files of the run go here.
+        cpus: those that an experiment may use for it.
+        spared: those for what only waits.
+
+    Raises:
+        HostError: the host cannot.
+        RunError: the connection is lost.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - each is named
+        self,
+        role: str,
+        session: Session,
+        ports: Sequence[str],
+        folder: Path,
+        *,
+        cpus: Sequence[int] = (),
+        spared: Sequence[int] = (),
+    ) -> None:
+        """Make the namespace, and bring the ports into it."""
+        super().__init__(role, session.facts, cpus, spared)
+        self._session, self._folder = session, folder
+        self.host_name = session.name
+        session.check()
+        made = session.as_root("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")
+        if made.returncode != 0:
+            raise HostError(f"{role}: {session.name}: {made.stderr.strip()}")
+        self._there = made.stdout.strip()
+        self._stack = ExitStack()
+        try:
+            self._holder, self._pid = self._held(ports)
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _making(self, ports: Sequence[str]) -> tuple[str, ...]:
+        """Return what makes the namespace, prints its process, and ends with its input."""
+        return ("sh", "-c", _MAKE, "sh", _HOLD, *ports)
+
+    def _held(self, ports: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
+        session = self._session
+        words = self._making(ports)
+        kept = session.kept(words, session.new_pid_file())
+        holder = session.connection.open(*kept, output=subprocess.PIPE, errors=subprocess.PIPE)
+        for stream in (holder.stdin, holder.stdout, holder.stderr):
+            if stream:
+                self._stack.enter_context(stream)
+        output = holder.stdout
+        if output is not None and select.select([output], [], [], _READY_S)[0]:
+            told = output.readline().strip()
+            if told.isdecimal():
+                return holder, int(told)
+        holder.kill()
+        problem = holder.communicate()[1].strip().splitlines() or ["no answer"]
+        session.check()
+        message = f"{self.role}: no network namespace on {session.name}: {problem[0]}"
+        raise HostError(message)
+
+    def __enter__(self) -> Self:
+        """Return the node itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the namespace up; its ports go back to where they were."""
+        with self._stack:
+            if self._holder.stdin:
+                self._holder.stdin.close()
+            try:
+                self._holder.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._holder.kill()
+            with suppress(RunError):
+                self._session.as_root("rm", "-rf", self._there)
+
+    @property
+    def agent(self) -> str:
+        """The path of the agent on the node."""
+        return self._session.agent
+
+    def _within(self, command: Sequence[str]) -> tuple[str, ...]:
+        return ("nsenter", f"--net=/proc/{self._pid}/ns/net", "--", *command)
+
+    def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command in here to its end.
+
+        Raises:
+            RunError: the connection is lost.
+
+        """
+        return self._session.as_root(*self._within(command), given=given)
+
+    def open(
+        self,
+        *command: str,
+        output: int | IO[str],
+        errors: int | IO[str],
+        environment: Mapping[str, str] | None = None,
+        tidies_up: bool = False,
+    ) -> RemoteProcess:
+        """Start a command in here."""
+        session, pid_file = self._session, self._session.new_pid_file()
+        variables = [f"{name}={value}" for name, value in (environment or {}).items()]
+        words = self._within((*("env", *variables), *command) if variables else command)
+        there = session.kept(words, pid_file) if tidies_up else session.held(words, pid_file)
+        client = session.connection.open(*there, output=output, errors=errors)
+        return RemoteProcess(session, client, pid_file)
+
+    def start(
+        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+    ) -> Contained:
+        """Start a program in here; what it prints is written to a file here."""
+        return Contained(self, command, self._folder / log, environment)
+
+    def path(self, name: str = "") -> str:
+        """Return where a file of the run is on the node."""
+        return f"{self._there}/{name}"
+
+    def put(self, name: str, text: str) -> str:
+        """Write a file of the run on the node.
+
+        Raises:
+            RunError: it cannot be written, or the connection is lost.
+
+        """
+        place = self.path(name)
+        ended = self._session.as_root("tee", place, given=text)
+        if ended.returncode != 0:
+            raise RunError(f"{self.role}: {ended.stderr.strip()}")
+        return place
+
+    def get(self, name: str) -> Path | None:
+        """Fetch a file of the run, compressed on the way.
+
+        Raises:
+            RunError: it does not arrive whole, or the connection is lost.
+
+        """
+        target = self._folder / name
+        packed = name.endswith((".zst", ".gz"))
+        how = "cat" if packed else "gzip -1 -c"
+        words = self._session.held(("sh", "-c", _GET, "sh", self.path(name), how))
+        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=f".{name}-") as draft:
+            ended = self._session.connection.fetch(Path(draft.name), *words)
+            if ended.returncode == _MISSING:
+                # What programs print is here already.
+                return target if target.exists() else None
+            told = ended.stderr.decode(errors="replace").split()
+            opened = Path(draft.name).open("rb") if packed else gzip.open(draft.name)  # noqa: SIM115
+            with opened as source, target.open("wb") as file:
+                with suppress(EOFError, gzip.BadGzipFile):
+                    shutil.copyfileobj(source, file)
+                whole = bool(told) and told[0] == str(file.tell())
+        if ended.returncode != 0 or not whole:
+            raise RunError(f"{self.role}: {name} did not arrive whole: {' '.join(told)}")
+        return target
+
+    def clocks(self) -> Clocks:
+        """Read the clocks.
+
+        Raises:
+            RunError: the connection is lost.
+
+        """
+        ended = self._session.as_root(self.agent, "node", "clocks", given="\n")
+        try:
+            read = json.loads(ended.stdout)
+            return read["realtime_ns"] / 1e9, read["monotonic_ns"] / 1e9
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.role}: does not tell its clocks: {ended.stderr}") from error
+
+    def frames(self, port: str) -> RemoteFrames:
+        """Open a port for whole frames."""
+        return RemoteFrames(self, port)
+
+    @contextmanager
+    def attach_xdp(self, port: str, program: bytes) -> Iterator[None]:
+        """Refuse: programs are loaded by this process, which is elsewhere."""
+        del program
+        raise HostError(f"{self.role}: {port}: XDP programs cannot be attached on a node by SSH")
+        yield
+
+
+class RemoteFrames:
+    """A port of a node by SSH, of which the agent passes whole frames."""
+
+    def __init__(self, node: SshNode, port: str) -> None:
+        """Have the agent open it."""
+        self._told, self._port = f"{node.role}: {port}", port
+        self._errors = errors_file()
+        self._process = node.open(
+            *(node.agent, "node", "frames", port), output=subprocess.PIPE, errors=self._errors
+        )
+        self._frames: queue.Queue[bytes | None] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            opened = self.receive(_READY_S)
+        except RunError:
+            self.__exit__()
+            raise
+        if opened is None:
+            self.__exit__()
+            raise RunError(f"{self._told}: not opened within {_READY_S:g} s")
+
+    def _read(self) -> None:
+        for line in self._process.stdout or ():
+            with suppress(ValueError):
+                self._frames.put(bytes.fromhex(line))
+        self._frames.put(None)
+
+    def __enter__(self) -> Self:
+        """Return the frames themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the port."""
+        if self._process.stdin:
+            with suppress(OSError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join()
+        if self._process.stdout:
+            self._process.stdout.close()
+        self._errors.close()
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame."""
+        try:
+            if self._process.stdin:
+                self._process.stdin.write(frame.hex() + "\n")
+                self._process.stdin.flush()
+        except OSError:
+            raise self._gone() from None
+
+    def receive(self, within_s: float) -> bytes | None:
+        """Return the next frame, if one comes in time."""
+        try:
+            frame = self._frames.get(timeout=max(within_s, 0))
+        except queue.Empty:
+            return None
+        if frame is None:
+            raise self._gone()
+        return frame
+
+    def _gone(self) -> RunError:
+        self._process.wait(_END_S)
+        self._errors.seek(0)
+        told = self._errors.read().strip().removeprefix("error: ").splitlines()
+        problem = told[0].removeprefix(f"{self._port}: ") if told else "it is gone"
+        return RunError(f"{self._told}: {problem}")

@@ -1,0 +1,329 @@
+"""A node that is reserved for an experiment, with the agent on it.
+
+What is started there ends with the connection, whatever ends that: the agent (``node hold``) runs
+each command as long as the process of sshd lives that serves the connection. That process is ended
+(``node watch``) when nothing has been heard from here for :data:`SILENCE_S` seconds, as when a
+cable was pulled. What has to take back what it did is not ended: it finds its standard input ended.
+
+The reservation is a folder, since making one is atomic. It is there as long as the connection is;
+where the node itself dies, it ends by its age.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import select
+import signal
+import subprocess
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes import host
+from tailtrim.nodes.node import Facts, Host
+from tailtrim.nodes.ssh import agent_copy
+from tailtrim.nodes.ssh.connection import SERVER, Connection
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.ssh.address import Ssh
+    from tailtrim.nodes.tool import Tool
+
+#: So often the node hears from here; after so long without, it ends what runs for this session.
+BEAT_S, SILENCE_S = 2, 10
+#: A reservation whose owner was not heard for so long is stale.
+STALE_S = 60
+#: Where the reservation is, of which the kernel keeps nothing over a boot.
+LOCK = "/run/tailtrim-reservation"
+_READY_S = 15.0
+_SUDO = ("sudo", "-n", "--")
+
+# Taking a reservation is done by one at a time, so that a stale one is taken once. It ends when all
+# have ended that share it: they still take back what they did.
+_RESERVE = """
+agent=$1 server=$2 owner=$3 lock=$4 stale=$5 silence=$6
+exec 9>"$lock.taking" || exit 1
+flock 9
+if ! mkdir "$lock" 2>/dev/null; then
+    [ -d "$lock" ] || { echo "problem $lock cannot be made"; exit 1; }
+    age=$(($(date +%s) - $(stat -c %Y "$lock/alive" 2>/dev/null || echo 0)))
+    told=$(cat "$lock/owner" 2>/dev/null)
+    [ "$age" -ge "$stale" ] || { echo "reserved $told"; exit 1; }
+    echo "stale $told"
+    rm -rf "$lock"
+    mkdir "$lock" || exit 1
+fi
+printf '%s\\n' "$owner" >"$lock/owner"
+: >"$lock/alive"
+exec 9>&-
+folder=$(mktemp -d /var/tmp/tailtrim-XXXXXXXX) || exit 1
+echo "folder $folder"
+while read -r beat && [ -d "$lock" ]; do : >"$lock/alive"; echo; done |
+    "$agent" node watch --with "$server" --silence "$silence"
+# It has ended the connection, unless it was killed itself.
+case $(cat "/proc/$server/comm" 2>/dev/null) in sshd*) kill -s TERM "$server" ;; esac
+exec 8<"$lock" && flock 8
+rm -rf "$folder"
+[ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
+"""
+_RELEASE = """
+lock=$1 owner=$2 folder=$3
+exec 8<"$lock" && flock 8
+rm -rf "$folder"
+[ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
+"""
+_FREE = """
+lock=$1 stale=$2
+[ -d "$lock" ] || exit 0
+age=$(($(date +%s) - $(stat -c %Y "$lock/alive" 2>/dev/null || echo 0)))
+[ "$age" -ge "$stale" ] || { cat "$lock/owner"; exit 1; }
+rm -rf "$lock"
+"""
+# It ends with its reader, and removes what is left here of the connection.
+_BEAT = f"""
+trap '' PIPE
+while echo 2>/dev/null; do sleep {BEAT_S}; done
+rm -rf "$1"
+"""
+_FACTS = """
+uname -r; uname -m; nproc; cat /proc/self/uid_map
+sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
+"""
+_EVERY_USER = ["0", "0", "4294967295"]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who has reserved a node, and for what."""
+
+    experiment: str
+    key: str
+
+    @classmethod
+    def of(cls, experiment: str) -> Owner:
+        """Return this process as the owner."""
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        who = f"{getpass.getuser()}@{platform.node()}"
+        return cls(experiment, f"{experiment} of {who} since {since} ({uuid.uuid4().hex[:8]})")
+
+
+class Session(Host):
+    """A node that is reserved, with the agent on it, until it is closed.
+
+    Args:
+        name: the node's.
+        ssh: where it is.
+        experiment: what it is reserved for.
+
+    Raises:
+        HostError: it cannot be reached, has not what is needed, or others have reserved it.
+
+    """
+
+    def __init__(self, name: str, ssh: Ssh, experiment: str) -> None:
+        """Connect, copy the agent if it is not there, and reserve the node."""
+        self.name = name
+        #: The reservation that was too old, if one was in the way.
+        self.stale: str | None = None
+        self._owner = Owner.of(experiment).key
+        self._processes: list[subprocess.Popen[str]] = []
+        self._number = 0
+        self.connection = Connection(name, ssh)
+        try:
+            self._sudo = rights(self.connection)
+            #: Whether the agent was not there before.
+            self.copied = not agent_copy.is_there(self.connection)
+            self.agent = agent_copy.place(self.connection)
+            self.facts = facts(self.connection)
+            self.folder = self._reserved()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return the session itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def _reserved(self) -> str:
+        words = (self._owner, LOCK, str(STALE_S), f"{SILENCE_S}s")
+        script = ("sh", "-c", _RESERVE, "sh", self.agent, SERVER, *words)
+        beat = subprocess.Popen(
+            ["sh", "-c", _BEAT, "sh", str(self.connection.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        keeper = subprocess.Popen(
+            self.connection.words(*self._sudo, *script),
+            stdin=beat.stdout,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=host.environment(),
+            start_new_session=True,
+        )
+        if beat.stdout:
+            beat.stdout.close()
+        self._processes = [beat, keeper]
+        lines = keeper.stdout
+        while lines is not None and select.select([lines], [], [], _READY_S)[0]:
+            kind, _, told = lines.readline().strip().partition(" ")
+            if kind == "folder":
+                return told
+            if kind == "stale":
+                self.stale = told
+            elif kind == "reserved":
+                raise HostError(f"{self.name}: reserved: {told}")
+            else:
+                break
+        keeper.kill()
+        problem = f"{kind} {told} {keeper.communicate()[1]}".strip() if lines else ""
+        raise HostError(f"{self.name}: cannot be reserved: {problem or 'no answer'}")
+
+    @property
+    def lost(self) -> bool:
+        """Whether the node cannot be reached any more, or has ended the session."""
+        return not self.connection.alive or any(p.poll() is not None for p in self._processes)
+
+    def check(self) -> None:
+        """Make sure that the node can be reached.
+
+        Raises:
+            RunError: the connection is lost.
+
+        """
+        if self.lost:
+            raise RunError(f"{self.name}: the connection was lost")
+
+    @property
+    def control_address(self) -> str:
+        """The address of the node at which the connection ends."""
+        # Client, its port, server, its port: sshd(8) says so.
+        told = self.connection.call("printenv", "SSH_CONNECTION").stdout.split()
+        return told[2] if len(told) > 2 else ""  # noqa: PLR2004
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the login user is root."""
+        return not self._sudo
+
+    def as_root(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command on the node to its end, as root.
+
+        Raises:
+            RunError: the connection is lost.
+
+        """
+        return self.connection.call(*self.held(command), given=given)
+
+    def held(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
+        """Return what root has to start on the node so that a command ends with the connection."""
+        told = ("--pid-file", pid_file) if pid_file is not None else ()
+        return [
+            *(*self._sudo, self.agent, "node", "hold", "--with", SERVER, *told, "--"),
+            # In a session of its own the agent can be preferred.
+            *("setsid", "setpriv", "--pdeathsig", "KILL", *command),
+        ]
+
+    def kept(self, command: tuple[str, ...], pid_file: str) -> list[str]:
+        """Return the same for a command that ends by itself when its standard input does.
+
+        The node stays reserved until then.
+        """
+        script = 'echo $$ >"$1"; shift; exec "$@"'
+        share = ("flock", "--shared", "--no-fork", LOCK)
+        return [*self._sudo, "sh", "-c", script, "sh", pid_file, *share, *command]
+
+    def new_pid_file(self) -> str:
+        """Return the name of a file on the node for a number of a process."""
+        self._number += 1
+        return f"{self.folder}/.pid-{self._number}"
+
+    def exists(self, path: str) -> bool:
+        """Return whether the node has a file."""
+        return self.as_root("test", "-e", path).returncode == 0
+
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool on the node; ``None`` where it is not installed."""
+        found = self.as_root("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
+        return found or next(filter(self.exists, tool.places), None)
+
+    def close(self) -> None:
+        """Give the node up, with everything that runs there for this session."""
+        if self._processes and not self.lost:
+            words = (LOCK, self._owner, self.folder)
+            # Where that fails, it ends by itself there.
+            with suppress(RunError):
+                self.connection.call(*self._sudo, "sh", "-c", _RELEASE, "sh", *words, within_s=10)
+        for process in self._processes:
+            # With what it has started.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        self.connection.close()
+        for process in self._processes:
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        self._processes = []
+
+
+def remove_reservation(connection: Connection) -> None:
+    """Remove a reservation that is stale, if there is one.
+
+    Raises:
+        HostError: somebody's is not stale, or it cannot be removed.
+        RunError: the connection is lost.
+
+    """
+    words = (*rights(connection), "sh", "-c", _FREE, "sh", LOCK, str(STALE_S))
+    ended = connection.call(*words)
+    if ended.returncode != 0:
+        told = ended.stdout.strip() or ended.stderr.strip()
+        raise HostError(f"{connection.name}: reserved: {told}")
+
+
+def rights(connection: Connection) -> tuple[str, ...]:
+    """Return what a command begins with so that root runs it.
+
+    Raises:
+        HostError: the user may not.
+
+    """
+    if connection.call("id", "-u").stdout.strip() == "0":
+        return ()
+    ended = connection.call(*_SUDO, "true")
+    if ended.returncode != 0:
+        told = (ended.stderr.strip().splitlines() or ["sudo is not installed"])[0]
+        error = HostError(f"{connection.name}: the user is not root and may not become it: {told}")
+        error.add_note("connect as root, or allow sudo without a password (NOPASSWD in sudoers)")
+        raise error
+    return _SUDO
+
+
+def facts(connection: Connection) -> Facts:
+    """Return what the node is.
+
+    Raises:
+        RunError: the connection is lost.
+        HostError: it does not say.
+
+    """
+    ended = connection.call("sh", "-c", _FACTS)
+    try:
+        kernel, machine, cpus, users, *model = ended.stdout.splitlines()
+        real = users.split() == _EVERY_USER
+        return Facts(kernel, machine, int(cpus), real, model[0] if model else "")
+    except ValueError as error:
+        told = ended.stderr.strip() or ended.stdout.strip()
+        raise HostError(f"{connection.name}: does not say what it is: {told}") from error

@@ -1,0 +1,258 @@
+"""What a testbed file says, held against the hosts: :func:`examine`.
+
+Each node is reached and looked at alone; if all is well with all of them, a frame is sent through
+each cable, both ways, and looked for at every port, so that swapped cables are told as such.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tailtrim.errors import HostError, RunError, TailtrimError
+from tailtrim.nodes import environment, wiring
+from tailtrim.nodes.namespace import TOOLS
+from tailtrim.nodes.ports import Port
+from tailtrim.nodes.ssh import agent_copy
+from tailtrim.nodes.ssh.connection import Connection
+from tailtrim.nodes.ssh.node import SshNode
+from tailtrim.nodes.ssh.session import Session, remove_reservation
+from tailtrim.nodes.tool import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
+    from tailtrim.nodes.node import Frames
+
+#: What nodes need beside the tools of namespaces.
+NEEDED = (*TOOLS, Tool("flock", "util-linux"), Tool("setsid", "util-linux"), Tool("gzip", "gzip"))
+_EXPERIMENT = "testbed check"
+_CARRIER_S, _ARRIVAL_S = 15.0, 1.0
+#: For local experiments (IEEE 802).
+_ETHERTYPE = b"\x88\xb5"
+_EVERYBODY = b"\xff" * 6
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found: a fault, a note, or that all is well (``good``)."""
+
+    kind: Literal["fault", "note", "good"]
+    where: str
+    what: str
+    expected: str = ""
+    remedy: str = ""
+
+
+def examine(description: TestbedDescription, told: Callable[[str], None]) -> list[Finding]:
+    """Return what was found on the hosts of a testbed.
+
+    Args:
+        description: what its file says.
+        told: is called with what is being done.
+
+    """
+    found: list[Finding] = []
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        for name, entry in description.nodes.items():
+            told(f"{name}: connecting")
+            session = _reached(name, entry, found, stack)
+            if session is not None:
+                sessions[name] = session
+                found += _node(session, entry)
+        found += _clocks(description, sessions)
+        if any(one.kind == "fault" for one in found):
+            told("cables are not tried before these faults are corrected")
+            return found
+        told("sending frames through the cables")
+        found += _cables(description, sessions, stack)
+    return found
+
+
+def clean(description: TestbedDescription) -> list[Finding]:
+    """Remove from the hosts what was copied there, and reservations that are stale.
+
+    A host that is in use is left alone.
+    """
+    found = []
+    for name, entry in description.nodes.items():
+        try:
+            with Connection(name, entry.ssh) as connection:
+                remove_reservation(connection)
+                agent_copy.remove(connection)
+            found.append(Finding("good", name, "is clean"))
+        except TailtrimError as error:
+            found.append(_fault(name, error))
+    return found
+
+
+def _reached(name: str, entry: NodeEntry, found: list[Finding], stack: ExitStack) -> Session | None:
+    """Return a session with a node; where there can be none, that is found."""
+    try:
+        session = stack.enter_context(Session(name, entry.ssh, _EXPERIMENT))
+        others = agent_copy.others(session.connection)
+    except TailtrimError as error:
+        found.append(_fault(name, error))
+        return None
+    who = "root" if session.is_root else "a user with sudo"
+    found.append(Finding("good", name, f"reached as {who}, Linux {session.facts.kernel}"))
+    if session.copied:
+        what = "the agent was missing or of another version, and was copied there"
+        found.append(Finding("note", name, what))
+    if others:
+        what = f"has agents of other versions: {', '.join(others)}"
+        found.append(Finding("note", name, what, "", "tailtrim testbed clean"))
+    if session.stale is not None:
+        what = f"had a stale reservation, which was taken: {session.stale}"
+        found.append(Finding("note", name, what))
+    return session
+
+
+def _node(session: Session, entry: NodeEntry) -> Iterator[Finding]:
+    try:
+        for tool in NEEDED:
+            if session.find(tool) is None:
+                what = f"{tool.program} is not installed"
+                yield Finding("fault", session.name, what, tool.source, "install it there")
+        for name, port in entry.ports.items():
+            yield from _port(session, f"{session.name}.{name}", port.interface, port.mac, port.pci)
+        cpus = range(session.facts.cpus)
+        for key, wanted in (("cpus", entry.cpus), ("spared", entry.spared)):
+            absent = [cpu for cpu in wanted or () if cpu not in cpus]
+            if absent:
+                what = f"{key}: CPU {', '.join(map(str, absent))} is not there"
+                yield Finding("fault", session.name, what, f"CPUs 0 to {cpus[-1]}")
+    except RunError as error:
+        yield _fault(session.name, error)
+
+
+def _port(
+    session: Session, where: str, interface: str, mac: str | None, pci: str | None
+) -> Iterator[Finding]:
+    ended = session.as_root("ip", "-json", "address", "show", "dev", interface)
+    if ended.returncode != 0:
+        yield Finding("fault", where, f"there is no interface {interface}", "", "ip link")
+        return
+    link: dict[str, Any] = json.loads(ended.stdout)[0]
+    if mac is not None and link["address"].lower() != mac.lower():
+        what = f"{interface} has the MAC address {link['address']}"
+        yield Finding("fault", where, what, mac, "correct the testbed file, or the interface")
+    addresses = [f"{one['local']}" for one in link.get("addr_info", ()) if one["scope"] == "global"]
+    if session.control_address in addresses:
+        what = f"{interface} is the way to this host by SSH, which would be cut"
+        yield Finding("fault", where, what, "a port for tests only", "name another interface")
+    elif addresses:
+        what = f"{interface} has addresses, which are lost: {', '.join(addresses)}"
+        yield Finding("note", where, what, "", "name another interface if others need them")
+    if pci is not None:
+        place = session.as_root("readlink", f"/sys/class/net/{interface}/device").stdout.strip()
+        if not place.endswith(pci):
+            what = f"{interface} has the PCI address {place.rpartition('/')[2] or 'none'}"
+            yield Finding("fault", where, what, pci, "correct the testbed file")
+
+
+def _clocks(description: TestbedDescription, sessions: dict[str, Session]) -> Iterator[Finding]:
+    node = description.roles.timestamper.node
+    session = sessions.get(node)
+    if session is None:
+        return
+    ports = description.roles.ports
+    clocks = {
+        name: environment.clock_of(
+            session.as_root("ethtool", "-T", description.port(ports[name]).interface).stdout
+        )
+        for name in ("tap_in", "tap_out")
+    }
+    yield clock_finding(node, clocks["tap_in"], clocks["tap_out"])
+
+
+def clock_finding(node: str, tap_in: str | None, tap_out: str | None) -> Finding:
+    """Return what is to say of the clocks of two taps."""
+    if tap_in is None and tap_out is None:
+        return Finding("good", node, "both taps are stamped by the kernel: one clock")
+    if tap_in == tap_out:
+        return Finding("good", node, f"both taps have the clock {tap_in}")
+    told = f"two clocks: tap_in has {tap_in or 'none'}, tap_out has {tap_out or 'none'}"
+    return Finding(
+        *("fault", node, told, "two ports of one NIC, or of two without clocks"),
+        "use two ports of one NIC; stamps of two clocks cannot be compared",
+    )
+
+
+def _fault(where: str, error: TailtrimError) -> Finding:
+    what = str(error).removeprefix(f"{where}: ")
+    return Finding("fault", where, what, "", "; ".join(getattr(error, "__notes__", ())))
+
+
+def _cables(
+    description: TestbedDescription, sessions: dict[str, Session], stack: ExitStack
+) -> Iterator[Finding]:
+    """Send a frame from each end of each cable, and say where it arrived."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    ports: dict[Place, Port] = {}
+    try:
+        for name, entry in description.nodes.items():
+            interfaces = [port.interface for port in entry.ports.values()]
+            node = stack.enter_context(SshNode(name, sessions[name], interfaces, folder))
+            wiring.without_ipv6(node)
+            for port, told in entry.ports.items():
+                ports[name, port] = Port(node, told.interface, told.mac or "")
+                wiring.up(ports[name, port])
+    except (HostError, RunError) as error:
+        yield _fault("cables", error)
+        return
+    down = _down(ports)
+    for place in down:
+        what = f"{ports[place].name} is down: no carrier within {_CARRIER_S:g} s"
+        yield Finding("fault", ".".join(place), what, "a link", "check the cable and its far end")
+    up = {place: port for place, port in ports.items() if place not in down}
+    opened = {place: stack.enter_context(port.node.frames(port.name)) for place, port in up.items()}
+    roles = description.roles.ports
+    # What comes the other way may be copied, too.
+    taps = [] if description.inline else [roles["tap_in"], roles["tap_out"]]
+    copies = {} if not taps else {roles["send"]: taps[:1], roles["dut_out"]: taps[1:]}
+    for one, other in description.cables:
+        for sender, receiver in ((one, other), (other, one)):
+            if sender in opened and receiver in opened:
+                copied = copies.get(sender, [])
+                yield _sent(sender, [receiver, *copied], opened, set(taps))
+
+
+def _down(ports: dict[Place, Port]) -> list[Place]:
+    waiting, until_s = list(ports), time.monotonic() + _CARRIER_S
+    while waiting and time.monotonic() < until_s:
+        waiting = [place for place in waiting if not wiring.carries(ports[place])]
+        time.sleep(0 if not waiting else 0.1)
+    return waiting
+
+
+def _sent(
+    sender: Place, expected: list[Place], opened: dict[Place, Frames], taps: set[Place]
+) -> Finding:
+    payload = uuid.uuid4().bytes
+    opened[sender].send(_EVERYBODY + b"\x02\0\0\0\0\x01" + _ETHERTYPE + payload.ljust(46, b"\0"))
+    until_s = time.monotonic() + _ARRIVAL_S
+    seen: set[Place] = set()
+    while time.monotonic() < until_s and not seen.issuperset(expected):
+        for place, frames in opened.items():
+            while (frame := frames.receive(0.005)) is not None:
+                if payload in frame:
+                    seen.add(place)
+    name, far = ".".join(sender), _told(expected)
+    if seen.issuperset(expected) and seen - taps <= set(expected):
+        return Finding("good", name, f"its frames arrive at {far}")
+    arrived = f"arrived at {_told(sorted(seen))}" if seen else "arrived nowhere"
+    remedy = "swap the cables, or correct the testbed file"
+    return Finding("fault", name, f"a frame sent there {arrived}", far, remedy)
+
+
+def _told(places: list[Place]) -> str:
+    return " and ".join(map(".".join, places))

@@ -1,0 +1,302 @@
+"""A guest: a machine that has booted, how to reach it, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes import cpus
+from tailtrim.nodes.namespace import Namespace
+from tailtrim.nodes.ssh.address import Ssh
+from tailtrim.nodes.ssh.connection import Connection
+from tailtrim.nodes.ssh.session import Session, facts
+from tailtrim.nodes.vm.machine import (
+    COMMON,
+    CONTROL,
+    Hardware,
+    Machine,
+    Wired,
+    accelerator,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.nodes.vm.image import Image
+
+#: Ports of the device, and the names of their taps while no testbed has them.
+PORTS = {"d0": Wired("tap0", "02:00:00:00:00:02"), "d1": Wired("tap1", "02:00:00:00:00:03")}
+AGENT = "/usr/local/sbin/tailtrim-agent"
+_FOLDER = "/run/tailtrim"
+_BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
+_CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+_AUDIT_S = 120.0
+
+# The client of SSH gets the socket to the guest itself, not a program in between.
+_PROXY = (
+    "import socket; guest = socket.socket(socket.AF_UNIX); guest.connect(chr(0) + {name!r});"
+    " socket.send_fds(socket.socket(fileno=1), [bytes(1)], [guest.fileno()])"
+)
+# It ends with this process, and removes what is left of the connection.
+_TIDY = 'cat >/dev/null; rm -rf "$1"'
+_RENAME = """
+for port; do
+    for known in /sys/class/net/*; do
+        [ "$(cat "$known/address")" = "${port#*=}" ] || continue
+        ip link set "${known##*/}" name "${port%%=*}"
+    done
+done
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a guest is to have: CPUs, memory, where it is on this host, how long it may boot.
+
+    ``pinned`` are CPUs of this host, those of the device by default.
+    """
+
+    cpus: int = 2
+    memory_mib: int = 512
+    pinned: Sequence[int] | None = None
+    accelerator: str = "auto"
+    boot_s: float = 120.0
+
+
+class Guest:
+    """A guest that has booted, for as long as the context lasts.
+
+    Args:
+        image: what it boots.
+        cmdline: its boot line, beside what every guest has.
+        settings: what it is to have.
+        console: file for what its kernel prints.
+
+    Raises:
+        HostError: this host cannot have it.
+        RunError: it did not boot, or with another boot line; says what it printed last.
+
+    """
+
+    def __init__(self, image: Image, cmdline: str, settings: Settings, console: Path) -> None:
+        """Boot it."""
+        self.image, self._unplugged = image, False
+        on = list(settings.pinned or cpus.placed()[1])
+        how = Hardware(
+            cpus=settings.cpus,
+            on=on,
+            memory_mib=settings.memory_mib,
+            accelerator=accelerator(settings.accelerator),
+        )
+        asked = " ".join(cmdline.split())
+        line = f"{COMMON} {asked}".strip()
+        began_s = time.monotonic()
+        with ExitStack() as stack:
+            #: Where its taps are while no testbed has them.
+            self.parking = stack.enter_context(Namespace("vm"))
+            self._machine = stack.enter_context(
+                Machine(
+                    *(self.parking, image, how),
+                    cmdline=line,
+                    ports=list(PORTS.values()),
+                    console=console,
+                )
+            )
+            self.session = stack.enter_context(
+                GuestSession(self._machine, image.name, settings.boot_s)
+            )
+            took_s = time.monotonic() - began_s
+            self._named()
+            seen = self._read(_LINE)
+            if seen != line:
+                raise RunError(f"dut: {image.name} booted with the line {seen!r}, not {line!r}")
+            #: What it is and how it was booted, as run directories have it.
+            self.record = self._recorded(how, (asked, line, seen), took_s)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the guest itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self._stack.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be reached and has its ports."""
+        return self._machine.alive and not self.session.lost and not self._unplugged
+
+    def named(self, boot: str) -> None:
+        """Take the name of the boot, which is that of the node from now on."""
+        self.session.name = self.record["boot"] = boot
+
+    def plug(self, into: Namespace, names: Sequence[str]) -> None:
+        """Give the taps of its ports to a namespace, under these names."""
+        self._unplugged = True
+        for port, name in zip(PORTS.values(), names, strict=True):
+            _move(self.parking, port.tap, into, name)
+
+    def unplug(self, out_of: Namespace, names: Sequence[str]) -> None:
+        """Take the taps back: they would go with the namespace, and the guest's ports with them."""
+        for port, name in zip(PORTS.values(), names, strict=True):
+            _move(out_of, name, self.parking, port.tap)
+        self._unplugged = False
+
+    def last_words(self) -> str:
+        """Return the end of what its console printed, in one line."""
+        return self._machine.last_words()
+
+    def audit(self) -> dict[str, Any]:
+        """Return what the agent's audit says of it.
+
+        Raises:
+            HostError: it says nothing.
+
+        """
+        return self._audit("--observe", "0")
+
+    def boot_line(self) -> dict[str, Any]:
+        """Return what its kernel made of its boot line, as the agent's audit sees it.
+
+        Raises:
+            HostError: it says nothing.
+
+        """
+        return self._audit("--boot-line")
+
+    def _audit(self, *arguments: str) -> dict[str, Any]:
+        command = (AGENT, "audit", *arguments, "--json")
+        ended = self.session.connection.call(*command, within_s=_AUDIT_S)
+        try:
+            return dict(json.loads(ended.stdout))
+        except ValueError as error:
+            raise HostError(f"dut: tailtrim-agent audit: {ended.stderr.strip()}") from error
+
+    def _named(self) -> None:
+        words = [f"{name}={port.mac}" for name, port in PORTS.items()]
+        self.session.run("sh", "-c", _RENAME, "sh", *words)
+
+    def _read(self, path: str) -> str:
+        return self.session.run("cat", path).strip()
+
+    def _recorded(
+        self, hardware: Hardware, line: tuple[str, str, str], took_s: float
+    ) -> dict[str, Any]:
+        placed = self._machine.pin(hardware.on)
+        given = ("kernel", "root", "sha256")
+        return {
+            "kernel": self.session.facts.kernel,
+            "boot_id": self._read(_BOOT_ID),
+            "boot_line": dict(zip(("asked", "set", "seen"), line, strict=True)),
+            "clock_source": self._read(_CLOCK),
+            "accelerator": hardware.accelerator,
+            "cpus": hardware.cpus,
+            "pinned": placed,
+            "memory_mib": hardware.memory_mib,
+            "boot_s": round(took_s, 3),
+            "image": {name: self.image.record[name] for name in given},
+            "facts": asdict(self.session.facts),
+        }
+
+
+class GuestSession(Session):
+    """A connection to a guest. The guest is this process's alone and ends with it.
+
+    So nothing has to be reserved, and nothing held beyond what the connection holds.
+    """
+
+    def __init__(self, machine: Machine, image: str, boot_s: float) -> None:
+        """Wait until the guest answers."""
+        self.name, self.stale = "dut", None
+        self.agent, self.folder = AGENT, _FOLDER
+        self._machine = machine
+        self._sudo, self._processes, self._number = (), [], 0
+        folder = Path(tempfile.mkdtemp(prefix="tailtrim-"))
+        self._tidy = subprocess.Popen(
+            ["sh", "-c", _TIDY, "sh", str(folder)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+        with ExitStack() as stack:
+            stack.callback(self._tidied)
+            self.connection = stack.enter_context(_connected(machine, image, boot_s, folder))
+            self.facts = facts(self.connection)
+            self._stack = stack.pop_all()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the guest has gone, or cannot be reached any more."""
+        return not (self._machine.alive and self.connection.alive)
+
+    def as_root(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command in the guest to its end."""
+        return self.connection.call(*command, given=given)
+
+    def run(self, *command: str) -> str:
+        """Run a command in the guest and return its output.
+
+        Raises:
+            RunError: it failed.
+
+        """
+        ended = self.as_root(*command)
+        if ended.returncode != 0:
+            told = ended.stderr.strip() or f"ended with {ended.returncode}"
+            raise RunError(f"{self.name}: {shlex.join(command)}: {told}")
+        return ended.stdout
+
+    def held(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
+        """Return what to start in the guest: all of it ends with the guest."""
+        return self.kept(command, pid_file) if pid_file is not None else list(command)
+
+    def kept(self, command: tuple[str, ...], pid_file: str) -> list[str]:
+        """Return the same, with a file for the number of the process."""
+        return ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "sh", pid_file, *command]
+
+    def close(self) -> None:
+        """Close the connection, with which the guest ends."""
+        self._stack.close()
+
+    def _tidied(self) -> None:
+        if self._tidy.stdin:
+            self._tidy.stdin.close()
+        self._tidy.wait()
+
+
+def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Connection:
+    program = [sys.executable, "-IS", "-c", _PROXY.format(name=CONTROL)]
+    options = {
+        "ProxyCommand": shlex.join(["nsenter", f"--net=/proc/{machine.pid}/ns/net", *program]),
+        "ProxyUseFdpass": "yes",
+        # Only this machine is at the other end: a key would prove nothing more.
+        "StrictHostKeyChecking": "no",
+        "UserKnownHostsFile": "/dev/null",
+        "User": "root",
+        "ConnectTimeout": str(int(boot_s) + 1),
+        # The end of QEMU is the end of the connection.
+        "ServerAliveInterval": "0",
+    }
+    until_s = time.monotonic() + boot_s
+    machine.until_listening(until_s)
+    try:
+        return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
+    except HostError as error:
+        late = machine.alive and time.monotonic() >= until_s
+        why = f"did not boot within {boot_s:g} s" if late else "did not boot"
+        failed = RunError(f"dut: {image} {why}; its console: {machine.last_words()}")
+        raise failed from error
+
+
+def _move(source: Namespace, name: str, target: Namespace, called: str) -> None:
+    source.run("ip", "link", "set", name, "netns", str(target.pid), "name", called)

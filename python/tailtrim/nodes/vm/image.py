@@ -1,0 +1,253 @@
+"""Live images: kernel, initramfs and root file system in a folder, with a record of what it is.
+
+Made once for what goes in, and kept in the user's cache: the second time takes no time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import HostError, OutputError
+from tailtrim.nodes import agent, host
+from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm import kernel, root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA = "tailtrim.image/1"
+CPIO = Tool("cpio", "cpio")
+#: The release that guests have their programs of, if nothing else is asked for.
+RELEASE = "bookworm"
+
+_RECORD = "image.json"
+_FILES = ("vmlinuz", "initramfs", "root.squashfs")
+_SCRIPTS = {"initramfs.sh": "init", "guest.sh": "guest.sh"}
+#: Changes when the same input gives another image.
+_RECIPE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an image is made of.
+
+    ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, ``modules`` the folder of the
+    latter's modules; ``release`` and ``packages`` are of the root file system.
+    """
+
+    kernel: str
+    release: str = RELEASE
+    packages: tuple[str, ...] = ()
+    modules: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image in a folder; nothing writes to it any more."""
+
+    folder: Path
+    record: dict[str, Any]
+
+    @property
+    def kernel(self) -> str:
+        """What ``uname -r`` says in it."""
+        return str(self.record["kernel"]["release"])
+
+    @property
+    def name(self) -> str:
+        """What the kernel was asked for as."""
+        return str(self.record["kernel"]["name"])
+
+
+def opened(folder: Path) -> Image:
+    """Open an image and make sure that its files are those of its record.
+
+    Raises:
+        HostError: there is none, or a file has changed.
+
+    """
+    place = folder / _RECORD
+    try:
+        record = json.loads(place.read_text("utf-8"))
+        if record["schema"] != SCHEMA:
+            raise HostError(f"{place}: the schema is {record['schema']!r}, expected {SCHEMA!r}")
+        sums = {name: record["sha256"][name] for name in _FILES}
+        for name, known in sums.items():
+            if _sum(folder / name) != known:
+                raise HostError(f"{folder / name}: not the file of its record, build it again")
+    except OSError as error:
+        raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise HostError(f"{place}: not the record of an image ({error})") from error
+    return Image(folder, record)
+
+
+def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image:
+    """Return the image of a recipe from the cache, building what is missing.
+
+    Args:
+        recipe: what goes in.
+        told: is called with what is being done, where it takes time.
+
+    Raises:
+        HostError: this host cannot build it.
+        OutputError: the cache cannot be written.
+
+    """
+    program = Path(agent.program())
+    parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(program)]
+    kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe))
+    root_key = _key(recipe.release, root.PACKAGES, root.HOOKS, sorted(recipe.packages))
+    place = _cache() / "images" / _key(kernel_key, root_key, parts)
+    if (place / _RECORD).exists():
+        return opened(place)
+
+    def make_kernel(folder: Path) -> None:
+        told(f"getting the kernel {recipe.kernel}")
+        if kernel.NAME.fullmatch(recipe.kernel):
+            kernel.fetch(recipe.kernel, folder)
+        else:
+            modules = Path(recipe.modules) if recipe.modules else None
+            kernel.take(Path(recipe.kernel), modules, folder)
+
+    def make_root(folder: Path) -> None:
+        told(f"making the root file system of Debian {recipe.release}")
+        versions = root.build(recipe.release, recipe.packages, folder)
+        (folder / "packages.json").write_text(json.dumps(versions), "utf-8")
+
+    def make_image(folder: Path) -> None:
+        told(f"making the image of {recipe.kernel}")
+        _assemble(recipe, kernels, roots, program, folder)
+
+    kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
+    roots = _kept(_cache() / "roots" / root_key, make_root)
+    return opened(_kept(place, make_image))
+
+
+def copied(image: Image, out: Path) -> Image:
+    """Copy an image to a folder that does not exist or is empty.
+
+    Raises:
+        OutputError: it cannot be written, or has something else.
+
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise OutputError(f"{out}: exists and is not empty, so nothing is written to it")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name in (*_FILES, _RECORD):
+            shutil.copyfile(image.folder / name, out / name)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
+    return Image(out, image.record)
+
+
+def _assemble(recipe: Recipe, kernels: Path, roots: Path, program: Path, folder: Path) -> None:
+    for source in (kernels / "vmlinuz", roots / "root.squashfs"):
+        shutil.copyfile(source, folder / source.name)
+    release = kernel.release_of(folder / "vmlinuz")
+    _initramfs(kernel.Kernel(kernels, release), roots / "busybox", program, folder / "initramfs")
+    record = {
+        "schema": SCHEMA,
+        "kernel": {"name": recipe.kernel, "release": release},
+        "root": {"release": recipe.release, "asked": sorted(recipe.packages)},
+        "packages": json.loads((roots / "packages.json").read_text("utf-8")),
+        "recipe": asdict(recipe),
+        "agent": {"sha256": _sum(program)},
+        "sha256": {name: _sum(folder / name) for name in _FILES},
+    }
+    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+
+
+def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:
+    """Write what a kernel begins with: a program that finds the root, modules and the agent."""
+    if host.find(CPIO) is None:
+        raise CPIO.missing()
+    with tempfile.TemporaryDirectory() as scratch:
+        top = Path(scratch)
+        files = {top / "bin" / "busybox": busybox, top / "tailtrim-agent": program}
+        files |= {top / path.relative_to(of.folder): path for path in of.modules}
+        for place, source in files.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, place)
+        for name, called in _SCRIPTS.items():
+            (top / called).write_text(_script(name), "utf-8")
+        for place in (top / "bin" / "busybox", top / "tailtrim-agent", top / "init"):
+            place.chmod(0o755)
+        (top / "guest.sh").chmod(0o755)
+        for place in [top, *top.rglob("*")]:
+            os.utime(place, (0, 0))
+        names = sorted(str(path.relative_to(top)) for path in top.rglob("*"))
+        with out.open("wb") as archive:
+            # Not compressed: an emulated CPU would take longer than the disk.
+            ended = subprocess.run(
+                ["cpio", "--quiet", "--create", "--format=newc", "--owner=+0:+0", "--reproducible"],
+                input="\n".join(names).encode(),
+                stdout=archive,
+                stderr=subprocess.PIPE,
+                cwd=top,
+                check=False,
+                env=host.environment(),
+            )
+    if ended.returncode != 0:
+        raise HostError(f"cpio: {ended.stderr.decode(errors='replace').strip()}")
+
+
+def _script(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _files_of(recipe: Recipe) -> list[Any]:
+    """Return what tells a kernel that is a file from another one of the same name."""
+    if kernel.NAME.fullmatch(recipe.kernel):
+        return []
+    try:
+        return [_sum(Path(recipe.kernel)), recipe.modules]
+    except OSError as error:
+        known = ", ".join(f"RELEASE/{name}" for name in kernel.FLAVOURS)
+        told = f"kernel {recipe.kernel}: neither {known} of Debian nor a file: {error.strerror}"
+        raise HostError(told) from error
+
+
+def _cache() -> Path:
+    known = os.environ.get("XDG_CACHE_HOME")
+    return (Path(known) if known else Path.home() / ".cache") / "tailtrim"
+
+
+def _kept(place: Path, make: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache, made if it is missing; it is whole at any time."""
+    if place.is_dir():
+        return place
+    draft = None
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        make(draft)
+        draft.chmod(0o755)
+        if not place.is_dir():
+            draft.rename(place)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+    finally:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+    return place
+
+
+def _key(*parts: Any) -> str:
+    text = json.dumps([_RECIPE, *parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,189 @@
+"""Kernels for guests: of Debian's packages by release and flavour, or a bzImage."""
+
+from __future__ import annotations
+
+import lzma
+import re
+import shutil
+import struct
+import subprocess
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import HostError
+from tailtrim.nodes import host
+from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm import debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEPMOD = Tool("depmod", "kmod")
+FLAVOURS = {
+    "amd64": "linux-image-amd64",
+    "cloud": "linux-image-cloud-amd64",
+    "rt": "linux-image-rt-amd64",
+}
+#: RELEASE/FLAVOUR.
+NAME = re.compile(rf"([a-z]+)/({'|'.join(FLAVOURS)})")
+
+#: What a guest mounts, and what devices under test are made of: with what it depends on.
+MODULES = (
+    *("drivers/virtio", "drivers/block/virtio_blk", "drivers/char/virtio_console"),
+    *("drivers/char/hw_random/virtio-rng", "drivers/net/virtio_net", "drivers/net/veth"),
+    *("drivers/net/tun", "drivers/net/tap", "drivers/net/dummy", "drivers/net/ifb"),
+    *("fs/squashfs", "fs/overlayfs", "net/bridge", "net/sched", "net/netfilter", "net/8021q"),
+    *("net/ipv4", "net/ipv6", "net/openvswitch", "net/packet", "net/core", "net/xdp"),
+)
+# Documentation/arch/x86/boot.rst of Linux: the header of a bzImage.
+_MAGIC, _MAGIC_AT, _VERSION_AT, _VERSION_BASE = b"HdrS", 0x202, 0x20E, 0x200
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel in a folder: ``vmlinuz`` and, where it has any, ``lib/modules/RELEASE``."""
+
+    folder: Path
+    #: What ``uname -r`` says.
+    release: str
+
+    @property
+    def image(self) -> Path:
+        """The kernel itself."""
+        return self.folder / "vmlinuz"
+
+    @property
+    def modules(self) -> list[Path]:
+        """Its files below ``lib/modules``, those of :func:`_needed` and what depmod made."""
+        tree = self.folder / "lib" / "modules" / self.release
+        return sorted(path for path in tree.rglob("*") if path.is_file())
+
+
+def fetch(name: str, folder: Path) -> Kernel:
+    """Get a kernel of Debian, RELEASE/FLAVOUR, into a folder.
+
+    Raises:
+        HostError: this host cannot.
+
+    """
+    found = NAME.fullmatch(name)
+    if found is None:
+        raise HostError(f"kernel {name}: unknown, expected RELEASE/{{{','.join(FLAVOURS)}}}")
+    release, flavour = found.groups()
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch) / "kernel.tar"
+        debian.archive(release, [FLAVOURS[flavour]], place, variant="extract")
+        with tarfile.open(place) as archive:
+            _unpack(archive, folder)
+    return _with_modules(folder)
+
+
+def take(image: Path, modules: Path | None, folder: Path) -> Kernel:
+    """Take a bzImage, and its modules where it has any, into a folder.
+
+    Args:
+        image: the kernel.
+        modules: its ``lib/modules/RELEASE``.
+        folder: an empty one.
+
+    Raises:
+        HostError: a file cannot be read, or is something else.
+
+    """
+    try:
+        shutil.copyfile(image, folder / "vmlinuz")
+        if modules is not None:
+            place = folder / "lib" / "modules" / release_of(folder / "vmlinuz")
+            for path in sorted((modules / "kernel").rglob("*.ko*")):
+                _store(path.read_bytes(), place / path.relative_to(modules))
+            for path in modules.glob("modules.*"):
+                (place / path.name).write_bytes(path.read_bytes())
+    except OSError as error:
+        raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    return _with_modules(folder)
+
+
+def release_of(image: Path) -> str:
+    """Return what ``uname -r`` says where a bzImage runs.
+
+    Raises:
+        HostError: it is none.
+
+    """
+    with image.open("rb") as file:
+        head = file.read(1 << 16)
+    if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
+        raise HostError(f"{image}: not a kernel, expected a bzImage")
+    (at,) = struct.unpack_from("<H", head, _VERSION_AT)
+    text = head[at + _VERSION_BASE :].partition(b"\0")[0].decode("ascii", "replace")
+    return text.split()[0] if text.split() else ""
+
+
+def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
+    for member in archive:
+        path = PurePosixPath(member.name)
+        file = archive.extractfile(member) if member.isfile() else None
+        if file is None:
+            continue
+        # Since 7.0 the kernel lies beside its modules.
+        if path.name.startswith("vmlinuz"):
+            _store(file.read(), folder / "vmlinuz")
+        elif "modules" in path.parts and (".ko" in path.name or path.name.startswith("modules.")):
+            below = path.parts[path.parts.index("modules") :]
+            _store(file.read(), folder.joinpath("lib", *below))
+
+
+def _store(content: bytes, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.suffix == ".xz":
+        # Kernels that cannot unpack modules themselves would need a program for it.
+        content, place = lzma.decompress(content), place.with_suffix("")
+    place.write_bytes(content)
+
+
+def _with_modules(folder: Path) -> Kernel:
+    kernel = Kernel(folder, release_of(folder / "vmlinuz"))
+    tree = folder / "lib" / "modules" / kernel.release
+    if not tree.is_dir():
+        return kernel
+    _depmod(folder, kernel.release)
+    kept = set(_needed(tree))
+    for path in list(tree.rglob("*.ko")):
+        if path not in kept:
+            path.unlink()
+    _depmod(folder, kernel.release)
+    return kernel
+
+
+def _depmod(folder: Path, release: str) -> None:
+    if host.find(DEPMOD) is None:
+        raise DEPMOD.missing()
+    ended = subprocess.run(
+        ["depmod", "--basedir", str(folder), release],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=host.environment(),
+    )
+    if ended.returncode != 0:
+        raise HostError(f"depmod {release}: {ended.stderr.strip()}")
+
+
+def _needed(tree: Path) -> Iterator[Path]:
+    """Yield the modules that a guest may need, from what depmod says of all."""
+    depends: dict[str, list[str]] = {}
+    for line in (tree / "modules.dep").read_text("utf-8").splitlines():
+        name, _, others = line.partition(":")
+        depends[name] = others.split()
+    for name, beneath in depends.items():
+        if any(_below(name, wanted) for wanted in MODULES):
+            # modules.dep has also what these depend on themselves.
+            yield from (tree / one for one in (name, *beneath))
+
+
+def _below(name: str, wanted: str) -> bool:
+    start = f"kernel/{wanted}"
+    return name.startswith(f"{start}/") or name == f"{start}.ko"

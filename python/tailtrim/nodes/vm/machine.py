@@ -1,0 +1,265 @@
+"""A virtual machine: QEMU with an image, ports on taps, and a serial port to reach the guest."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.nodes import host
+from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm import tap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.nodes.namespace import Namespace
+    from tailtrim.nodes.vm.image import Image
+
+QEMU = Tool("qemu-system-x86_64", "qemu-system-x86")
+Accelerator = Literal["kvm", "tcg"]
+
+#: What the boot line of each guest begins with: a kernel that panics ends the machine.
+COMMON = "console=ttyS0 panic=-1"
+#: The abstract socket that leads to the guest's sshd: it has no file that could be left behind.
+CONTROL = "tailtrim-control"
+#: How long a boot takes, and what a run takes beside its traffic, for estimates.
+BOOT_S = {"tcg": 12.0, "kvm": 5.0}
+RUN_S = {"tcg": 8.0, "kvm": 2.0}
+_KVM, _VHOST = Path("/dev/kvm"), Path("/dev/vhost-net")
+#: Frames pass as they are: checksums and segments are what the load generator made them.
+_OFFLOADS = ("csum", "guest_csum", "gso", "guest_tso4", "guest_tso6", "guest_ecn", "guest_ufo")
+_LAST_LINES = 8
+_PANIC = "Kernel panic - not syncing"
+_LOOK_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a guest runs on: its CPUs, on which CPUs of this host they are, memory, accelerator."""
+
+    cpus: int
+    on: Sequence[int]
+    memory_mib: int
+    accelerator: Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """A port of a guest: its tap on this host, and its address in the guest."""
+
+    tap: str
+    mac: str
+
+
+def accelerator(asked: str = "auto") -> Accelerator:
+    """Return what runs the guest's instructions: the CPU (KVM), or QEMU (TCG).
+
+    By itself KVM is chosen only where this host is no guest: nested, it hangs on some.
+
+    Raises:
+        HostError: KVM is asked for and this host has none.
+
+    """
+    usable = os.access(_KVM, os.R_OK | os.W_OK)
+    if asked == "kvm" and not usable:
+        raise HostError(f"{_KVM}: missing, or no permission to use it; without it: accelerator tcg")
+    if asked == "auto":
+        return "kvm" if usable and not _is_guest() else "tcg"
+    return "kvm" if asked == "kvm" else "tcg"
+
+
+class Machine:
+    """A machine that boots, for as long as the context lasts.
+
+    It ends with this process, whatever ends that, and so do its taps. The image is not written to:
+    what the guest changes is in its memory.
+    """
+
+    def __init__(  # noqa: PLR0913 - each is named
+        self,
+        namespace: Namespace,
+        image: Image,
+        hardware: Hardware,
+        *,
+        cmdline: str,
+        ports: Sequence[Wired],
+        console: Path,
+    ) -> None:
+        """Start it.
+
+        Args:
+            namespace: where its taps are; QEMU sees no other network.
+            image: what it boots.
+            hardware: what on.
+            cmdline: its whole boot line.
+            ports: in the order in which the guest finds them.
+            console: file for what its first serial port prints.
+
+        Raises:
+            HostError: this host cannot.
+
+        """
+        if host.find(QEMU) is None:
+            raise QEMU.missing()
+        self._console = console
+        with ExitStack() as stack:
+            taps = []
+            for port in ports:
+                descriptor = tap.opened(namespace, port.tap)
+                taps.append(descriptor)
+                stack.callback(os.close, descriptor)
+            wired = list(zip(ports, taps, strict=True))
+            self._process = subprocess.Popen(
+                [
+                    *(*namespace.prefix, *_command(image, hardware, cmdline, console)),
+                    *(*_serial(), *_network(wired)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                pass_fds=taps,
+                env=host.environment(),
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        """Return the machine itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.wait()
+        if self._process.stderr:
+            self._process.stderr.close()
+
+    @property
+    def pid(self) -> int:
+        """The process of QEMU."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def until_listening(self, until_s: float) -> None:
+        """Wait until the socket that leads to the guest is there.
+
+        Args:
+            until_s: how long, by the monotonic clock.
+
+        Raises:
+            RunError: QEMU ended, or takes longer; says what it printed.
+
+        """
+        while f"@{CONTROL}" not in _text(f"/proc/{self.pid}/net/unix"):
+            if not self.alive or time.monotonic() > until_s:
+                raise RunError(f"{QEMU.program} does not start: {self.last_words()}")
+            time.sleep(_LOOK_S)
+
+    def pin(self, cpus: Sequence[int]) -> list[int]:
+        """Keep each CPU of the guest on one of this host, in turn, and the rest of QEMU to these.
+
+        Returns:
+            The CPU of this host for each of the guest.
+
+        Raises:
+            HostError: this host does not let it have one of them.
+
+        """
+        placed: dict[int, int] = {}
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
+            thread = re.fullmatch(r"CPU (\d+)/\w+\s*", _text(str(task / "comm")))
+            on = list(cpus)
+            if thread is not None:
+                number = int(thread.group(1))
+                placed[number] = cpus[number % len(cpus)]
+                on = [placed[number]]
+            try:
+                os.sched_setaffinity(int(task.name), on)
+            except ProcessLookupError:
+                # A thread for a moment only.
+                continue
+            except OSError as error:
+                told = ", ".join(map(str, on))
+                raise HostError(f"vm.pinned: CPU {told} of this host: {error.strerror}") from error
+        return [placed[number] for number in sorted(placed)]
+
+    def last_words(self) -> str:
+        """Return the end of what its console, or QEMU itself, printed, in one line."""
+        text = ""
+        if not self.alive and self._process.stderr:
+            text = self._process.stderr.read()
+        with suppress(OSError):
+            text = self._console.read_text("utf-8", "replace") + text
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        # What a kernel prints of its stack is longer than these.
+        panics = [line for line in lines[:-_LAST_LINES] if _PANIC in line]
+        return " | ".join([*panics[:1], *lines[-_LAST_LINES:]])
+
+
+def _command(image: Image, hardware: Hardware, cmdline: str, console: Path) -> list[str]:
+    folder = image.folder
+    root = "driver=raw,node-name=root,read-only=on,file.driver=file,"
+    root += f"file.filename={_quoted(folder / 'root.squashfs')}"
+    return [
+        *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
+        *("-no-reboot", "-name", "tailtrim,debug-threads=on"),
+        *("-machine", f"pc,accel={hardware.accelerator}"),
+        *("-cpu", "host" if hardware.accelerator == "kvm" else "max"),
+        *("-smp", str(hardware.cpus), "-m", str(hardware.memory_mib)),
+        *("-kernel", str(folder / "vmlinuz"), "-initrd", str(folder / "initramfs")),
+        *("-append", cmdline),
+        *("-blockdev", root, "-device", "virtio-blk-pci,drive=root"),
+        *("-chardev", f"file,id=console,path={_quoted(console)}", "-serial", "chardev:console"),
+        *("-device", "virtio-rng-pci"),
+    ]
+
+
+def _serial() -> list[str]:
+    """Return a serial port to the guest, whose other end is a socket in QEMU's namespace."""
+    return [
+        *("-chardev", f"socket,id=control,path={CONTROL},abstract=on,server=on,wait=off"),
+        *(
+            "-device",
+            "virtio-serial-pci",
+            "-device",
+            "virtserialport,chardev=control,name=tailtrim",
+        ),
+    ]
+
+
+def _network(ports: Sequence[tuple[Wired, int]]) -> Iterator[str]:
+    vhost = ",vhost=on" if os.access(_VHOST, os.R_OK | os.W_OK) else ""
+    off = "".join(f",{offload}=off" for offload in _OFFLOADS)
+    for number, (port, descriptor) in enumerate(ports):
+        yield from ("-netdev", f"tap,id=port{number},fd={descriptor}{vhost}")
+        yield from ("-device", f"virtio-net-pci,netdev=port{number},mac={port.mac},romfile={off}")
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a value among options of QEMU."""
+    return str(path.absolute()).replace(",", ",,")
+
+
+def _is_guest() -> bool:
+    lines = _text("/proc/cpuinfo").splitlines()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return "hypervisor" in flags.split()

@@ -1,0 +1,62 @@
+"""Ports made to carry what an experiment sends, and nothing else; the timestamper between them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tailtrim.nodes.ports import redirect
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed import Forwarding
+
+#: The MTU that every port has at least.
+MTU = 1_500
+#: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
+_AROUND = 18
+#: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
+_OFFLOADS = ("tx", "rx", "sg", "gso", "gro", "tso")
+
+
+def mtu(largest_frame: int) -> int:
+    """Return the MTU for frames of this size, with FCS."""
+    return max(largest_frame - _AROUND, MTU)
+
+
+def without_ipv6(node: Node) -> None:
+    """Have a node say nothing of its own: a fibre carries what the experiment sends."""
+    node.set("net/ipv6/conf/all/disable_ipv6", "1")
+    node.set("net/ipv6/conf/default/disable_ipv6", "1")
+
+
+def carry(port: Port) -> None:
+    """Have a port pass frames as they are, and take it up."""
+    words = [word for offload in _OFFLOADS for word in (offload, "off")]
+    port.node.run("ethtool", "-K", port.name, *words)
+    up(port)
+
+
+def carries(port: Port) -> bool:
+    """Whether a port has a link."""
+    (link,) = json.loads(port.node.run("ip", "-json", "link", "show", "dev", port.name))
+    return "LOWER_UP" in link["flags"]
+
+
+def up(port: Port) -> None:
+    """Take a port up; it sends nothing of its own."""
+    port.node.run("ip", "link", "set", port.name, "up", "arp", "off", "multicast", "off")
+
+
+def tap_inline(at: Forwarding, to_dut: Port, to_loadgen: Port) -> None:
+    """Have the timestamper pass what comes to each of its taps.
+
+    Args:
+        at: where.
+        to_dut: its port that is cabled to the device's ``dut_in``.
+        to_loadgen: its port that is cabled to the load generator's ``sink``.
+
+    """
+    redirect(at.tap_in, to_dut)
+    redirect(at.tap_out, to_loadgen)

@@ -1,0 +1,71 @@
+"""What the device's node boots: kernel and boot line, and the virtual machine that they are for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from tailtrim.plan.base import Number
+from tailtrim.strict import Strict
+
+#: COMMAND_LINE_SIZE of x86 is 2,048: so much is left beside what every guest has.
+_LONGEST = 1_900
+
+
+class Boot(Strict):
+    """A kernel and its boot line. Runs with the same are done in boots of their own."""
+
+    kernel: str = Field(
+        min_length=1,
+        description="Debian's by RELEASE/FLAVOUR, such as trixie/rt (amd64, cloud or rt), a"
+        " bzImage, or a directory that tailtrim image build has made.",
+    )
+    cmdline: str = Field(
+        default="", description="Boot line, beside the console's words, such as isolcpus=1."
+    )
+
+    @field_validator("cmdline")
+    @classmethod
+    def _is_a_line(cls, value: str) -> str:
+        if not (value.isascii() and value.isprintable()) or len(value) > _LONGEST:
+            raise ValueError(f"expected at most {_LONGEST:,} printable ASCII characters")
+        return value
+
+
+class VirtualMachine(Strict):
+    """The virtual machine that a device with node vm is in."""
+
+    cpus: int = Field(default=2, ge=1, le=256, description="Number of CPUs of the guest.")
+    memory_mib: int = Field(
+        default=512, ge=256, le=1 << 20, description="Memory of the guest, in MiB."
+    )
+    pinned: list[int] | None = Field(
+        default=None,
+        min_length=1,
+        description="CPUs of this host for those of the guest, in turn. Default: the device's.",
+    )
+    accelerator: Literal["auto", "kvm", "tcg"] = Field(
+        default="auto",
+        description="What runs the guest: kvm (the CPU) or tcg (QEMU, whose latencies are not those"
+        " of hardware). auto: kvm, unless this host has none or is a guest itself.",
+    )
+    boot_s: Number = Field(
+        default=120.0, gt=0, le=3_600, description="How long a boot may take, in seconds."
+    )
+    release: str = Field(
+        default="bookworm",
+        pattern="^[a-z]+$",
+        description="Debian release of the guest's programs; its kernel may be of another one.",
+    )
+    packages: list[str] = Field(
+        default_factory=list, description="Debian packages of the guest, beside what nodes need."
+    )
+
+    @field_validator("packages")
+    @classmethod
+    def _are_names(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if not name or not all(c.isascii() and (c.isalnum() or c in "+-.") for c in name):
+                raise ValueError(f"invalid name of a Debian package: {name!r}")
+        return value

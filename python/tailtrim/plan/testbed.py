@@ -1,0 +1,71 @@
+"""Testbeds as data: a file that describes one, or the part of a plan that does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from tailtrim.nodes.description import TestbedDescription
+from tailtrim.plan.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.nodes.ssh.address import Ssh
+    from tailtrim.plan.source import Place
+
+_LOCAL: Literal["local"] = "local"
+#: Keys of an address that are paths.
+_PATHS = ("key", "known_hosts")
+
+
+def load_testbed(path: Path) -> TestbedDescription:
+    """Read a testbed file.
+
+    Raises:
+        PlanError: it cannot be read, or does not describe a testbed; all mistakes are told.
+
+    """
+    source = Source(path, keys=("nodes", "roles"))
+    return _described(source, source.data, (), path.parent)
+
+
+def testbed_of(source: Source, folder: Path) -> Literal["local"] | TestbedDescription:
+    """Return the testbed of a plan.
+
+    Args:
+        source: the plan.
+        folder: where paths of the plan begin.
+
+    Raises:
+        PlanError: as of :func:`load_testbed`.
+
+    """
+    said = source.data.get("testbed", _LOCAL)
+    if said == _LOCAL:
+        return _LOCAL
+    if isinstance(said, dict):
+        return _described(source, said, ("testbed",), folder)
+    if not isinstance(said, str) or not said.endswith((".yml", ".yaml")):
+        expected = "expected local, a testbed file such as testbed.yml, or nodes and roles"
+        source.fail(("testbed",), f"{expected}, not {said!r}")
+    return load_testbed(folder / said)
+
+
+def _described(source: Source, data: Any, within: Place, folder: Path) -> TestbedDescription:
+    found = source.validated(TestbedDescription, data, within)
+    source.refuse(((*within, *place), problem) for place, problem in found.mistakes())
+    nodes = {
+        name: entry.model_copy(update={"ssh": _located(entry.ssh, folder)})
+        for name, entry in found.nodes.items()
+    }
+    return found.model_copy(update={"nodes": nodes})
+
+
+def _located(ssh: Ssh, folder: Path) -> Ssh:
+    """Return an address with paths that are right from everywhere."""
+    whole = {
+        key: str((folder / path).absolute())
+        for key in _PATHS
+        if (path := getattr(ssh, key)) is not None and not path.startswith("~")
+    }
+    return ssh.model_copy(update=whole)

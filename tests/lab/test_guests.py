@@ -1,0 +1,133 @@
+"""Devices in virtual machines: boots that are seen in the record, and nothing left of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import guests
+import pytest
+from test_ending import started, wait_until
+
+from tailtrim.errors import RunError
+from tailtrim.nodes.vm.guest import Guest, Settings
+from tailtrim.nodes.vm.image import opened
+
+if TYPE_CHECKING:
+    from laboratory import Lab
+
+    from tailtrim.nodes.vm.image import Image
+
+ISOLATED = "isolcpus=1 nohz_full=1 rcu_nocbs=1"
+PLAN: dict[str, Any] = {
+    "dut": {"preset": "router", "node": "vm"},
+    "boot": {"kernel": guests.KERNEL, "cmdline": "$line"},
+    "boots": 1,
+    "vm": {"accelerator": "tcg"},
+    "loop": {"line": ["quiet", ISOLATED]},
+    "traffic": {"rate_pps": 100, "duration_s": 1},
+}
+
+
+@pytest.fixture
+def image(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Image:
+    made = guests.made(monkeypatch)
+    lab.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+    return made
+
+
+def files(folder: Path) -> dict[str, tuple[int, int]]:
+    return {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()}
+
+
+def connections() -> set[Path]:
+    return set(Path("/tmp").glob("tailtrim-*"))  # noqa: S108 - where mkdtemp makes them
+
+
+def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
+    before, connected = files(image.folder), connections()
+    ended = lab.run("run", str(lab.plan(**PLAN)), "--out", "out", timeout_s=300)
+    assert ended.returncode == 0, ended.stderr
+    assert "2 boots of 2 kernels and boot lines, 2 runs: about" in ended.stderr
+    assert "latencies are not those of hardware" in ended.stderr
+    seen = {}
+    for run in ("run-000", "run-001"):
+        nodes = lab.result(run, "nodes")
+        dut, line = nodes["guest"], nodes["guest"]["boot_line"]
+        assert nodes["roles"] == {"loadgen": "local", "timestamper": "local", "dut": dut["boot"]}
+        assert dut["kernel"] == nodes["nodes"][dut["boot"]]["kernel"] == image.kernel
+        assert nodes["nodes"][dut["boot"]]["boot_line"] == line["seen"]
+        assert dut["accelerator"] == "tcg"
+        assert dut["image"]["sha256"] == image.record["sha256"]
+        assert line["seen"] == line["set"] == f"console=ttyS0 panic=-1 {line['asked']}"
+        assert nodes["nodes"]["local"]["boot_id"] != dut["boot_id"]
+        boot = lab.folder / "out" / "boots" / dut["boot"]
+        assert "Linux version" in (boot / "console.log").read_text(errors="replace")
+        assert json.loads((boot / "boot.json").read_text())["boot_id"] == dut["boot_id"]
+        assert json.loads((boot / "audit.json").read_text())["schema"]
+        running = json.loads((boot / "boot-line.json").read_text())["running"]
+        seen[line["asked"]] = (dut["boot_id"], running["isolated"])
+        assert lab.result(run, "summary")["samples"] > 0
+        assert not [d for d in lab.result(run, "outcome")["invalid"] if "environment" in d]
+    assert seen["quiet"][0] != seen[ISOLATED][0]
+    assert (seen["quiet"][1], seen[ISOLATED][1]) == ("", "1")
+    assert (lab.folder / "out" / "report" / "boots.md").is_file()
+    assert files(image.folder) == before
+    assert connections() == connected
+    assert lab.left() == []
+
+
+@pytest.mark.parametrize("moment", ["qemu-system", "ssh -M", "generate"])
+def test_killed_at_any_moment(lab: Lab, image: Image, moment: str) -> None:
+    del image
+    connected = connections()
+    plan = lab.plan(**PLAN | {"loop": {"line": ["quiet"]}})
+    with started(lab, "run", str(plan), "--out", "out") as process:
+        wait_until(lambda: any(moment in line for line in lab.left()), process)
+        process.kill()
+    wait_until(lambda: not lab.left())
+    wait_until(lambda: connections() == connected)
+    taps = subprocess.run(
+        ["/usr/bin/env", "ip", "-brief", "link"], capture_output=True, text=True, check=True
+    )
+    assert "tap0" not in taps.stdout
+
+
+def test_a_kernel_that_panics_is_told_with_its_last_lines(lab: Lab, image: Image) -> None:
+    with pytest.raises(RunError) as raised:
+        Guest(image, "rdinit=/none root=/dev/none", Settings(), lab.folder / "console.log")
+    assert f"dut: {guests.KERNEL} did not boot; its console: " in str(raised.value)
+    assert "Kernel panic - not syncing" in str(raised.value)
+
+
+def test_a_boot_that_takes_too_long_is_told_with_its_last_lines(lab: Lab, image: Image) -> None:
+    settings = Settings(accelerator="tcg", boot_s=1.0)
+    with pytest.raises(RunError, match=r"did not boot within 1 s; its console: "):
+        Guest(image, "", settings, lab.folder / "console.log")
+
+
+def test_a_boot_line_that_does_not_do_what_it_says_is_not_booted(lab: Lab, image: Image) -> None:
+    del image
+    plan = lab.plan(**PLAN | {"loop": {"line": ["quiet", "isolcpus=5"]}})
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 2
+    assert "boot.cmdline: " in ended.stderr
+    assert "beyond this machine's CPUs 0-1" in ended.stderr
+    assert not list((lab.folder / "out").glob("run-*"))
+
+
+def test_an_image_that_was_changed_is_refused(lab: Lab, image: Image) -> None:
+    copy = lab.folder / "image"
+    ended = lab.run("image", "build", str(copy), "--kernel", guests.KERNEL)
+    assert ended.returncode == 0, ended.stderr
+    assert image.kernel in ended.stdout
+    assert opened(copy).record == image.record
+    with (copy / "initramfs").open("ab") as file:
+        file.write(b"more")
+    plan = lab.plan(**PLAN | {"boot": {"kernel": str(copy)}, "loop": {}})
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 3
+    assert "initramfs: not the file of its record, build it again" in ended.stderr

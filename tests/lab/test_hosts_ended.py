@@ -1,0 +1,115 @@
+"""What dies while a plan runs on hosts leaves nothing there, and the plan goes on afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from hosts import described
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hosts import Hosts
+    from laboratory import Lab
+
+#: Longer than a reservation lives whose owner went silent, and what it takes back.
+_GONE_S = 25.0
+#: What of the agent runs on a host in each phase.
+_PHASES = {
+    "reserved": ("dut", "node watch"),
+    "ready": ("dut", "forward --from"),
+    "measuring": ("gen", "generate --port"),
+}
+
+
+@pytest.mark.parametrize("phase", list(_PHASES))
+@pytest.mark.parametrize("victim", ["controller", "sshd", "agent"])
+def test_what_is_killed_leaves_nothing(
+    lab: Lab, three_hosts: Hosts, victim: str, phase: str
+) -> None:
+    plan = lab.plan(
+        testbed=described(three_hosts),
+        dut={"preset": "forward"},
+        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": 5},
+    )
+    words = lab.command("run", str(plan), "--out", "out", "--json")
+    with subprocess.Popen(
+        words,
+        cwd=lab.folder,
+        env=lab.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        name, part = _PHASES[phase]
+        host = three_hosts.hosts[name]
+        found = _until(lambda: host.find(part))
+        if victim == "controller":
+            running.kill()
+        elif victim == "sshd":
+            for pid in host.serving():
+                os.kill(pid, signal.SIGKILL)
+        else:
+            os.kill(found, signal.SIGKILL)
+        _, told = running.communicate(timeout=60)
+    if victim != "controller":
+        # The run failed, which is told; or it was not yet one.
+        assert running.returncode in {3, 4}, told
+        assert "Traceback" not in told
+    _until(lambda: not any(one.left() for one in three_hosts.hosts.values()))
+    for one in three_hosts.hosts.values():
+        assert "ingress" not in one.run("tc", "qdisc", "show")
+    _until(lambda: not lab.left())
+    again = lab.run("run", str(plan), "--out", "out", "--resume", "--json")
+    assert again.returncode == 0, again.stderr
+    assert lab.result("run-000", "summary")["samples"] == 10_000
+
+
+def test_a_host_that_is_reserved_is_told_with_its_owner(lab: Lab, three_hosts: Hosts) -> None:
+    three_hosts.hosts["dut"].run(
+        "sh",
+        "-c",
+        "cd /run; mkdir tailtrim-reservation; echo other of them >tailtrim-reservation/owner;"
+        " touch tailtrim-reservation/alive",
+    )
+    plan = lab.plan(testbed=described(three_hosts))
+    refused = lab.run("run", str(plan), "--out", "out")
+    assert refused.returncode == 3
+    assert "error: dut: reserved: other of them" in refused.stderr
+    three_hosts.hosts["dut"].run("touch", "-d", "2 minutes ago", "/run/tailtrim-reservation/alive")
+    taken = lab.run("run", str(plan), "--out", "out", "--resume")
+    assert taken.returncode == 0, taken.stderr
+
+
+def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Hosts) -> None:
+    """Pull the cable of the controller: neither side hears that the other has gone."""
+    plan = lab.plan(
+        testbed=described(three_hosts),
+        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": 20},
+    )
+    words = lab.command("run", str(plan), "--out", "out", "--json")
+    dut = three_hosts.hosts["dut"]
+    with subprocess.Popen(
+        words, cwd=lab.folder, env=lab.environment, stderr=subprocess.PIPE, text=True
+    ) as running:
+        _until(lambda: three_hosts.hosts["gen"].find("generate --port"))
+        dut.run("ip", "link", "set", "control", "down")
+        began_s = time.monotonic()
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 4, told
+    assert "the connection" in told
+    assert time.monotonic() - began_s < 20
+    _until(lambda: not dut.left())
+
+
+def _until(reached: Callable[[], int | bool | None]) -> int:
+    end = time.monotonic() + _GONE_S
+    while not (found := reached()):
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.05)
+    return int(found)
