@@ -40,6 +40,8 @@ DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
 DEBHELPER = Tool("dh", "debhelper")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
+#: Makes the certificate of an outlet.
+OPENSSL = Tool("openssl", "openssl")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
@@ -47,7 +49,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(POSTGRESQL, JAVA),
+    *(OPENSSL, POSTGRESQL, JAVA),
 )
 
 

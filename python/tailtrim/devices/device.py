@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from tailtrim.devices.options import Strict
 from tailtrim.errors import HostError
 from tailtrim.nodes.tool import Tool
+from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from tailtrim.devices import AnyDevice, Reflector
-from tailtrim.devices.options import Strict
 from tailtrim.nodes import testbeds
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.traffic import Traffic
+from tailtrim.strict import Strict
 
 #: What the combination is called in which factors have these values together.
 TOGETHER = "together"
