@@ -12,6 +12,8 @@ import pytest
 
 from tailtrim.doctor import missing_tools
 from tailtrim.nodes import host
+from tailtrim.nodes.boot import grub
+from tailtrim.nodes.power import IPMITOOL
 from tailtrim.nodes.tool import Tool, installable
 
 #: Peers of the reflector and of ``ping``.
@@ -40,6 +42,8 @@ DPKG = Tool("dpkg-buildpackage", "dpkg-dev")
 DEBHELPER = Tool("dh", "debhelper")
 #: Builds the container image.
 BUILDAH = Tool("buildah", "buildah")
+#: What of GRUB runs without a disk to boot from.
+GRUB = (grub.EDITENV, grub.CHECK)
 #: Makes the certificate of an outlet.
 OPENSSL = Tool("openssl", "openssl")
 #: Engines: a server that the tests start as another user, and what runs Spark.
@@ -49,7 +53,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(OPENSSL, POSTGRESQL, JAVA),
+    *(*GRUB, IPMITOOL, OPENSSL, POSTGRESQL, JAVA),
 )
 
 
