@@ -13,7 +13,6 @@ import pytest
 from tailtrim.doctor import missing_tools
 from tailtrim.nodes import host
 from tailtrim.nodes.boot import grub
-from tailtrim.nodes.power import IPMITOOL
 from tailtrim.nodes.tool import Tool, installable
 
 #: Peers of the reflector and of ``ping``.
@@ -53,7 +52,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(*GRUB, IPMITOOL, OPENSSL, POSTGRESQL, JAVA),
+    *(*GRUB, OPENSSL, POSTGRESQL, JAVA),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from machine import OLD, Machine, Plug
+from played_machine import OLD, Machine, Plug
 from tools import GRUB, need
 
 from tailtrim.errors import HostError

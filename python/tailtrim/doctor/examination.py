@@ -27,6 +27,7 @@ def examine() -> list[Check]:
         Check("run", testbed.PACKETS, tried[testbed.PACKETS], demo=True),
         *installed.devices(tried[testbed.BPF]),
         *(Check("reflect", f"mode {mode}", tried[mode]) for mode in testbed.MODES),
+        *installed.power(),
         *installed.engines(),
         *rights.checks(),
         *installed.peers(),

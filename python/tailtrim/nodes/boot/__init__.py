@@ -3,7 +3,7 @@
 ::
 
     line     what is asked of a boot, and what a node says of the one it is in
-    kexec    the running kernel starts the next one: fast, without the firmware
+    kexec    the running kernel starts the next one, without the firmware
     grub     the boot loader starts it once: the next reset falls back to what was there
     reboot   one of the two, from beginning to end
 """

@@ -17,7 +17,7 @@ _LOADED = "/sys/kernel/kexec_loaded"
 
 
 class Kexec:
-    """kexec: seconds instead of the firmware's minutes. What reset would have done is not done."""
+    """kexec: the firmware is left out, and with it what a reset does to devices."""
 
     def prepare(self, node: Node, line: BootLine) -> None:
         """Load the kernel.
