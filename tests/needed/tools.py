@@ -13,6 +13,7 @@ import pytest
 from tailtrim.doctor import missing_tools
 from tailtrim.nodes import host
 from tailtrim.nodes.boot import grub
+from tailtrim.nodes.boot.kexec import KEXEC
 from tailtrim.nodes.tool import Tool, installable
 
 #: Peers of the reflector and of ``ping``.
@@ -52,7 +53,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(*GRUB, OPENSSL, POSTGRESQL, JAVA),
+    *(*GRUB, KEXEC, OPENSSL, POSTGRESQL, JAVA),
 )
 
 

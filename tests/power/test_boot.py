@@ -48,7 +48,7 @@ def test_kexec_loads_what_is_asked_for(machine: Machine) -> None:
     Kexec().prepare(machine, LINE)
     assert (machine.read("media/loaded") or "").splitlines() == [
         "--load",
-        "--kexec-file-syscall-auto",
+        "--kexec-syscall-auto",
         f"--command-line={LINE.text}",
         "--initrd=/boot/initrd-6.12",
         "/boot/vmlinuz-6.12",

@@ -11,10 +11,12 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from shell_node import ShellNode
+
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.boot.grub import CHECK, EDITENV
-from tailtrim.nodes.node import Facts, Node
+from tailtrim.nodes.node import Facts
 from tailtrim.nodes.power import Power, State
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ exec env -i PATH=/media/bin "$@"
 """
 
 
-class Machine(Node):
+class Machine(ShellNode):
     """A machine for boots; it is reached with :meth:`reach`."""
 
     def __init__(self, tree: Path) -> None:
@@ -154,40 +156,6 @@ class Machine(Node):
             text=True,
             check=False,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    @property
-    def agent(self) -> str:
-        raise NotImplementedError
-
-    def open(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def start(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError
-
-    def path(self, name: str = "") -> str:
-        raise NotImplementedError(name)
-
-    def put(self, name: str, text: str) -> str:
-        raise NotImplementedError(name, text)
-
-    def get(self, name: str) -> Path | None:
-        raise NotImplementedError(name)
-
-    def clocks(self) -> Any:
-        raise NotImplementedError
-
-    def frames(self, port: str) -> Any:
-        raise NotImplementedError(port)
-
-    def attach_xdp(self, port: str, program: bytes) -> Any:
-        raise NotImplementedError(port, program)
 
 
 class Plug(Power):

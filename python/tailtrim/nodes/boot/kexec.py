@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
     from tailtrim.nodes.node import Node
 
-KEXEC = Tool("kexec", "kexec-tools")
+#: Its package can also take over every reboot of a host.
+KEXEC = Tool("kexec", "kexec-tools", service=True)
 _LOADED = "/sys/kernel/kexec_loaded"
 
 
@@ -30,7 +31,7 @@ class Kexec:
         line.require(node)
         initrd = [f"--initrd={line.initrd}"] if line.initrd else []
         # The system call that takes files where the kernel has it: lockdown allows no other.
-        how = ("--load", "--kexec-file-syscall-auto", f"--command-line={line.text}")
+        how = ("--load", "--kexec-syscall-auto", f"--command-line={line.text}")
         node.run(KEXEC.program, *how, *initrd, line.kernel)
         if node.run("cat", _LOADED).strip() != "1":
             raise HostError(f"{node.role}: {_LOADED} is not 1, expected it after kexec --load")
