@@ -44,6 +44,11 @@ DEBHELPER = Tool("dh", "debhelper")
 BUILDAH = Tool("buildah", "buildah")
 #: What of GRUB runs without a disk to boot from.
 GRUB = (grub.EDITENV, grub.CHECK)
+#: Makes a GRUB and a disk for a guest; its header lets QEMU start it.
+GRUB_MKIMAGE = Tool("grub-mkimage", "grub-common")
+_LNXBOOT = "lnxboot.img"
+GRUB_BIOS = Tool(_LNXBOOT, "grub-pc-bin", places=(f"/usr/lib/grub/i386-pc/{_LNXBOOT}",))
+MKFS = Tool("mkfs.ext2", "e2fsprogs")
 #: Makes the certificate of an outlet.
 OPENSSL = Tool("openssl", "openssl")
 #: Engines: a server that the tests start as another user, and what runs Spark.
@@ -53,7 +58,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(*GRUB, KEXEC, OPENSSL, POSTGRESQL, JAVA),
+    *(*GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL, POSTGRESQL, JAVA),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from played_machine import OLD, Machine, Plug
+from played_machine import OLD, UUID, Machine, Plug
 from tools import GRUB, need
 
 from tailtrim.errors import HostError
@@ -105,7 +105,7 @@ def test_grubs_files_are_as_before(machine: Machine, own: str | None) -> None:
     written = machine.read(CUSTOM) or ""
     assert written.startswith(own or "")
     assert written.count("menuentry") == 1
-    assert "\tsearch --no-floppy --fs-uuid --set=root 1c0f-8cd2\n" in written
+    assert f"\tsearch --no-floppy --fs-uuid --set=root {UUID}\n" in written
     assert "\tlinux '/vmlinuz-6.12' 'root=/dev/sda1' 'isolcpus=" in written
     assert "\tinitrd '/initrd-6.12'\n" in written
     assert machine.environment == f"{environment}next_entry=tailtrim\n"

@@ -2,162 +2,34 @@
 
 from __future__ import annotations
 
-import base64
-import os
-import re
-import select
-import shlex
-import shutil
-import socket
-import subprocess
-import time
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-from guest import TARGET
-from shell_node import ShellNode
-from tools import BUSYBOX, CPIO, QEMU, need
+from shell_guest import ANSWER_S, CONSOLE, archive, booted, kernels, release, shell, with_libraries
+from tools import need
 
-from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.boot.kexec import KEXEC, Kexec
 from tailtrim.nodes.boot.line import BootLine, Seen
 from tailtrim.nodes.boot.reboot import reboot
-from tailtrim.nodes.node import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-# QEMU without hardware help boots a kernel in a quarter of a minute, if nothing else runs.
-_ANSWER_S = 120
-_CONSOLE = "console=ttyS0 panic=-1"
-
-
-class Guest(ShellNode):
-    """A guest with a shell on a serial port."""
-
-    def __init__(self, port: socket.socket) -> None:
-        super().__init__("dut", Facts("guest", "x86_64", 1, root=True))
-        self._port = port
-        self._number, self._heard = 0, b""
-
-    @contextmanager
-    def reach(self) -> Iterator[Guest]:
-        self.run("true")
-        yield self
-
-    def hears_up(self) -> None:
-        while self._line() != "up":
-            pass
-
-    def call(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        assert given is None
-        self._number += 1
-        script = base64.b64encode(shlex.join(command).encode()).decode()
-        self._port.sendall(f"{self._number} {script}\n".encode())
-        while True:
-            number, *told = self._line().split(" ")
-            if number == "up":
-                raise RunError("dut: it started again")
-            if number == str(self._number):
-                code, output, errors = told
-                said = [base64.b64decode(text[1:]).decode() for text in (output, errors)]
-                return subprocess.CompletedProcess(command, int(code), *said)
-
-    def _line(self) -> str:
-        ends = time.monotonic() + _ANSWER_S
-        while b"\n" not in self._heard:
-            if not select.select([self._port], [], [], max(ends - time.monotonic(), 0))[0]:
-                raise RunError(f"dut: no answer within {_ANSWER_S} s")
-            self._heard += self._port.recv(65_536)
-        line, _, self._heard = self._heard.partition(b"\n")
-        return line.decode(errors="replace").strip()
+    from pathlib import Path
 
 
 def test_a_kernel_starts_another_one(tmp_path: Path) -> None:
-    need(QEMU, BUSYBOX, CPIO, KEXEC)
-    first, second = (TARGET / "kernels" / name / "vmlinuz" for name in ("amd64", "trixie-amd64"))
-    for kernel in (first, second):
-        if not kernel.is_file():
-            pytest.skip(f"no guests here: no {kernel} (packaging/kernels.sh gets it)")
-    inside = _archive(tmp_path / "inside", _programs())
+    need(KEXEC)
+    first, second = kernels("amd64", "trixie-amd64")
+    inside = archive(tmp_path / "inside", shell() | with_libraries(host.find(KEXEC) or ""))
     within = {"boot/vmlinuz": second, "boot/initrd": inside}
     both = tmp_path / "initrd"
     # One archive after the other is one for the kernel.
-    both.write_bytes(inside.read_bytes() + _archive(tmp_path / "more", within).read_bytes())
-    with ExitStack() as stack:
-        guest = stack.enter_context(_booted(tmp_path, first, both))
+    both.write_bytes(inside.read_bytes() + archive(tmp_path / "more", within).read_bytes())
+    words = (*CONSOLE.split(), "isolcpus=1", "tailtrim.asked=$x")
+    line = BootLine("/boot/vmlinuz", "/boot/initrd", words, release(second))
+    given = ("-kernel", str(first), "-initrd", str(both), "-append", CONSOLE)
+    with booted(tmp_path, *given) as guest:
         before = Seen.of(guest)
-        words = (*_CONSOLE.split(), "isolcpus=1", "tailtrim.asked=$x")
-        line = BootLine("/boot/vmlinuz", "/boot/initrd", words, _release(second))
-        assert before.release == _release(first) != line.release
-        after = reboot(guest.reach, Kexec(), line, within_s=_ANSWER_S)
-        assert (after.release, after.words) == (line.release, words)
-        assert after.boot_id != before.boot_id
-
-
-@contextmanager
-def _booted(folder: Path, kernel: Path, initrd: Path) -> Iterator[Guest]:
-    place, console = folder / "serial", folder / "console"
-    command = [
-        *(QEMU.program, "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic"),
-        *("-no-reboot", "-monitor", "none", "-kernel", str(kernel), "-initrd", str(initrd)),
-        *("-append", f"{_CONSOLE} first", "-serial", f"file:{console}"),
-        *("-serial", f"unix:{place},server=on,wait=on"),
-    ]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process, ExitStack() as stack:
-        stack.callback(process.kill)
-        port = stack.enter_context(socket.socket(socket.AF_UNIX))
-        while not place.exists() and process.poll() is None:
-            time.sleep(0.05)
-        port.connect(str(place))
-        guest = Guest(port)
-        try:
-            guest.hears_up()
-            yield guest
-        except BaseException as error:
-            error.add_note(console.read_text(errors="replace")[-3_000:])
-            raise
-
-
-def _programs() -> dict[str, Path]:
-    """Return the guest's files: a shell, kexec and its libraries."""
-    kexec = host.find(KEXEC)
-    busybox = host.find(BUSYBOX)
-    assert kexec
-    assert busybox
-    told = subprocess.run(
-        ["/usr/bin/env", "ldd", kexec], capture_output=True, text=True, check=True
-    )
-    libraries = [Path(path) for path in re.findall(r"(/\S+) \(0x", told.stdout)]
-    files = {f"lib/{path.name}": path for path in libraries}
-    files |= {str(path)[1:]: path for path in libraries if path.name.startswith("ld-")}
-    script = Path(__file__).with_name("shell.sh")
-    return {"init": script, "bin/busybox": Path(busybox), "bin/kexec": Path(kexec)} | files
-
-
-def _archive(root: Path, files: dict[str, Path]) -> Path:
-    """Return an archive of these files, by their names in it."""
-    for name, path in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, root / name)
-    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
-    archive = root.with_suffix(".cpio")
-    with archive.open("wb") as out:
-        subprocess.run(
-            ["/usr/bin/env", "cpio", "--quiet", "-o", "-H", "newc"],
-            input=names.encode(),
-            stdout=out,
-            cwd=root,
-            check=True,
-        )
-    return archive
-
-
-def _release(kernel: Path) -> str:
-    """Return what a kernel calls itself: in its header is where that text is."""
-    image = kernel.read_bytes()
-    start = int.from_bytes(image[0x20E:0x210], "little") + 0x200
-    return image[start : image.index(b"\0", start)].decode().split()[0]
+        assert before.release == release(first) != line.release
+        after = reboot(guest.reach, Kexec(), line, within_s=ANSWER_S)
+    assert (after.release, after.words) == (line.release, words)
+    assert after.boot_id != before.boot_id

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+UUID = "1c0f8cd2-0000-4000-8000-000000000001"
 OLD = "BOOT_IMAGE=/vmlinuz-6.1 root=/dev/sda1 quiet"
 #: What a machine has of this host. It has nothing else: kexec and systemctl are played.
 _OF_HOST = ("sh", "cat", "sync", "mv", "rm", "test", EDITENV.program, CHECK.program)
@@ -36,9 +37,9 @@ esac
 """,
     "systemctl": 'case "$1" in kexec) echo kexec ;; reboot) echo reset ;; esac >/media/asked',
     "reboot": "echo reset >/media/asked",
-    "grub-probe": """
+    "grub-probe": f"""
 case "$1" in
---target=fs_uuid) echo 1c0f-8cd2 ;;
+--target=fs_uuid) echo {UUID} ;;
 --target=fs) cat /media/filesystem ;;
 --target=abstraction) cat /media/below ;;
 esac
