@@ -14,7 +14,7 @@ from tailtrim.nodes import host
 from tailtrim.nodes.boot.grub import Grub
 from tailtrim.nodes.boot.line import BootLine, Seen
 
-_MODULES = "biosdisk ext2 linux loadenv normal search search_fs_uuid test true"
+_MODULES = "biosdisk configfile ext2 linux loadenv normal search search_fs_uuid test true"
 # What grub-mkconfig writes of it: 00_header, an entry of 10_linux, and 41_custom.
 _CONFIGURATION = f"""
 set prefix=(hd0)/grub

@@ -18,7 +18,7 @@ BootSource = Literal["pxe", "disk"]
 #: A service may take 90 s to end (DefaultTimeoutStopSec of systemd) before it is killed, and others
 #: may wait for it: twice that.
 DEADLINE_S = 180.0
-#: IPMI (Chassis Control) has a power cycle leave the power off for at least 1 s. The capacitors of a
+#: IPMI (Chassis Control) has a power cycle leave the power off for at least 1 s. Capacitors of a
 #: power supply hold longer than that when an outlet is switched: a choice, not a measurement.
 OFF_S = 10.0
 #: One question: a lost SYN is sent again after 1 s, 3 s and 7 s (RFC 6298), so three may be lost.
