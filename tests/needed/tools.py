@@ -12,6 +12,8 @@ import pytest
 
 from tailtrim.doctor import missing_tools
 from tailtrim.nodes import host
+from tailtrim.nodes.boot import grub
+from tailtrim.nodes.boot.kexec import KEXEC
 from tailtrim.nodes.tool import Tool, installable
 from tailtrim.nodes.vm import debian, image, machine
 
@@ -44,6 +46,15 @@ BUILDAH = Tool("buildah", "buildah")
 #: Hosts that are reached by SSH.
 SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
 KEYGEN = Tool("ssh-keygen", "openssh-client")
+#: What of GRUB runs without a disk to boot from.
+GRUB = (grub.EDITENV, grub.CHECK)
+#: Makes a GRUB and a disk for a guest; its header lets QEMU start it.
+GRUB_MKIMAGE = Tool("grub-mkimage", "grub-common")
+_LNXBOOT = "lnxboot.img"
+GRUB_BIOS = Tool(_LNXBOOT, "grub-pc-bin", places=(f"/usr/lib/grub/i386-pc/{_LNXBOOT}",))
+MKFS = Tool("mkfs.ext2", "e2fsprogs")
+#: Makes the certificate of an outlet.
+OPENSSL = Tool("openssl", "openssl")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
@@ -51,7 +62,8 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
-    *(BUILDAH, SSHD, KEYGEN, POSTGRESQL, JAVA),
+    *(BUILDAH, SSHD, KEYGEN, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
+    *(POSTGRESQL, JAVA),
 )
 
 

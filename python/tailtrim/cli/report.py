@@ -105,17 +105,17 @@ def tell_factors(experiment: Path, out: Path) -> None:
     """Print what each factor makes of the latency, and write its page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
-    _tell_effects(factors.effects_of(experiment), out)
+    _tell_effects(factors.effects_of(experiment), experiment, out)
 
 
 def tell_boots(experiment: Path, out: Path) -> None:
     """Print what each kernel and boot line makes of the latency, and write the same."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
-    _tell_effects(factors.boots_of(experiment), out)
+    _tell_effects(factors.boots_of(experiment), experiment, out)
 
 
-def _tell_effects(found: Effects, out: Path) -> None:
+def _tell_effects(found: Effects, experiment: Path, out: Path) -> None:
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
     from tailtrim.experiment import recorded  # noqa: PLC0415

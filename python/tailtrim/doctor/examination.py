@@ -28,6 +28,7 @@ def examine() -> list[Check]:
         *installed.devices(tried[testbed.BPF]),
         *installed.guests(),
         *(Check("reflect", f"mode {mode}", tried[mode]) for mode in testbed.MODES),
+        *installed.power(),
         *installed.engines(),
         *rights.checks(),
         *installed.peers(),

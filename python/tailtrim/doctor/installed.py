@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -9,6 +10,7 @@ from tailtrim.devices import AnyDevice
 from tailtrim.doctor.check import Check
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, local, namespace
+from tailtrim.nodes.power import IPMITOOL
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm.debian import MMDEBSTRAP
 from tailtrim.nodes.vm.image import CPIO
@@ -38,7 +40,7 @@ def missing_tools(*, everything: bool) -> list[Tool]:
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
     if everything:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
-        tools += [*GUESTS, local.MOUNT, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
+        tools += [*GUESTS, local.MOUNT, IPMITOOL, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
     return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
 
 
@@ -69,6 +71,14 @@ def engines() -> Iterator[Check]:
         module = missing_module(name)
         help_ = f"module {module}: pip install 'tailtrim[{name}]'" if module else None
         yield Check("analyze", f"engine {name}", help_)
+
+
+def power() -> Iterator[Check]:
+    """Check what switches the power of other hosts."""
+    yield Check("run", "power ipmi", "; ".join(_lacking((IPMITOOL,))) or None)
+    for kind, module in (("redfish", "sushy"), ("outlet", "requests")):
+        help_ = f"module {module}: pip install 'tailtrim[power]'"
+        yield Check("run", f"power {kind}", None if find_spec(module) else help_)
 
 
 def peers() -> Iterator[Check]:

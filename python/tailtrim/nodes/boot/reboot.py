@@ -1,0 +1,101 @@
+"""A node's way into another boot line and back to where it can be used, or a clear error."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.nodes.boot.line import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from tailtrim.nodes.boot.line import BootLine
+    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.power import Power
+
+    #: Connects to a node.
+    Reach = Callable[[], AbstractContextManager[Node]]
+
+_POLL_S = 1.0
+
+
+class Way(Protocol):
+    """A way into another boot line: :class:`.kexec.Kexec` or :class:`.grub.Grub`."""
+
+    def prepare(self, node: Node, line: BootLine) -> None:
+        """Make it the next one."""
+
+    def leave(self, node: Node) -> None:
+        """End the running system for it."""
+
+    def restore(self, node: Node) -> None:
+        """Take back what was prepared."""
+
+
+def reboot(
+    reach: Reach, way: Way, line: BootLine, *, within_s: float, power: Power | None = None
+) -> Seen:
+    """Boot a node into a line, and return the boot that it is in then, which is as asked.
+
+    Args:
+        reach: connects to the node; raises while it cannot be reached.
+        way: how.
+        line: into what.
+        within_s: seconds until it has to be reached, in a new boot.
+        power: cycles it once if it is not; ``None`` where that is not allowed.
+
+    Raises:
+        HostError: it cannot boot so, did not come up, or came up with something else.
+
+    """
+    with reach() as node:
+        role, before = node.role, Seen.of(node)
+        try:
+            way.prepare(node, line)
+            way.leave(node)
+        except TailtrimError as error:
+            _restore(node, way, error)
+            raise
+    cycled = ""
+    try:
+        after = _came_up(role, before, reach, within_s)
+    except HostError as error:
+        if power is None:
+            error.add_note("look at its console, and switch its power; or allow that here: power")
+            raise
+        power.cycle()
+        cycled = ", after its power was cycled since it did not come up"
+        after = _came_up(role, before, reach, within_s)
+    with reach() as node:
+        way.restore(node)
+    difference = line.difference(after)
+    if difference:
+        raise HostError(f"{role}: {difference}{cycled}")
+    return after
+
+
+def _restore(node: Node, way: Way, error: TailtrimError) -> None:
+    """Take back what was prepared before an error; what cannot be is told with it."""
+    try:
+        way.restore(node)
+    except TailtrimError as left:
+        error.add_note(f"what was prepared is still there: {left}")
+
+
+def _came_up(role: str, before: Seen, reach: Reach, within_s: float) -> Seen:
+    ends = time.monotonic() + within_s
+    while True:
+        try:
+            with reach() as node:
+                seen = Seen.of(node)
+            if seen.boot_id != before.boot_id:
+                return seen
+            last = "it is in the old one"
+        except TailtrimError as error:
+            last = str(error)
+        if time.monotonic() >= ends:
+            raise HostError(f"{role}: expected a new boot within {within_s:g} s, last: {last}")
+        time.sleep(_POLL_S)

@@ -1,0 +1,134 @@
+"""Power by an outlet that is switched by HTTP."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tailtrim.errors import HostError
+from tailtrim.nodes.power.dialects import DIALECTS, Dialect, Model, Request
+from tailtrim.nodes.power.packages import required
+from tailtrim.nodes.power.power import REQUEST_S, State
+from tailtrim.nodes.power.secret import Password
+from tailtrim.nodes.power.web import Web
+
+if TYPE_CHECKING:
+    import requests
+
+_OK, _REFUSED = 200, (401, 403)
+#: Of an answer that is not understood, so much is told.
+_TOLD_CHARACTERS = 120
+
+
+class Outlet(Web):
+    """An outlet that is switched by HTTP: it takes the power away, and nothing else."""
+
+    kind: Literal["outlet"]
+    model: Model = Field(description="What it is, and so what it understands.")
+    outlet: int = Field(ge=0, description="Which one, as it counts them: Shelly from 0, others 1.")
+    user: str | None = Field(default=None, description="User of the outlet; Shelly gen2: admin.")
+    password: Password | None = Field(default=None, description="Where the password is.")
+
+    @model_validator(mode="after")
+    def _is_login(self) -> Self:
+        if (self.user is None) is not (self.password is None):
+            raise ValueError("expected user and password, or neither")
+        return self
+
+    @property
+    def place(self) -> str:
+        """The outlet."""
+        return f"{self.model} {self.url} outlet {self.outlet}"
+
+    @property
+    def _dialect(self) -> Dialect:
+        return DIALECTS[self.model]
+
+    def state(self) -> State:
+        """Return whether the outlet is on."""
+        answer = self._ask(self._dialect.read(self.outlet))
+        try:
+            on = self._dialect.is_on(self.outlet, answer)
+        except (LookupError, TypeError):
+            told = repr(answer)[:_TOLD_CHARACTERS]
+            error = HostError(f"{self.place}: expected the state of this outlet, not {told}")
+            error.add_note("see url, model and outlet in the testbed file")
+            raise error from None
+        return State.ON if on else State.OFF
+
+    def _switch(self, to: State, *, hard: bool) -> None:
+        if to is State.OFF and not hard:
+            error = HostError(f"{self.place}: an outlet cannot shut a system down, expected hard")
+            error.add_note("shut the node's system down first, then switch it off hard")
+            raise error
+        self._ask(self._dialect.switch(self.outlet, on=to is State.ON))
+
+    def _ask(self, request: Request) -> Any:
+        """Return the JSON that is answered."""
+        try:
+            answered = self._answer(request)
+        except (OSError, ValueError) as error:
+            # What requests tells has the query, and Tasmota's has the password in it.
+            raise self._unreachable(error) from None
+        if answered.status_code in _REFUSED:
+            refused = HostError(f"{self.place}: refused (HTTP {answered.status_code})")
+            refused.add_note("see user and password in the testbed file, and its rights there")
+            raise refused
+        try:
+            if answered.status_code != _OK:
+                raise HostError(f"{self.place}: HTTP {answered.status_code}, expected {_OK}")
+            return answered.json()
+        except ValueError:
+            told = repr(answered.text[:_TOLD_CHARACTERS])
+            raise HostError(f"{self.place}: expected JSON, not {told}") from None
+
+    def _answer(self, request: Request) -> requests.Response:
+        client = required("requests")
+        query, auth = dict(request.query), None
+        if self.user is not None and self.password is not None:
+            login = (self.user, self.password.read())
+            match self._dialect.login:
+                case "basic":
+                    auth = client.auth.HTTPBasicAuth(*login)
+                case "digest":
+                    auth = client.auth.HTTPDigestAuth(*login)
+                case "query":
+                    query |= {"user": login[0], "password": login[1]}
+        with client.Session() as session, warnings.catch_warnings():
+            # That the certificate is not checked is what the testbed file says.
+            warnings.simplefilter("ignore", client.packages.urllib3.exceptions.HTTPWarning)
+            # An outlet is beside the node: no proxy is on the way, and it sends nobody elsewhere.
+            session.trust_env = False
+            answered: requests.Response = session.request(
+                "GET" if request.body is None else "POST",
+                self.url + request.path,
+                params=query,
+                json=request.body,
+                auth=auth,
+                timeout=REQUEST_S,
+                verify=self._verify,
+                allow_redirects=False,
+            )
+        return answered
+
+    def _unreachable(self, error: Exception) -> HostError:
+        client = required("requests")
+        if isinstance(error, client.Timeout):
+            return HostError(f"{self.place}: no answer within {REQUEST_S:g} s")
+        if isinstance(error, client.exceptions.SSLError):
+            refused = HostError(f"{self.place}: its certificate is not trusted")
+            refused.add_note("ca_file names the certificate; check_certificate: false trusts any")
+            return refused
+        return HostError(f"{self.place}: cannot be reached: {_reason(error)}")
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system said first."""
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, OSError) and inner.strerror:
+            return inner.strerror
+        inner = inner.__cause__ or inner.__context__
+    return type(error).__name__

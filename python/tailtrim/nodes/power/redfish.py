@@ -1,0 +1,108 @@
+"""Power by Redfish: the HTTP interface of baseboard management controllers (DSP0266)."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from tailtrim.errors import HostError
+from tailtrim.nodes.power.packages import required
+from tailtrim.nodes.power.power import REQUEST_S, BootSource, State
+from tailtrim.nodes.power.secret import Password
+from tailtrim.nodes.power.web import Web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What sushy itself gives a controller for one answer.
+_ANSWER_S = 60.0
+
+
+class Redfish(Web):
+    """A management controller that speaks Redfish."""
+
+    kind: Literal["redfish"]
+    user: str = Field(description="User of the controller who may switch the power.")
+    password: Password = Field(description="Where the password is.")
+    system: str | None = Field(
+        default=None,
+        description="Path of the system, such as /redfish/v1/Systems/1. Default: the only one.",
+    )
+
+    @property
+    def place(self) -> str:
+        """The controller, and the system where it has several."""
+        return f"redfish {self.url}{self.system or ''}"
+
+    def state(self) -> State:
+        """Return what the controller says of the system."""
+        with self._system() as (sushy, system):
+            match system.power_state:
+                case sushy.PowerState.ON:
+                    return State.ON
+                case sushy.PowerState.OFF:
+                    return State.OFF
+                case sushy.PowerState.POWERING_ON | sushy.PowerState.POWERING_OFF:
+                    return State.CHANGING
+                case other:
+                    told = other.value if other else "nothing known"
+                    raise HostError(f"{self.place}: PowerState is {told}, expected On or Off")
+
+    def boot_next(self, source: BootSource) -> None:
+        """Set the boot source override, once, and read it back."""
+        with self._system() as (sushy, system):
+            target = {"pxe": sushy.BootSource.PXE, "disk": sushy.BootSource.HDD}[source]
+            once = sushy.BootSourceOverrideEnabled.ONCE
+            system.set_system_boot_options(target=target, enabled=once)
+            system.refresh(force=True)
+            taken = system.boot.target
+        if taken is not target:
+            told = taken.value if taken else "nothing"
+            raise HostError(
+                f"{self.place}: BootSourceOverrideTarget is {told}, expected {target.value}"
+            )
+
+    def _switch(self, to: State, *, hard: bool) -> None:
+        with self._system() as (sushy, system):
+            if to is State.ON:
+                kind = sushy.ResetType.ON
+            else:
+                kind = sushy.ResetType.FORCE_OFF if hard else sushy.ResetType.GRACEFUL_SHUTDOWN
+            system.reset_system(kind)
+
+    @contextmanager
+    def _system(self) -> Iterator[tuple[Any, Any]]:
+        """Give the library and the system; what it raises has one kind here."""
+        sushy = required("sushy")
+        # What goes wrong is told once, as an error.
+        logging.getLogger("sushy").addHandler(logging.NullHandler())
+        try:
+            # Basic authentication leaves no session behind on the controller, of which it has few.
+            auth = sushy.auth.BasicAuth(self.user, self.password.read())
+            root = sushy.Sushy(
+                self.url,
+                auth=auth,
+                verify=self._verify,
+                # It is asked again here, until the deadline.
+                server_side_retries=1,
+                connect_timeout=REQUEST_S,
+                read_timeout=_ANSWER_S,
+            )
+            yield sushy, root.get_system(self.system)
+        except sushy.exceptions.AccessError as error:
+            refused = HostError(f"{self.place}: user {self.user} was refused, expected one who may")
+            refused.add_note("see user and password in the testbed file, and the user's rights")
+            raise refused from error
+        except (sushy.exceptions.SushyError, OSError) as error:
+            raise self._problem(error) from error
+
+    def _problem(self, error: Exception) -> HostError:
+        told = HostError(f"{self.place}: {' '.join(str(error).split())}")
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            told.add_note("ca_file names the certificate; check_certificate: false trusts any")
+        elif self.system is None and "System count" in str(error):
+            told.add_note("system says which one, such as /redfish/v1/Systems/1")
+        return told

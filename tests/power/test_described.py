@@ -1,0 +1,127 @@
+"""What a testbed file may say of a node's power."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from tailtrim.errors import HostError
+from tailtrim.nodes.power import AnyPower, Ipmi, Outlet, Person, Power, Redfish, Secret
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+POWER: TypeAdapter[Power] = TypeAdapter(AnyPower)
+IPMI = {"kind": "ipmi", "host": "bmc", "user": "admin", "password": {"environment": "BMC"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (IPMI, Ipmi),
+        (
+            {
+                "kind": "redfish",
+                "url": "https://bmc",
+                "user": "admin",
+                "password": {"file": "~/.config/bmc"},
+            },
+            Redfish,
+        ),
+        ({"kind": "outlet", "model": "gude", "url": "http://192.0.2.7", "outlet": 1}, Outlet),
+        ({"kind": "person", "machine": "rack 3"}, Person),
+    ],
+)
+def test_each_kind_is_read(said: dict[str, Any], kind: type[Power]) -> None:
+    assert type(POWER.validate_python(said)) is kind
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"kind": "wake"}, "expected tags: 'redfish', 'ipmi', 'outlet', 'person'"),
+        ({"secret": "x"}, "Extra inputs are not permitted"),
+        ({"port": 0}, "greater than or equal to 1"),
+        ({"host": "-H"}, "should match pattern"),
+        ({"deadline_s": 0}, "greater than 0"),
+        ({"password": {}}, "expected {environment: NAME} or {file: PATH}, not a password"),
+        (
+            {"password": {"environment": "A", "file": "b"}},
+            "expected {environment: NAME} or {file: PATH}, not a password",
+        ),
+    ],
+)
+def test_a_mistake_is_told(changed: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        POWER.validate_python(IPMI | changed)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        IPMI | {"password": "hunter2"},
+        IPMI | {"password": ["hunter2"]},
+        {"kind": "redfish", "url": "https://admin:hunter2@bmc"},
+        {"kind": "outlet", "model": "netio", "outlet": 1, "url": "http://hunter2@bmc"},
+    ],
+)
+def test_a_password_in_the_wrong_place_is_not_told(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        POWER.validate_python({"user": "admin", "password": {"environment": "BMC"}} | changed)
+    mistakes = refused.value.errors()
+    assert not [mistake for mistake in mistakes if "hunter2" in str(mistake["input"])]
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["bmc", "ftp://bmc", "https://", "http://bmc/?x=1", "http://bmc#x"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="expected an address"):
+        POWER.validate_python({"kind": "outlet", "model": "gude", "outlet": 1, "url": url})
+
+
+def test_user_and_password_come_together() -> None:
+    said = {"kind": "outlet", "model": "gude", "url": "http://pdu", "outlet": 1, "user": "admin"}
+    with pytest.raises(ValidationError, match="expected user and password, or neither"):
+        POWER.validate_python(said)
+
+
+def test_a_password_is_read_when_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BMC", "of the environment")
+    assert Secret(environment="BMC").read() == "of the environment"
+    file = tmp_path / "password"
+    file.write_text("of the file\n")
+    file.chmod(0o600)
+    secret = Secret(file=str(file))
+    assert secret.read() == "of the file"
+    assert "of the file" not in repr(secret) + secret.model_dump_json()
+
+
+def test_a_password_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BMC", raising=False)
+    with pytest.raises(HostError, match=r"^environment variable BMC: expected a password$"):
+        Secret(environment="BMC").read()
+    file = tmp_path / "password"
+    with pytest.raises(HostError, match=r"expected a password: No such file or directory$"):
+        Secret(file=str(file)).read()
+    file.write_text("\n")
+    file.chmod(0o600)
+    with pytest.raises(HostError, match=r"expected a password in its first line$"):
+        Secret(file=str(file)).read()
+    file.write_bytes(b"\xff\n")
+    with pytest.raises(HostError, match=r"expected a password: not text$"):
+        Secret(file=str(file)).read()
+
+
+def test_a_password_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("said\n")
+    file.chmod(0o640)
+    with pytest.raises(HostError, match=r"has mode 640, expected 600: it has a password"):
+        Secret(file=str(file)).read()
