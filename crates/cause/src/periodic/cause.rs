@@ -4,6 +4,7 @@ use super::capture::{Capture, Level};
 use super::comb::Comb;
 use super::late::Late;
 use super::levels::{self, Members};
+use super::multiples;
 use super::search;
 use crate::sampling::{Sampling, Schedule};
 use serde::Serialize;
@@ -68,9 +69,13 @@ impl PeriodicCause {
     /// published captures delayed 74 to 92 %; what a schedule that is locked to a clock leaves out is delayed
     /// wherever a packet meets it, so one of the two alone says nothing.
     pub(super) fn is_doubtful(&self) -> bool {
-        self.every == 1 && self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected
+        let rare = self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected;
+        self.every == 1 && (rare || self.aliases_hz.len() > MOST_ALIASES)
     }
 }
+
+/// What may have more other frequencies than these is not told: a few events fit many.
+const MOST_ALIASES: usize = 12;
 
 /// Normal law: 95 % lie within so many standard deviations.
 const BOUND: f64 = 1.96;
@@ -112,7 +117,7 @@ pub(super) fn causes(
                 late_share: measured.late_share,
                 purity: comb.purity(),
                 aliases_hz: measured.aliases_hz.clone(),
-                wanders: comb.purity() < search::PURE,
+                wanders: comb.track.is_some() || comb.purity() < search::PURE,
                 sampling: schedule.sample(
                     (clock_ns, share),
                     level.delay_ns,
@@ -147,25 +152,22 @@ impl Measured {
         if stalls.is_empty() {
             return None;
         }
-        let members = Members { period_ns: comb.period_ns, phase_ns: comb.phase_ns, stalls };
-        let count = members.stalls.len() as f64;
+        let members = Members { comb: *comb, stalls };
         let mut waits: Vec<f64> =
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
         waits.sort_unstable_by(f64::total_cmp);
-        let longest_ns = waits[((count - 1.0) * 0.99) as usize];
-        // Of n waits that are uniform below a width, the largest is below the width's 0.05^(1/n) in one case of 20.
-        let high_ns = longest_ns * libm::pow(0.05, -1.0 / count);
-        let width = Interval {
-            value_ns: longest_ns,
-            low_ns: waits[((count - 1.0) * 0.9) as usize],
-            high_ns,
-        };
-        let touched = touched(capture, comb, longest_ns);
-        let sum = touched.iter().map(|packet| f64::from(capture.excess[*packet]));
+        let width = width(&waits);
+        let occurrences = touched(capture, comb, width.value_ns);
+        let touched: Vec<usize> = occurrences.concat();
+        let excess_ns = |packet: &usize| f64::from(capture.excess[*packet]);
         let number = touched.len().max(1) as f64;
-        let mean_ns = sum.clone().sum::<f64>() / number;
-        let square = sum.map(|ns| (ns - mean_ns) * (ns - mean_ns)).sum::<f64>() / number;
-        let error_ns = BOUND * libm::sqrt(square / number);
+        let mean_ns = touched.iter().map(excess_ns).sum::<f64>() / number;
+        // Packets of one occurrence wait for one end: what is independent is the occurrences.
+        let off = |packets: &Vec<usize>| {
+            packets.iter().map(|packet| excess_ns(packet) - mean_ns).sum::<f64>()
+        };
+        let square = occurrences.iter().map(off).map(|off| off * off).sum::<f64>();
+        let error_ns = BOUND * libm::sqrt(square) / number;
         // What the cause adds to packets: other causes make the other packets' mean longer than their median.
         let added_ns = mean_ns - mean_of_others_ns(capture, mean_ns * number, number);
         let excess = Interval {
@@ -177,13 +179,14 @@ impl Measured {
         let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;
         Some(Self {
-            error: members.relative_error(comb.width_ns),
+            error: members.relative_error(comb.width_ns)
+                + comb.track.map_or(0.0, |track| track.deviation()),
             members,
             excess,
             width,
             touched: touched.len() as f64 / capture.arrivals.len() as f64,
             late_share: late / (levels[0].count() as f64).max(1.0),
-            aliases_hz: search::aliases(capture, levels, comb)
+            aliases_hz: multiples::aliases(capture, levels, comb)
                 .into_iter()
                 .map(|one| 1e9 / one.period_ns)
                 .filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6)
@@ -192,25 +195,48 @@ impl Measured {
     }
 }
 
-/// The mean of all packets but so many, whose sum is given; there are so many others that it has hardly an error.
-fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
-    let all_ns: f64 = capture.excess.iter().map(|ns| f64::from(*ns)).sum();
-    (all_ns - sum_ns) / (capture.excess.len() as f64 - number).max(1.0)
+/// How long all but one in a hundred of the waits last, sorted ones given, with an interval: that of the order statistics,
+/// and above it for few waits what the largest of so many uniform ones leaves (0.025^(1/n) of the width).
+fn width(waits: &[f64]) -> Interval {
+    let count = waits.len() as f64;
+    let spread = BOUND * libm::sqrt(count * LONGEST * (1.0 - LONGEST));
+    let at = |place: f64| waits[place.clamp(0.0, count - 1.0) as usize];
+    let value_ns = at((count - 1.0) * LONGEST);
+    let largest_ns = value_ns * libm::pow(0.025, -1.0 / count);
+    Interval {
+        value_ns,
+        low_ns: at(count * LONGEST - spread - 1.0),
+        high_ns: at(count * LONGEST + spread).max(largest_ns),
+    }
 }
 
-/// The packets that arrive in the window of a comb's occurrences.
-fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<usize> {
+/// The part of the waits that are shorter than the width.
+const LONGEST: f64 = 0.99;
+
+/// The mean of the packets that no other cause accounts for, but so many, whose sum is given; there are so many others
+/// that it has hardly an error.
+fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
+    let open = capture.excess.iter().zip(&capture.explained).filter(|(_, explained)| !**explained);
+    let all_ns: f64 = open.map(|(ns, _)| f64::from(*ns)).sum();
+    let open = (capture.excess.len() - capture.explained_count) as f64;
+    (all_ns - sum_ns) / (open - number).max(1.0)
+}
+
+/// The packets that arrive in the window of each of a comb's occurrences.
+fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
     for number in 0..=count {
-        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let end_ns = comb.end_ns(number);
         let mut from = capture.at_or_after(end_ns - reach_ns);
+        let mut packets = Vec::new();
         while capture.arrivals.get(from).is_some_and(|at| (*at as f64) < end_ns) {
             if !capture.explained[from] {
-                found.push(from);
+                packets.push(from);
             }
             from += 1;
         }
+        found.push(packets);
     }
     found
 }

@@ -5,6 +5,7 @@
 //! packets that are late as often at any phase.
 
 use super::capture::{Capture, Level};
+use super::wander::Track;
 
 /// A comb and what the packets say of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,12 +30,20 @@ pub(super) struct Comb {
     pub(super) expected: f64,
     /// Natural logarithm of the likelihood ratio to chance.
     pub(super) nats: f64,
+    /// How its phase moves, if its clock wanders.
+    pub(super) track: Option<Track>,
 }
 
 impl Comb {
     /// Share of the met occurrences that delayed the packet.
     pub(super) fn purity(&self) -> f64 {
         self.hit as f64 / self.met.max(1) as f64
+    }
+
+    /// Whether the share is high, by its standard deviation too.
+    pub(super) fn is_sure(&self) -> bool {
+        let share = self.purity();
+        share - libm::sqrt(share * (1.0 - share) / self.met.max(1) as f64) >= SURE
     }
 
     /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
@@ -57,13 +66,31 @@ impl Comb {
 
     /// Period number nearest to a time, and the time beyond its end.
     pub(super) fn off(&self, at_ns: f64) -> (i64, f64) {
+        let at_ns = at_ns - self.moved_ns(at_ns);
         let number = libm::round((at_ns - self.phase_ns) / self.period_ns);
         (number as i64, at_ns - self.phase_ns - number * self.period_ns)
     }
+
+    /// When an occurrence ends.
+    pub(super) fn end_ns(&self, number: i64) -> f64 {
+        let end_ns = self.phase_ns + number as f64 * self.period_ns;
+        end_ns + self.moved_ns(end_ns)
+    }
+
+    fn moved_ns(&self, at_ns: f64) -> f64 {
+        self.track.map_or(0.0, |track| track.at(at_ns))
+    }
 }
 
+/// A comb is believed if its likelihood exceeds its price by so much: a chance of 1 in 1,000 (ln 1000).
+pub(super) const BELIEVED_NATS: f64 = 7.0;
+
+/// Combs that delay nearly all that they could have delayed need no comparison with surrogates. With
+/// bursts, none else are told: their rate folds every clock to others.
+pub(super) const SURE: f64 = 0.7;
+
 /// A source needs at least so many hits.
-const FEWEST: usize = 6;
+pub(super) const FEWEST: usize = 5;
 
 /// Half widths of the ends that are tried.
 const WIDTHS_NS: [f64; 10] =
@@ -141,7 +168,7 @@ fn densest(ends: &[f64], period_ns: f64, width_ns: f64) -> Option<Cluster> {
 }
 
 /// Beginning and size of the fullest window of sorted values, among the first so many.
-fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
+pub(super) fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
     let mut end = 0;
     let mut best = None;
     for start in 0..starts {
@@ -218,6 +245,7 @@ pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) 
         hit: 0,
         expected: 0.0,
         nats: 0.0,
+        track: None,
     }
 }
 
@@ -252,7 +280,9 @@ pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Opti
             .filter(|end| best.off(*end).1.abs() <= best.width_ns)
             .collect();
         let (period_ns, at_ns) = line(&ends, best.period_ns, best.phase_ns)?;
-        let again = scored(capture, level, &unscored(best.level, period_ns, at_ns, best.width_ns))?;
+        let again =
+            Comb { track: best.track, ..unscored(best.level, period_ns, at_ns, best.width_ns) };
+        let again = scored(capture, level, &again)?;
         if again.nats <= best.nats {
             break;
         }
@@ -310,7 +340,7 @@ fn meet(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64, met: &mut 
     let latest_ns = level.threshold_ns as f64;
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
     for number in 0..=count {
-        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let end_ns = comb.end_ns(number);
         let from = capture.at_or_after(end_ns - reach_ns);
         let mut packet = from;
         while capture.explained.get(packet) == Some(&true)

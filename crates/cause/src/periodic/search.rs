@@ -1,20 +1,15 @@
 //! The search for combs: one after the other, each refitted when the others are known.
 
 use super::capture::{Capture, Level};
-use super::comb::{self, Comb};
+use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::late::Stall;
-use super::limits;
+use super::multiples::{across, fundamental, preferred, usual};
 use super::spectrum;
+use super::wander::{self, WANDERS};
 use realfft::RealFftPlanner;
 
 /// Combs that are found at most: a limit of time.
 const MOST: usize = 8;
-
-/// A comb is believed if its likelihood exceeds its price by so much: a chance of 1 in 1,000 (ln 1000).
-pub(super) const BELIEVED_NATS: f64 = 7.0;
-
-/// Highest multiple of a period at which the true one is looked for.
-const HIGHEST_MULTIPLE: i64 = 40;
 
 /// Candidates of a level that are looked at beyond the first that is believed: the first may be a multiple.
 const COMPARED: usize = 6;
@@ -22,10 +17,6 @@ const COMPARED: usize = 6;
 /// Combs that delay at least this share of the packets that they could have delayed are taken first. Multiples of two
 /// clocks delay less.
 pub(super) const PURE: f64 = 0.3;
-
-/// Combs that delay nearly all that they could have delayed need no comparison with surrogates. With
-/// bursts, none else are told: their rate folds every clock to others.
-const SURE: f64 = 0.7;
 
 /// What delays less, since it varies in length or comes at some times only, has to be likelier, and of a
 /// usual clock.
@@ -47,11 +38,9 @@ pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
                 impure.extend(next.impure);
                 break;
             };
-            if pure.purity() < SURE {
-                if capture.bursts {
-                    rejected.push(pure);
-                    continue;
-                }
+            let pure =
+                if pure.track.is_some() { wander::refined(capture, levels, &pure) } else { pure };
+            if !pure.is_sure() {
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
                 if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
@@ -109,8 +98,25 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
         let same = (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns;
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (same && (near || halves)) || (other.purity() < HALF && fraction(one, other))
+        (same && (near || halves))
+            || among(one, other, run_ns)
+            || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
+}
+
+/// What takes longer than so many times the other occurrences is something else.
+const LONGER: f64 = 1.5;
+
+/// Whether each occurrence of a comb is one of a faster comb.
+fn among(one: &Comb, other: &Comb, run_ns: i64) -> bool {
+    let ratio = one.period_ns / other.period_ns;
+    let times = libm::round(ratio);
+    let periods = run_ns as f64 / one.period_ns;
+    let near_ns = (2.0 * (one.width_ns + other.width_ns)).min(other.period_ns / 32.0);
+    times >= 2.0
+        && one.longest_ns < LONGER * other.longest_ns
+        && (ratio - times).abs() * other.period_ns * periods < near_ns
+        && other.off(one.phase_ns).1.abs() < near_ns
 }
 
 /// Whether periods have a simple ratio, within what a clock wanders.
@@ -125,79 +131,15 @@ fn fraction(one: &Comb, other: &Comb) -> bool {
     })
 }
 
-/// Clocks wander by this part of their frequency: 50 ppm are those of usual crystals, and the other end has one, too.
-const WANDERS: f64 = 1e-4;
-
 /// Two sources of one frequency are told apart if they delay at least this share of the packets that they could have.
 const HALF: f64 = 0.5;
 
 /// Whether a comb recurs with packets instead of with time.
 fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
     let stalls = levels[comb.level].open().filter(|stall| belongs(comb, stall));
-    capture.locked(1e9 / comb.period_ns) || capture.numbered(stalls.map(|stall| stall.packet))
+    capture.locked(1e9 / comb.period_ns, comb.purity() >= SURE)
+        || capture.numbered(stalls.map(|stall| stall.packet))
 }
-
-/// Combs of other frequencies of which the packets tell as much: multiples and fractions whose other occurrences meet no
-/// packet, and sums with multiples of the rate of packets or bursts.
-pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let level = &levels[comb.level];
-    let hz = 1e9 / comb.period_ns;
-    // Only few hits can have further fractions in common.
-    let lowest = if comb.hit < FEW { FEWEST_FRACTION } else { 1 };
-    let fractions = (1..=lowest).flat_map(|denominator| {
-        (1..=HIGHEST_MULTIPLE).map(move |numerator| hz * numerator as f64 / f64::from(denominator))
-    });
-    let parts = (2..=HIGHEST_MULTIPLE).map(|denominator| hz / denominator as f64);
-    let pattern_hz = capture.pattern_hz.unwrap_or(0.0);
-    let sums = (-8..=8).map(|times| (hz + f64::from(times) * pattern_hz).abs());
-    let mut tried: Vec<f64> = fractions
-        .chain(parts)
-        .chain(sums)
-        .filter(|other_hz| (other_hz / hz - 1.0).abs() > 1e-6)
-        .filter(|hz| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(hz))
-        .collect();
-    tried.sort_by(f64::total_cmp);
-    tried.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-9);
-    let ends: Vec<f64> = level
-        .open()
-        .map(|stall| stall.end_ns as f64)
-        .filter(|end| comb.off(*end).1.abs() <= comb.width_ns)
-        .collect();
-    let Some(middle_ns) = ends.get(ends.len() / 2) else { return Vec::new() };
-    tried
-        .into_iter()
-        .map(|hz| comb::unscored(comb.level, 1e9 / hz, *middle_ns, 2.0 * comb.width_ns))
-        .filter(|one| {
-            let within = ends.iter().filter(|end| one.off(**end).1.abs() <= one.width_ns);
-            within.count() * 10 >= ends.len() * 9
-        })
-        .filter_map(|one| {
-            let one = comb::scored(capture, level, &one)?;
-            comb::polished(capture, levels, &one)
-        })
-        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > 0.9 * comb.purity())
-        .collect()
-}
-
-/// Of a comb and its aliases the one of a usual clock; else the likeliest.
-fn preferred(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
-    let aliases = aliases(capture, levels, comb);
-    let all = || std::iter::once(comb).chain(&aliases);
-    let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
-    *all().find(|one| usual(one)).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
-}
-
-/// Whether a comb has the frequency of a usual clock.
-fn usual(comb: &Comb) -> bool {
-    limits::CLOCKS_HZ.iter().any(|hz| (1e9 / comb.period_ns / hz - 1.0).abs() < limits::SAME)
-}
-
-/// With fewer hits, fractions of a frequency are tried, too.
-const FEW: usize = 40;
-const FEWEST_FRACTION: i32 = 30;
-
-/// Combs of other frequencies whose likelihood is lower by less than this tell as much.
-const ALIKE_NATS: f64 = 6.0;
 
 /// The best combs of what is not explained yet.
 #[derive(Default)]
@@ -221,15 +163,23 @@ fn next(
         let smear = (2.0 / candidate.harmonics as f64).min(0.25);
         let comb = comb::near(capture, levels, level, candidate.hz, smear)
             .filter(|comb| comb.net(capture.run_ns) >= BELIEVED_NATS)
-            .map(|comb| fundamental(capture, levels, comb))
+            .map(|comb| {
+                let unsure = (!comb.is_sure()).then_some(comb);
+                let wandering =
+                    unsure.and_then(|comb| wander::followed(capture, &levels[level], &comb));
+                wandering.unwrap_or_else(|| fundamental(capture, levels, comb))
+            })
             .filter(|comb| !told(found, comb, capture.run_ns));
         let Some(comb) = comb else { continue };
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
-            let comb = preferred(capture, levels, &comb);
+            let fixed = comb.track.is_none();
+            let comb = if fixed { preferred(capture, levels, &comb) } else { comb };
             if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
-            if comb.purity() >= PURE {
+            let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
+            let comb = faster.map_or(comb, |comb| fundamental(capture, levels, comb));
+            if comb.purity() >= if capture.bursts { SURE } else { PURE } {
                 next.pure = Some(comb);
             } else if usual(&comb)
                 && comb.purity() >= LEAST_PURE
@@ -251,80 +201,6 @@ fn next(
 /// Impure combs of a level that are told at most.
 const IMPURE: usize = 2;
 
-/// The multiple or fraction of a comb's period that is likeliest.
-fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Comb {
-    let mut best = comb;
-    loop {
-        let slower = slower(capture, levels, &best);
-        let faster = faster(capture, levels, &best);
-        let merit = |one: &Comb| one.merit(capture.run_ns);
-        let better = slower
-            .into_iter()
-            .chain(faster)
-            .filter(|one| merit(one) > merit(&best) * 1.02)
-            .max_by(|a, b| merit(a).total_cmp(&merit(b)));
-        match better {
-            Some(better) => best = better,
-            None => return best,
-        }
-    }
-}
-
-/// Combs of a multiple of the period, where the hits have numbers of one residue.
-fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let numbers: Vec<i64> = levels[comb.level]
-        .open()
-        .map(|stall| comb.off(stall.end_ns as f64))
-        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
-        .map(|(number, _)| number)
-        .collect();
-    let mut found = Vec::new();
-    for multiple in 2..=HIGHEST_MULTIPLE {
-        let period_ns = comb.period_ns * multiple as f64;
-        if period_ns * 4.0 > capture.run_ns as f64 {
-            break;
-        }
-        let mut counts = vec![0_usize; multiple as usize];
-        for number in &numbers {
-            counts[number.rem_euclid(multiple) as usize] += 1;
-        }
-        let Some((residue, most)) = counts.iter().enumerate().max_by_key(|(_, count)| **count)
-        else {
-            continue;
-        };
-        let chance = numbers.len() as f64 / multiple as f64;
-        if *most < 6 || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
-            continue;
-        }
-        let at_ns = comb.phase_ns + residue as f64 * comb.period_ns;
-        let tried = comb::unscored(comb.level, period_ns, at_ns, comb.width_ns);
-        found.extend(
-            comb::scored(capture, &levels[comb.level], &tried)
-                .and_then(|one| comb::polished(capture, levels, &one)),
-        );
-    }
-    found
-}
-
-/// Combs of a fraction of the period, where that finds more stalls.
-fn faster(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let level = &levels[comb.level];
-    let tried = |divisor: i64| {
-        comb::unscored(comb.level, comb.period_ns / divisor as f64, comb.phase_ns, comb.width_ns)
-    };
-    let ends: Vec<f64> = level.open().map(|stall| stall.end_ns as f64).collect();
-    let within =
-        |comb: &Comb| ends.iter().filter(|end| comb.off(**end).1.abs() <= comb.width_ns).count();
-    let own = within(comb);
-    (2..=HIGHEST_MULTIPLE)
-        .take_while(|divisor| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
-        .map(tried)
-        .filter(|one| within(one) * 10 > own * 13)
-        .filter_map(|one| comb::scored(capture, level, &one))
-        .filter_map(|one| comb::polished(capture, levels, &one))
-        .collect()
-}
-
 /// Fits each comb to what the others leave, and drops those that are not needed any more. Marks what they explain.
 fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
     let mut number = 0;
@@ -336,7 +212,8 @@ fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
             let again = comb::scored(capture, &levels[one.level], &one)
                 .and_then(|again| comb::polished(capture, levels, &again))
                 .filter(|again| again.net(capture.run_ns) >= BELIEVED_NATS)
-                .filter(|again| again.purity() >= LEAST_PURE);
+                .filter(|again| again.purity() >= LEAST_PURE)
+                .filter(|again| !others.iter().any(|other| among(again, other, capture.run_ns)));
             match again {
                 Some(again) => found[number] = again,
                 None => {
@@ -357,7 +234,7 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
         let (before_ns, after_ns) = reach(comb);
         let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
         for number in 0..=count {
-            let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+            let end_ns = comb.end_ns(number);
             let from = capture.at_or_after(end_ns - before_ns);
             let mut packet = from;
             while capture.arrivals.get(packet).is_some_and(|at| (*at as f64) < end_ns + after_ns) {
@@ -380,18 +257,21 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
 pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
     let (before_ns, _) = reach(comb);
     let (number, off_ns) = comb.off(stall.end_ns as f64);
-    let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+    let end_ns = comb.end_ns(number);
     off_ns.abs() <= tolerance(comb) && stall.arrival_ns as f64 >= end_ns - before_ns
 }
 
 /// How far from its end stalls of a comb end, at most: some take longer.
 fn tolerance(comb: &Comb) -> f64 {
     let wide_ns = (4.0 * comb.width_ns).max(0.6 * comb.longest_ns);
-    wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
+    // Between knots, a clock that wanders is elsewhere.
+    let times = if comb.track.is_some() { 2.0 } else { 1.0 };
+    times * wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
 }
 
 /// How long before and after its end a comb accounts for packets.
 fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = 1.3 * comb.longest_ns + 2.0 * comb.width_ns;
-    (before_ns.min(0.5 * comb.period_ns), comb.width_ns)
+    let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };
+    ((before_ns + after_ns - comb.width_ns).min(0.5 * comb.period_ns), after_ns)
 }
