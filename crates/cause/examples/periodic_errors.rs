@@ -45,6 +45,8 @@ struct World {
     /// Whether there are stalls at random times, too.
     noise: bool,
     samples: Vec<(i64, i64)>,
+    /// By how much each source makes each packet later.
+    added_ns: Vec<Vec<f64>>,
 }
 
 const SCHEDULES: [&str; 5] = ["CBR", "CBR 7 ppm off", "CBR 0.17 % off", "Poisson", "bursts"];
@@ -106,30 +108,39 @@ fn world(seed: u64) -> World {
             sources.push(Source { hz, length_ns, phase_ns: random.uniform() * 1e9 / hz });
         }
     }
-    let mut stalls: Vec<(f64, f64)> = Vec::new();
-    for source in &sources {
-        for number in 0..(RUN_NS * source.hz / 1e9) as usize {
-            let from_ns =
-                source.phase_ns + number as f64 * 1e9 / source.hz + 300.0 * random.normal();
-            stalls.push((from_ns, from_ns + source.length_ns * (0.05 * random.normal()).exp()));
+    // From, until, and the source's number.
+    let mut stalls: Vec<(f64, f64, usize)> = Vec::new();
+    for (source, one) in sources.iter().enumerate() {
+        for number in 0..(RUN_NS * one.hz / 1e9) as usize {
+            let from_ns = one.phase_ns + number as f64 * 1e9 / one.hz + 300.0 * random.normal();
+            let until_ns = from_ns + one.length_ns * (0.05 * random.normal()).exp();
+            stalls.push((from_ns, until_ns, source));
         }
     }
     if noise {
         for _ in 0..600 {
             let from_ns = random.uniform() * RUN_NS;
-            stalls.push((from_ns, from_ns + 20_000.0 * random.exponential()));
+            stalls.push((from_ns, from_ns + 20_000.0 * random.exponential(), usize::MAX));
         }
     }
     stalls.sort_by(|a, b| a.0.total_cmp(&b.0));
     let arrivals = arrivals(schedule, &mut random);
-    let samples = served(&arrivals, &stalls, jitter, &mut random);
-    World { schedule, jitter, sources, noise, samples }
+    let samples = served(&arrivals, &stalls, jitter, &mut Random(random.0));
+    let added_ns = (0..sources.len())
+        .map(|source| {
+            let mut others = stalls.clone();
+            others.retain(|stall| stall.2 != source);
+            let without = served(&arrivals, &others, jitter, &mut Random(random.0));
+            samples.iter().zip(without).map(|(with, without)| (with.1 - without.1) as f64).collect()
+        })
+        .collect();
+    World { schedule, jitter, sources, noise, samples, added_ns }
 }
 
 /// Ingress and egress stamps of packets that one server serves in turn, except while it is stalled.
 fn served(
     arrivals: &[f64],
-    stalls: &[(f64, f64)],
+    stalls: &[(f64, f64, usize)],
     jitter: f64,
     random: &mut Random,
 ) -> Vec<(i64, i64)> {
@@ -155,8 +166,10 @@ fn served(
         .collect()
 }
 
-/// Whether folding at the true period shows a source.
-fn visible(world: &World, source: &Source) -> bool {
+/// Whether folding at the true period shows a source. Packets in its window that are late without it, too, as those of
+/// another source at the same phase, do not count.
+fn visible(world: &World, number: usize) -> bool {
+    let source = &world.sources[number];
     let mut latencies: Vec<f64> = world.samples.iter().map(|(a, b)| (b - a) as f64).collect();
     let mut sorted = latencies.clone();
     sorted.sort_by(f64::total_cmp);
@@ -168,13 +181,13 @@ fn visible(world: &World, source: &Source) -> bool {
     let period_ns = 1e9 / source.hz;
     let mut last = -1.0;
     let (mut met, mut sum) = (0, 0.0);
-    for ((at_ns, _), excess) in world.samples.iter().zip(&latencies) {
+    for ((at_ns, _), added_ns) in world.samples.iter().zip(&world.added_ns[number]) {
         let turns = (*at_ns as f64 - source.phase_ns) / period_ns;
         let number = turns.floor();
         if (turns - number) * period_ns < source.length_ns && number > last && number >= 0.0 {
             last = number;
             met += 1;
-            sum += excess - mean;
+            sum += added_ns.min(2.0 * source.length_ns);
         }
     }
     met >= FEWEST && sum / (met as f64).sqrt() > VISIBLE * deviation
@@ -221,9 +234,9 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
     counts.worlds_with_invented += usize::from(invented > 0);
     let mut missed = false;
     let mut lines = String::new();
-    for (source, matched) in world.sources.iter().zip(&matched) {
+    for (number, (source, matched)) in world.sources.iter().zip(&matched).enumerate() {
         counts.sources += 1;
-        let visible = visible(world, source);
+        let visible = visible(world, number);
         counts.visible += usize::from(visible);
         counts.found += usize::from(visible && *matched > 0);
         counts.invisible_found += usize::from(!visible && *matched > 0);

@@ -50,11 +50,14 @@ impl Capture {
         }
     }
 
-    /// Whether a frequency is a simple fraction of the packets' rate, as that of what recurs with every n-th packet.
-    pub(super) fn locked(&self, hz: f64) -> bool {
+    /// Whether a frequency is a simple fraction of the packets' rate, as that of what recurs with every n-th packet; if
+    /// `whole`, one that is a whole number of packets.
+    pub(super) fn locked(&self, hz: f64, whole: bool) -> bool {
         let turns = hz / self.rate_hz() * LOCKED;
-        let off_hz = (turns - libm::round(turns)) / LOCKED * self.rate_hz();
-        self.pattern_hz.is_some() && off_hz.abs() < 0.06e9 / self.run_ns.max(1) as f64
+        let times = libm::round(turns);
+        let off_hz = (turns - times) / LOCKED * self.rate_hz();
+        let fits = !whole || (times >= 1.0 && LOCKED % times == 0.0);
+        self.pattern_hz.is_some() && fits && off_hz.abs() < 0.06e9 / self.run_ns.max(1) as f64
     }
 
     /// Whether stalls come with packets of one number in so many, instead of with time.
@@ -63,7 +66,7 @@ impl Capture {
         packets.for_each(|packet| counts[packet % NUMBERED] += 1);
         let all: usize = counts.iter().sum();
         let most = counts.into_iter().max().unwrap_or(0);
-        self.pattern_hz.is_some() && most * 10 > all * 8
+        self.pattern_hz.is_some() && !self.bursts && most * 10 > all * 8
     }
 
     /// Packets per second.

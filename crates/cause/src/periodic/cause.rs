@@ -112,7 +112,7 @@ pub(super) fn causes(
                 late_share: measured.late_share,
                 purity: comb.purity(),
                 aliases_hz: measured.aliases_hz.clone(),
-                wanders: comb.purity() < search::PURE,
+                wanders: comb.track.is_some() || comb.purity() < search::PURE,
                 sampling: schedule.sample(
                     (clock_ns, share),
                     level.delay_ns,
@@ -147,7 +147,7 @@ impl Measured {
         if stalls.is_empty() {
             return None;
         }
-        let members = Members { period_ns: comb.period_ns, phase_ns: comb.phase_ns, stalls };
+        let members = Members { comb: *comb, stalls };
         let count = members.stalls.len() as f64;
         let mut waits: Vec<f64> =
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
@@ -177,7 +177,8 @@ impl Measured {
         let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;
         Some(Self {
-            error: members.relative_error(comb.width_ns),
+            error: members.relative_error(comb.width_ns)
+                + comb.track.map_or(0.0, |track| track.deviation()),
             members,
             excess,
             width,
@@ -192,10 +193,13 @@ impl Measured {
     }
 }
 
-/// The mean of all packets but so many, whose sum is given; there are so many others that it has hardly an error.
+/// The mean of the packets that no other cause accounts for, but so many, whose sum is given; there are so many others
+/// that it has hardly an error.
 fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
-    let all_ns: f64 = capture.excess.iter().map(|ns| f64::from(*ns)).sum();
-    (all_ns - sum_ns) / (capture.excess.len() as f64 - number).max(1.0)
+    let open = capture.excess.iter().zip(&capture.explained).filter(|(_, explained)| !**explained);
+    let all_ns: f64 = open.map(|(ns, _)| f64::from(*ns)).sum();
+    let open = (capture.excess.len() - capture.explained_count) as f64;
+    (all_ns - sum_ns) / (open - number).max(1.0)
 }
 
 /// The packets that arrive in the window of a comb's occurrences.
@@ -203,7 +207,7 @@ fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<usize> {
     let mut found = Vec::new();
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
     for number in 0..=count {
-        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let end_ns = comb.end_ns(number);
         let mut from = capture.at_or_after(end_ns - reach_ns);
         while capture.arrivals.get(from).is_some_and(|at| (*at as f64) < end_ns) {
             if !capture.explained[from] {

@@ -5,6 +5,7 @@
 //! packets that are late as often at any phase.
 
 use super::capture::{Capture, Level};
+use super::wander::Track;
 
 /// A comb and what the packets say of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,6 +30,8 @@ pub(super) struct Comb {
     pub(super) expected: f64,
     /// Natural logarithm of the likelihood ratio to chance.
     pub(super) nats: f64,
+    /// How its phase moves, if its clock wanders.
+    pub(super) track: Option<Track>,
 }
 
 impl Comb {
@@ -57,8 +60,19 @@ impl Comb {
 
     /// Period number nearest to a time, and the time beyond its end.
     pub(super) fn off(&self, at_ns: f64) -> (i64, f64) {
+        let at_ns = at_ns - self.moved_ns(at_ns);
         let number = libm::round((at_ns - self.phase_ns) / self.period_ns);
         (number as i64, at_ns - self.phase_ns - number * self.period_ns)
+    }
+
+    /// When an occurrence ends.
+    pub(super) fn end_ns(&self, number: i64) -> f64 {
+        let end_ns = self.phase_ns + number as f64 * self.period_ns;
+        end_ns + self.moved_ns(end_ns)
+    }
+
+    fn moved_ns(&self, at_ns: f64) -> f64 {
+        self.track.map_or(0.0, |track| track.at(at_ns))
     }
 }
 
@@ -141,7 +155,7 @@ fn densest(ends: &[f64], period_ns: f64, width_ns: f64) -> Option<Cluster> {
 }
 
 /// Beginning and size of the fullest window of sorted values, among the first so many.
-fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
+pub(super) fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
     let mut end = 0;
     let mut best = None;
     for start in 0..starts {
@@ -218,6 +232,7 @@ pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) 
         hit: 0,
         expected: 0.0,
         nats: 0.0,
+        track: None,
     }
 }
 
@@ -252,7 +267,8 @@ pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Opti
             .filter(|end| best.off(*end).1.abs() <= best.width_ns)
             .collect();
         let (period_ns, at_ns) = line(&ends, best.period_ns, best.phase_ns)?;
-        let again = scored(capture, level, &unscored(best.level, period_ns, at_ns, best.width_ns))?;
+        let again = Comb { track: best.track, ..unscored(best.level, period_ns, at_ns, best.width_ns) };
+        let again = scored(capture, level, &again)?;
         if again.nats <= best.nats {
             break;
         }
@@ -310,7 +326,7 @@ fn meet(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64, met: &mut 
     let latest_ns = level.threshold_ns as f64;
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
     for number in 0..=count {
-        let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+        let end_ns = comb.end_ns(number);
         let from = capture.at_or_after(end_ns - reach_ns);
         let mut packet = from;
         while capture.explained.get(packet) == Some(&true)

@@ -1,13 +1,12 @@
 //! Whether every second, third, … occurrence of a cause takes longer than the others.
 
+use super::comb::Comb;
 use super::late::Stall;
 
 /// The stalls of a comb, with the number of the period in which each ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Members {
-    pub(super) period_ns: f64,
-    /// When the first occurrence ends.
-    pub(super) phase_ns: f64,
+    pub(super) comb: Comb,
     pub(super) stalls: Vec<(i64, Stall)>,
 }
 
@@ -20,7 +19,7 @@ impl Members {
         let spread = libm::sqrt(self.stalls.iter().map(square).sum::<f64>());
         // Uniform within the width.
         let deviation_ns = width_ns / libm::sqrt(3.0);
-        1.96 * deviation_ns / spread.max(1.0) / self.period_ns
+        1.96 * deviation_ns / spread.max(1.0) / self.comb.period_ns
     }
 }
 
@@ -57,11 +56,11 @@ type Occurrence = (Stall, f64);
 ///
 /// What takes longer ends later. Ends tell it better than waits: which wait a packet meets depends on
 /// when packets arrive, and under a constant rate that repeats with a pattern of its own.
-pub(super) fn levels(comb: &Members) -> Vec<DelayLevel> {
-    let whole = by_residue(comb, 1);
+pub(super) fn levels(members: &Members) -> Vec<DelayLevel> {
+    let whole = by_residue(members, 1);
     let mut best = (0.0, group(&whole));
     for every in 2..=LONGEST {
-        let parts = by_residue(comb, every);
+        let parts = by_residue(members, every);
         if parts.iter().any(|part| part.len() < FEWEST) {
             continue;
         }
@@ -70,7 +69,9 @@ pub(super) fn levels(comb: &Members) -> Vec<DelayLevel> {
         if gain > 1.1 * best.0 {
             let levels = group(&parts);
             // More than two are a length that varies.
-            if levels.len() == 2 {
+            if let [_, longer] = &levels[..]
+                && longer.residues == 1.0
+            {
                 best = (gain, levels);
             }
         }
@@ -79,10 +80,10 @@ pub(super) fn levels(comb: &Members) -> Vec<DelayLevel> {
 }
 
 /// Occurrences by their number modulo `every`.
-fn by_residue(comb: &Members, every: usize) -> Vec<Vec<Occurrence>> {
+fn by_residue(members: &Members, every: usize) -> Vec<Vec<Occurrence>> {
     let mut parts = vec![Vec::new(); every];
-    for (number, stall) in &comb.stalls {
-        let end_ns = stall.end_ns as f64 - *number as f64 * comb.period_ns - comb.phase_ns;
+    for (number, stall) in &members.stalls {
+        let (_, end_ns) = members.comb.off(stall.end_ns as f64);
         parts[number.rem_euclid(every as i64) as usize].push((*stall, end_ns));
     }
     parts

@@ -24,6 +24,7 @@ mod limits;
 mod schedule;
 mod search;
 mod spectrum;
+mod wander;
 
 use super::sampling;
 pub use batches::Batch;
@@ -130,9 +131,11 @@ impl Found {
             .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
             .collect();
         let mut batches = Vec::new();
-        if let Some((batch, residue)) =
-            batches::batch(&late.stalls, schedule.interval_ns, samples.len())
-        {
+        // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
+        let batch = (!capture.bursts)
+            .then(|| batches::batch(&late.stalls, schedule.interval_ns, samples.len()))
+            .flatten();
+        if let Some((batch, residue)) = batch {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
             search::mark(&mut capture, &mut levels, &[]);
             batches.push(batch);

@@ -5,6 +5,7 @@ use super::comb::{self, Comb};
 use super::late::Stall;
 use super::limits;
 use super::spectrum;
+use super::wander;
 use realfft::RealFftPlanner;
 
 /// Combs that are found at most: a limit of time.
@@ -47,11 +48,9 @@ pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
                 impure.extend(next.impure);
                 break;
             };
+            let pure = wander::followed(capture, &levels[level], &pure).unwrap_or(pure);
+            dbg1("pure", &pure, capture.run_ns);
             if pure.purity() < SURE {
-                if capture.bursts {
-                    rejected.push(pure);
-                    continue;
-                }
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
                 if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
@@ -109,8 +108,23 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
         let same = (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns;
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (same && (near || halves)) || (other.purity() < HALF && fraction(one, other))
+        (same && (near || halves)) || among(one, other, run_ns) || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
+}
+
+/// What takes longer than so many times the other occurrences is something else.
+const LONGER: f64 = 1.5;
+
+/// Whether each occurrence of a comb is one of a faster comb.
+fn among(one: &Comb, other: &Comb, run_ns: i64) -> bool {
+    let ratio = one.period_ns / other.period_ns;
+    let times = libm::round(ratio);
+    let periods = run_ns as f64 / one.period_ns;
+    let near_ns = (2.0 * (one.width_ns + other.width_ns)).min(other.period_ns / 32.0);
+    times >= 2.0
+        && one.longest_ns < LONGER * other.longest_ns
+        && (ratio - times).abs() * other.period_ns * periods < near_ns
+        && other.off(one.phase_ns).1.abs() < near_ns
 }
 
 /// Whether periods have a simple ratio, within what a clock wanders.
@@ -134,12 +148,16 @@ const HALF: f64 = 0.5;
 /// Whether a comb recurs with packets instead of with time.
 fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
     let stalls = levels[comb.level].open().filter(|stall| belongs(comb, stall));
-    capture.locked(1e9 / comb.period_ns) || capture.numbered(stalls.map(|stall| stall.packet))
+    capture.locked(1e9 / comb.period_ns, comb.purity() >= SURE)
+        || capture.numbered(stalls.map(|stall| stall.packet))
 }
 
 /// Combs of other frequencies of which the packets tell as much: multiples and fractions whose other occurrences meet no
 /// packet, and sums with multiples of the rate of packets or bursts.
 pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
+    if comb.track.is_some() {
+        return Vec::new();
+    }
     let level = &levels[comb.level];
     let hz = 1e9 / comb.period_ns;
     // Only few hits can have further fractions in common.
@@ -175,7 +193,7 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
             let one = comb::scored(capture, level, &one)?;
             comb::polished(capture, levels, &one)
         })
-        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > 0.9 * comb.purity())
+        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > 0.8 * comb.purity())
         .collect()
 }
 
@@ -223,13 +241,17 @@ fn next(
             .filter(|comb| comb.net(capture.run_ns) >= BELIEVED_NATS)
             .map(|comb| fundamental(capture, levels, comb))
             .filter(|comb| !told(found, comb, capture.run_ns));
+        if std::env::var("DBG2").is_ok() { if let Some(c)=comb::near(capture, levels, level, candidate.hz, smear) { dbg1("  near", &c, capture.run_ns);} else { eprintln!("  cand {:.4} none", candidate.hz);} }
         let Some(comb) = comb else { continue };
+        dbg1("  cand", &comb, capture.run_ns);
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let comb = preferred(capture, levels, &comb);
             if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
-            if comb.purity() >= PURE {
+            let comb = across(capture, levels, &comb)
+                .map_or(comb, |comb| fundamental(capture, levels, comb));
+            if comb.purity() >= if capture.bursts { SURE } else { PURE } {
                 next.pure = Some(comb);
             } else if usual(&comb)
                 && comb.purity() >= LEAST_PURE
@@ -246,6 +268,29 @@ fn next(
     next.impure.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
     next.impure.truncate(IMPURE);
     next
+}
+
+/// Ends vary by more at lower thresholds.
+const WIDE_NS: f64 = 5_000.0;
+
+/// The multiple of a comb's frequency that delays packets each time, if less than those that are late at its threshold: two
+/// clocks that meet delay some packets for longer.
+fn across(capture: &Capture, levels: &[Level], comb: &Comb) -> Option<Comb> {
+    let threshold_ns = levels[comb.level].threshold_ns;
+    let lower = (0..levels.len()).filter(|level| levels[*level].threshold_ns < threshold_ns);
+    lower
+        .flat_map(|level| (1..=HIGHEST_MULTIPLE).map(move |divisor| (level, divisor)))
+        .filter(|(_, divisor)| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
+        .filter_map(|(level, divisor)| {
+            let period_ns = comb.period_ns / divisor as f64;
+            let width_ns = comb.width_ns.max(WIDE_NS);
+            let one = comb::unscored(level, period_ns, comb.phase_ns, width_ns);
+            let one = comb::scored(capture, &levels[level], &one)?;
+            comb::polished(capture, levels, &one)
+        })
+        .filter(|one| 2.0 * one.reach_ns > comb.longest_ns)
+        .filter(|one| one.purity() >= SURE && one.merit(capture.run_ns) > 2.0 * comb.merit(capture.run_ns))
+        .max_by(|a, b| a.merit(capture.run_ns).total_cmp(&b.merit(capture.run_ns)))
 }
 
 /// Impure combs of a level that are told at most.
@@ -336,7 +381,8 @@ fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
             let again = comb::scored(capture, &levels[one.level], &one)
                 .and_then(|again| comb::polished(capture, levels, &again))
                 .filter(|again| again.net(capture.run_ns) >= BELIEVED_NATS)
-                .filter(|again| again.purity() >= LEAST_PURE);
+                .filter(|again| again.purity() >= LEAST_PURE)
+                .filter(|again| !others.iter().any(|other| among(again, other, capture.run_ns)));
             match again {
                 Some(again) => found[number] = again,
                 None => {
@@ -357,7 +403,7 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
         let (before_ns, after_ns) = reach(comb);
         let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
         for number in 0..=count {
-            let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+            let end_ns = comb.end_ns(number);
             let from = capture.at_or_after(end_ns - before_ns);
             let mut packet = from;
             while capture.arrivals.get(packet).is_some_and(|at| (*at as f64) < end_ns + after_ns) {
@@ -380,7 +426,7 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
 pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
     let (before_ns, _) = reach(comb);
     let (number, off_ns) = comb.off(stall.end_ns as f64);
-    let end_ns = comb.phase_ns + number as f64 * comb.period_ns;
+    let end_ns = comb.end_ns(number);
     off_ns.abs() <= tolerance(comb) && stall.arrival_ns as f64 >= end_ns - before_ns
 }
 
@@ -394,4 +440,8 @@ fn tolerance(comb: &Comb) -> f64 {
 fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = 1.3 * comb.longest_ns + 2.0 * comb.width_ns;
     (before_ns.min(0.5 * comb.period_ns), comb.width_ns)
+}
+
+pub(super) fn dbg1(what: &str, c: &Comb, run: i64) {
+    if std::env::var("DBG").is_ok() { eprintln!("{what} L{} {:.4} Hz phase {:.0} width {:.0} reach {:.0} longest {:.0} met {} hit {} exp {:.1} nats {:.1} net {:.1}", c.level, 1e9/c.period_ns, c.phase_ns, c.width_ns, c.reach_ns, c.longest_ns, c.met, c.hit, c.expected, c.nats, c.net(run)); }
 }

@@ -73,7 +73,7 @@ pub(super) fn candidates(
         low_hz = high_hz;
     }
     shorten(&mut found);
-    found.retain(|one| !capture.locked(one.hz));
+    found.retain(|one| !capture.locked(one.hz, true));
     // A slow fundamental collects lines of several faster ones, and has many standard deviations; a fast one has few
     // harmonics, and by chance a high mean.
     let mut kept: Vec<Candidate> = Vec::new();

@@ -1,0 +1,108 @@
+//! Clocks that wander: a comb whose phase moves over the run.
+
+use super::capture::{Capture, Level};
+use super::comb::{self, Comb};
+use super::search::BELIEVED_NATS;
+
+/// Times at which the phase is known, evenly over the run.
+const KNOTS: usize = 16;
+
+/// The phase moves by less than this part of the period from one knot to the next.
+const STEP: f64 = 0.125;
+
+/// Ends within this part of the period are followed.
+const WINDOW: f64 = 0.03;
+
+/// A clock that is followed accounts for so many times as many stalls.
+const MORE: f64 = 1.3;
+
+/// A phase moves if it does by more than so many half widths of the ends.
+const MOVED: f64 = 4.0;
+
+/// By how much a comb's occurrences are late, over the run: straight lines between knots.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Track {
+    knots_ns: [f64; KNOTS],
+    step_ns: f64,
+}
+
+impl Track {
+    /// By how much they are late at a time.
+    pub(super) fn at(&self, at_ns: f64) -> f64 {
+        let place = (at_ns / self.step_ns - 0.5).clamp(0.0, (KNOTS - 1) as f64);
+        let knot = (place as usize).min(KNOTS - 2);
+        let [from, to] = [self.knots_ns[knot], self.knots_ns[knot + 1]];
+        from + (to - from) * (place - knot as f64)
+    }
+
+    /// From the earliest phase to the latest.
+    fn range_ns(&self) -> f64 {
+        let [low, high] = [f64::min, f64::max].map(|pick| self.knots_ns.into_iter().fold(self.knots_ns[0], pick));
+        high - low
+    }
+
+    /// The largest deviation of the period from its mean, as a part of it.
+    pub(super) fn deviation(&self) -> f64 {
+        let moves = self.knots_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs() / self.step_ns);
+        moves.fold(0.0, f64::max)
+    }
+}
+
+/// The comb with a phase that moves, if that accounts for more stalls than chance explains.
+pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<Comb> {
+    let step_ns = capture.run_ns as f64 / KNOTS as f64;
+    let mut parts: Vec<Vec<f64>> = vec![Vec::new(); KNOTS];
+    for stall in level.open() {
+        let (_, off_ns) = comb.off(stall.end_ns as f64);
+        parts[((stall.end_ns as f64 / step_ns) as usize).min(KNOTS - 1)].push(off_ns);
+    }
+    let window_ns = WINDOW * comb.period_ns;
+    let count = |part: &[f64], at_ns: f64| part.iter().filter(|off| (**off - at_ns).abs() <= window_ns / 2.0).count();
+    let start = (0..KNOTS).max_by_key(|knot| count(&parts[*knot], 0.0))?;
+    let mut knots_ns = [0.0; KNOTS];
+    for next in (0..start).rev().map(|knot| (knot + 1, knot)).chain((start + 1..KNOTS).map(|knot| (knot - 1, knot))) {
+        let (from, to) = next;
+        knots_ns[to] = densest(&parts[to], knots_ns[from], window_ns, comb.period_ns);
+    }
+    let mut track = Track { knots_ns, step_ns };
+    for _ in 0..3 {
+        let mut offs: Vec<Vec<f64>> = vec![Vec::new(); KNOTS];
+        for stall in level.open() {
+            let at_ns = stall.end_ns as f64;
+            let off_ns = comb.off(at_ns).1 - track.at(at_ns);
+            if off_ns.abs() <= window_ns / 2.0 {
+                offs[((at_ns / step_ns) as usize).min(KNOTS - 1)].push(off_ns);
+            }
+        }
+        for (knot, offs) in track.knots_ns.iter_mut().zip(&mut offs) {
+            offs.sort_unstable_by(f64::total_cmp);
+            *knot += offs.get(offs.len() / 2).copied().unwrap_or(0.0);
+        }
+    }
+    let followed = Comb { track: Some(track), width_ns: window_ns / 2.0, ..*comb };
+    let followed = comb::scored(capture, level, &followed)?;
+    let price = KNOTS as f64 * libm::log((STEP * comb.period_ns / followed.width_ns).max(2.0));
+    let likelier = followed.nats - price > comb.nats + BELIEVED_NATS;
+    let more = followed.hit as f64 > MORE * comb.hit as f64;
+    (likelier && more && track.range_ns() > MOVED * followed.width_ns).then_some(followed)
+}
+
+/// The middle of the fullest window near a phase; that phase, where no window is fuller than chance explains.
+fn densest(offs: &[f64], near_ns: f64, window_ns: f64, period_ns: f64) -> f64 {
+    let reach_ns = STEP * period_ns;
+    let mut near: Vec<f64> = offs
+        .iter()
+        .map(|off| off - near_ns)
+        .map(|off| off - libm::round(off / period_ns) * period_ns)
+        .filter(|off| off.abs() <= reach_ns)
+        .collect();
+    near.sort_unstable_by(f64::total_cmp);
+    let chance = offs.len() as f64 * window_ns / period_ns;
+    let fullest = comb::window(&near, near.len(), window_ns);
+    match fullest {
+        Some((from, size)) if size as f64 > chance + 4.0 * libm::sqrt(chance + 1.0) => {
+            near_ns + near[from + size / 2]
+        }
+        _ => near_ns,
+    }
+}
