@@ -230,6 +230,17 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
             None => invented += 1,
         }
     }
+    for batch in &told.batches {
+        // Told as what every n-th packet or something of this frequency causes.
+        let source = world.sources.iter().position(|source| same(batch.frequency_hz, source.hz));
+        match source {
+            Some(number) => {
+                matched[number] += 1;
+                counts.aliased += 1;
+            }
+            None => invented += 1,
+        }
+    }
     counts.invented += invented;
     counts.worlds_with_invented += usize::from(invented > 0);
     let mut missed = false;
@@ -251,6 +262,9 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
         let mut out = std::io::stderr().lock();
         writeln!(out, "{} jitter {} noise {}", world.schedule, world.jitter, world.noise)?;
         write!(out, "{lines}")?;
+        for batch in &told.batches {
+            writeln!(out, "   told batch of {}: {:.4} Hz", batch.packets, batch.frequency_hz)?;
+        }
         for cause in &told.causes {
             writeln!(
                 out,

@@ -68,9 +68,13 @@ impl PeriodicCause {
     /// published captures delayed 74 to 92 %; what a schedule that is locked to a clock leaves out is delayed
     /// wherever a packet meets it, so one of the two alone says nothing.
     pub(super) fn is_doubtful(&self) -> bool {
-        self.every == 1 && self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected
+        let rare = self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected;
+        self.every == 1 && (rare || self.aliases_hz.len() > MOST_ALIASES)
     }
 }
+
+/// What may have more other frequencies than these is not told: a few events fit many.
+const MOST_ALIASES: usize = 12;
 
 /// Normal law: 95 % lie within so many standard deviations.
 const BOUND: f64 = 1.96;
@@ -152,20 +156,18 @@ impl Measured {
         let mut waits: Vec<f64> =
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
         waits.sort_unstable_by(f64::total_cmp);
-        let longest_ns = waits[((count - 1.0) * 0.99) as usize];
-        // Of n waits that are uniform below a width, the largest is below the width's 0.05^(1/n) in one case of 20.
-        let high_ns = longest_ns * libm::pow(0.05, -1.0 / count);
-        let width = Interval {
-            value_ns: longest_ns,
-            low_ns: waits[((count - 1.0) * 0.9) as usize],
-            high_ns,
-        };
-        let touched = touched(capture, comb, longest_ns);
-        let sum = touched.iter().map(|packet| f64::from(capture.excess[*packet]));
+        let width = width(&waits);
+        let occurrences = touched(capture, comb, width.value_ns);
+        let touched: Vec<usize> = occurrences.concat();
+        let excess_ns = |packet: &usize| f64::from(capture.excess[*packet]);
         let number = touched.len().max(1) as f64;
-        let mean_ns = sum.clone().sum::<f64>() / number;
-        let square = sum.map(|ns| (ns - mean_ns) * (ns - mean_ns)).sum::<f64>() / number;
-        let error_ns = BOUND * libm::sqrt(square / number);
+        let mean_ns = touched.iter().map(excess_ns).sum::<f64>() / number;
+        // Packets of one occurrence wait for one end: what is independent is the occurrences.
+        let off = |packets: &Vec<usize>| {
+            packets.iter().map(|packet| excess_ns(packet) - mean_ns).sum::<f64>()
+        };
+        let square = occurrences.iter().map(off).map(|off| off * off).sum::<f64>();
+        let error_ns = BOUND * libm::sqrt(square) / number;
         // What the cause adds to packets: other causes make the other packets' mean longer than their median.
         let added_ns = mean_ns - mean_of_others_ns(capture, mean_ns * number, number);
         let excess = Interval {
@@ -193,6 +195,24 @@ impl Measured {
     }
 }
 
+/// How long all but one in a hundred of the waits last, sorted ones given, with an interval: that of the order statistics,
+/// and above it for few waits what the largest of so many uniform ones leaves (0.025^(1/n) of the width).
+fn width(waits: &[f64]) -> Interval {
+    let count = waits.len() as f64;
+    let spread = BOUND * libm::sqrt(count * LONGEST * (1.0 - LONGEST));
+    let at = |place: f64| waits[place.clamp(0.0, count - 1.0) as usize];
+    let value_ns = at((count - 1.0) * LONGEST);
+    let largest_ns = value_ns * libm::pow(0.025, -1.0 / count);
+    Interval {
+        value_ns,
+        low_ns: at(count * LONGEST - spread - 1.0),
+        high_ns: at(count * LONGEST + spread).max(largest_ns),
+    }
+}
+
+/// The part of the waits that are shorter than the width.
+const LONGEST: f64 = 0.99;
+
 /// The mean of the packets that no other cause accounts for, but so many, whose sum is given; there are so many others
 /// that it has hardly an error.
 fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
@@ -202,19 +222,21 @@ fn mean_of_others_ns(capture: &Capture, sum_ns: f64, number: f64) -> f64 {
     (all_ns - sum_ns) / (open - number).max(1.0)
 }
 
-/// The packets that arrive in the window of a comb's occurrences.
-fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<usize> {
+/// The packets that arrive in the window of each of a comb's occurrences.
+fn touched(capture: &Capture, comb: &Comb, reach_ns: f64) -> Vec<Vec<usize>> {
     let mut found = Vec::new();
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
     for number in 0..=count {
         let end_ns = comb.end_ns(number);
         let mut from = capture.at_or_after(end_ns - reach_ns);
+        let mut packets = Vec::new();
         while capture.arrivals.get(from).is_some_and(|at| (*at as f64) < end_ns) {
             if !capture.explained[from] {
-                found.push(from);
+                packets.push(from);
             }
             from += 1;
         }
+        found.push(packets);
     }
     found
 }

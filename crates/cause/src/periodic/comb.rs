@@ -77,7 +77,7 @@ impl Comb {
 }
 
 /// A source needs at least so many hits.
-const FEWEST: usize = 6;
+pub(super) const FEWEST: usize = 5;
 
 /// Half widths of the ends that are tried.
 const WIDTHS_NS: [f64; 10] =

@@ -338,7 +338,7 @@ fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
             continue;
         };
         let chance = numbers.len() as f64 / multiple as f64;
-        if *most < 6 || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
+        if *most < comb::FEWEST || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
             continue;
         }
         let at_ns = comb.phase_ns + residue as f64 * comb.period_ns;

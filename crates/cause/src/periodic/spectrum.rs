@@ -33,13 +33,16 @@ const POINT_BITS: u32 = 24;
 const POINT: f64 = (1_u32 << POINT_BITS) as f64;
 
 /// Fewer stalls show no period.
-const FEWEST: usize = 6;
+const FEWEST: usize = 5;
 
 /// Sums that are sorted: lines of a strong source are many.
 const SORTED: usize = 4_000;
 
 /// So many candidates of a level are looked at more closely, a limit of time.
 const MOST: usize = 20;
+
+/// With bursts these are more, since each frequency folds with theirs to others of the same power.
+const MOST_IN_BURSTS: usize = 80;
 
 /// A candidate.
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +79,11 @@ pub(super) fn candidates(
     found.retain(|one| !capture.locked(one.hz, true));
     // A slow fundamental collects lines of several faster ones, and has many standard deviations; a fast one has few
     // harmonics, and by chance a high mean.
+    let most = if capture.bursts { MOST_IN_BURSTS } else { MOST };
     let mut kept: Vec<Candidate> = Vec::new();
     for order in [|one: &Candidate| one.mean, |one: &Candidate| one.deviations] {
         found.sort_by(|a, b| order(b).total_cmp(&order(a)));
-        let most = kept.len() + MOST / 2;
+        let most = kept.len() + most / 2;
         for one in &found {
             if kept.len() == most {
                 break;
