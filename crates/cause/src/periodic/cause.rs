@@ -4,6 +4,7 @@ use super::capture::{Capture, Level};
 use super::comb::Comb;
 use super::late::Late;
 use super::levels::{self, Members};
+use super::multiples;
 use super::search;
 use crate::sampling::{Sampling, Schedule};
 use serde::Serialize;
@@ -152,7 +153,6 @@ impl Measured {
             return None;
         }
         let members = Members { comb: *comb, stalls };
-        let count = members.stalls.len() as f64;
         let mut waits: Vec<f64> =
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
         waits.sort_unstable_by(f64::total_cmp);
@@ -186,7 +186,7 @@ impl Measured {
             width,
             touched: touched.len() as f64 / capture.arrivals.len() as f64,
             late_share: late / (levels[0].count() as f64).max(1.0),
-            aliases_hz: search::aliases(capture, levels, comb)
+            aliases_hz: multiples::aliases(capture, levels, comb)
                 .into_iter()
                 .map(|one| 1e9 / one.period_ns)
                 .filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6)

@@ -76,6 +76,13 @@ impl Comb {
     }
 }
 
+/// A comb is believed if its likelihood exceeds its price by so much: a chance of 1 in 1,000 (ln 1000).
+pub(super) const BELIEVED_NATS: f64 = 7.0;
+
+/// Combs that delay nearly all that they could have delayed need no comparison with surrogates. With
+/// bursts, none else are told: their rate folds every clock to others.
+pub(super) const SURE: f64 = 0.7;
+
 /// A source needs at least so many hits.
 pub(super) const FEWEST: usize = 5;
 
@@ -267,7 +274,8 @@ pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Opti
             .filter(|end| best.off(*end).1.abs() <= best.width_ns)
             .collect();
         let (period_ns, at_ns) = line(&ends, best.period_ns, best.phase_ns)?;
-        let again = Comb { track: best.track, ..unscored(best.level, period_ns, at_ns, best.width_ns) };
+        let again =
+            Comb { track: best.track, ..unscored(best.level, period_ns, at_ns, best.width_ns) };
         let again = scored(capture, level, &again)?;
         if again.nats <= best.nats {
             break;

@@ -1,8 +1,7 @@
 //! What could not have been seen: for usual clocks that were not found, how short a cause would have been missed.
 
 use super::capture::{Capture, Level};
-use super::comb::Comb;
-use super::search::BELIEVED_NATS;
+use super::comb::{BELIEVED_NATS, Comb};
 use serde::Serialize;
 
 /// What is known of a clock that was not found.

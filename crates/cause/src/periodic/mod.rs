@@ -5,12 +5,14 @@
 //!
 //! 1. [`schedule`] takes out what packets wait because of their place in a burst,
 //! 2. [`late`] takes the late packets, at several thresholds, joins those that one stall delayed and dates its end,
-//! 3. [`batches`] takes out what comes with every n-th packet instead of with time,
+//! 3. [`batches`] takes out what comes with every n-th packet instead of with time, if no comb accounts for it,
 //! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics,
 //! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
-//! 6. [`search`] takes one source after the other, and fits each once more to what the others leave,
-//! 7. [`levels`] asks of each whether every second, third, … occurrence takes longer,
-//! 8. [`cause`] measures it, [`limits`] tells what could not have been seen.
+//! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
+//! 7. [`wander`] follows a clock whose phase moves,
+//! 8. [`search`] takes one source after the other, and fits each once more to what the others leave,
+//! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
+//! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!
 //! The search is an estimate and computes in floating point; heights are latencies of packets, as integers.
 
@@ -21,6 +23,7 @@ mod comb;
 mod late;
 mod levels;
 mod limits;
+mod multiples;
 mod schedule;
 mod search;
 mod spectrum;
@@ -130,17 +133,19 @@ impl Found {
             .into_iter()
             .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
             .collect();
+        let mut combs = search::search(&mut capture, &mut levels);
         let mut batches = Vec::new();
+        let open: Vec<Stall> = levels[0].open().copied().collect();
         // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
-        let batch = (!capture.bursts)
-            .then(|| batches::batch(&late.stalls, schedule.interval_ns, samples.len()))
-            .flatten();
-        if let Some((batch, residue)) = batch {
+        if !capture.bursts
+            && let Some((batch, residue)) =
+                batches::batch(&open, schedule.interval_ns, samples.len())
+        {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
             search::mark(&mut capture, &mut levels, &[]);
+            combs = search::search(&mut capture, &mut levels);
             batches.push(batch);
         }
-        let mut combs = search::search(&mut capture, &mut levels);
         let causes = loop {
             let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
             let mut sources = 0..;

@@ -1,9 +1,9 @@
 //! The search for combs: one after the other, each refitted when the others are known.
 
 use super::capture::{Capture, Level};
-use super::comb::{self, Comb};
+use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::late::Stall;
-use super::limits;
+use super::multiples::{across, fundamental, preferred, usual};
 use super::spectrum;
 use super::wander;
 use realfft::RealFftPlanner;
@@ -11,22 +11,12 @@ use realfft::RealFftPlanner;
 /// Combs that are found at most: a limit of time.
 const MOST: usize = 8;
 
-/// A comb is believed if its likelihood exceeds its price by so much: a chance of 1 in 1,000 (ln 1000).
-pub(super) const BELIEVED_NATS: f64 = 7.0;
-
-/// Highest multiple of a period at which the true one is looked for.
-const HIGHEST_MULTIPLE: i64 = 40;
-
 /// Candidates of a level that are looked at beyond the first that is believed: the first may be a multiple.
 const COMPARED: usize = 6;
 
 /// Combs that delay at least this share of the packets that they could have delayed are taken first. Multiples of two
 /// clocks delay less.
 pub(super) const PURE: f64 = 0.3;
-
-/// Combs that delay nearly all that they could have delayed need no comparison with surrogates. With
-/// bursts, none else are told: their rate folds every clock to others.
-const SURE: f64 = 0.7;
 
 /// What delays less, since it varies in length or comes at some times only, has to be likelier, and of a
 /// usual clock.
@@ -49,7 +39,6 @@ pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
                 break;
             };
             let pure = wander::followed(capture, &levels[level], &pure).unwrap_or(pure);
-            dbg1("pure", &pure, capture.run_ns);
             if pure.purity() < SURE {
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
@@ -108,7 +97,9 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
         let same = (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns;
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (same && (near || halves)) || among(one, other, run_ns) || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
+        (same && (near || halves))
+            || among(one, other, run_ns)
+            || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
 }
 
@@ -152,71 +143,6 @@ fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
         || capture.numbered(stalls.map(|stall| stall.packet))
 }
 
-/// Combs of other frequencies of which the packets tell as much: multiples and fractions whose other occurrences meet no
-/// packet, and sums with multiples of the rate of packets or bursts.
-pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    if comb.track.is_some() {
-        return Vec::new();
-    }
-    let level = &levels[comb.level];
-    let hz = 1e9 / comb.period_ns;
-    // Only few hits can have further fractions in common.
-    let lowest = if comb.hit < FEW { FEWEST_FRACTION } else { 1 };
-    let fractions = (1..=lowest).flat_map(|denominator| {
-        (1..=HIGHEST_MULTIPLE).map(move |numerator| hz * numerator as f64 / f64::from(denominator))
-    });
-    let parts = (2..=HIGHEST_MULTIPLE).map(|denominator| hz / denominator as f64);
-    let pattern_hz = capture.pattern_hz.unwrap_or(0.0);
-    let sums = (-8..=8).map(|times| (hz + f64::from(times) * pattern_hz).abs());
-    let mut tried: Vec<f64> = fractions
-        .chain(parts)
-        .chain(sums)
-        .filter(|other_hz| (other_hz / hz - 1.0).abs() > 1e-6)
-        .filter(|hz| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(hz))
-        .collect();
-    tried.sort_by(f64::total_cmp);
-    tried.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-9);
-    let ends: Vec<f64> = level
-        .open()
-        .map(|stall| stall.end_ns as f64)
-        .filter(|end| comb.off(*end).1.abs() <= comb.width_ns)
-        .collect();
-    let Some(middle_ns) = ends.get(ends.len() / 2) else { return Vec::new() };
-    tried
-        .into_iter()
-        .map(|hz| comb::unscored(comb.level, 1e9 / hz, *middle_ns, 2.0 * comb.width_ns))
-        .filter(|one| {
-            let within = ends.iter().filter(|end| one.off(**end).1.abs() <= one.width_ns);
-            within.count() * 10 >= ends.len() * 9
-        })
-        .filter_map(|one| {
-            let one = comb::scored(capture, level, &one)?;
-            comb::polished(capture, levels, &one)
-        })
-        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > 0.8 * comb.purity())
-        .collect()
-}
-
-/// Of a comb and its aliases the one of a usual clock; else the likeliest.
-fn preferred(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
-    let aliases = aliases(capture, levels, comb);
-    let all = || std::iter::once(comb).chain(&aliases);
-    let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
-    *all().find(|one| usual(one)).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
-}
-
-/// Whether a comb has the frequency of a usual clock.
-fn usual(comb: &Comb) -> bool {
-    limits::CLOCKS_HZ.iter().any(|hz| (1e9 / comb.period_ns / hz - 1.0).abs() < limits::SAME)
-}
-
-/// With fewer hits, fractions of a frequency are tried, too.
-const FEW: usize = 40;
-const FEWEST_FRACTION: i32 = 30;
-
-/// Combs of other frequencies whose likelihood is lower by less than this tell as much.
-const ALIKE_NATS: f64 = 6.0;
-
 /// The best combs of what is not explained yet.
 #[derive(Default)]
 struct Next {
@@ -241,9 +167,7 @@ fn next(
             .filter(|comb| comb.net(capture.run_ns) >= BELIEVED_NATS)
             .map(|comb| fundamental(capture, levels, comb))
             .filter(|comb| !told(found, comb, capture.run_ns));
-        if std::env::var("DBG2").is_ok() { if let Some(c)=comb::near(capture, levels, level, candidate.hz, smear) { dbg1("  near", &c, capture.run_ns);} else { eprintln!("  cand {:.4} none", candidate.hz);} }
         let Some(comb) = comb else { continue };
-        dbg1("  cand", &comb, capture.run_ns);
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let comb = preferred(capture, levels, &comb);
             if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
@@ -270,105 +194,8 @@ fn next(
     next
 }
 
-/// Ends vary by more at lower thresholds.
-const WIDE_NS: f64 = 5_000.0;
-
-/// The multiple of a comb's frequency that delays packets each time, if less than those that are late at its threshold: two
-/// clocks that meet delay some packets for longer.
-fn across(capture: &Capture, levels: &[Level], comb: &Comb) -> Option<Comb> {
-    let threshold_ns = levels[comb.level].threshold_ns;
-    let lower = (0..levels.len()).filter(|level| levels[*level].threshold_ns < threshold_ns);
-    lower
-        .flat_map(|level| (1..=HIGHEST_MULTIPLE).map(move |divisor| (level, divisor)))
-        .filter(|(_, divisor)| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
-        .filter_map(|(level, divisor)| {
-            let period_ns = comb.period_ns / divisor as f64;
-            let width_ns = comb.width_ns.max(WIDE_NS);
-            let one = comb::unscored(level, period_ns, comb.phase_ns, width_ns);
-            let one = comb::scored(capture, &levels[level], &one)?;
-            comb::polished(capture, levels, &one)
-        })
-        .filter(|one| 2.0 * one.reach_ns > comb.longest_ns)
-        .filter(|one| one.purity() >= SURE && one.merit(capture.run_ns) > 2.0 * comb.merit(capture.run_ns))
-        .max_by(|a, b| a.merit(capture.run_ns).total_cmp(&b.merit(capture.run_ns)))
-}
-
 /// Impure combs of a level that are told at most.
 const IMPURE: usize = 2;
-
-/// The multiple or fraction of a comb's period that is likeliest.
-fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Comb {
-    let mut best = comb;
-    loop {
-        let slower = slower(capture, levels, &best);
-        let faster = faster(capture, levels, &best);
-        let merit = |one: &Comb| one.merit(capture.run_ns);
-        let better = slower
-            .into_iter()
-            .chain(faster)
-            .filter(|one| merit(one) > merit(&best) * 1.02)
-            .max_by(|a, b| merit(a).total_cmp(&merit(b)));
-        match better {
-            Some(better) => best = better,
-            None => return best,
-        }
-    }
-}
-
-/// Combs of a multiple of the period, where the hits have numbers of one residue.
-fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let numbers: Vec<i64> = levels[comb.level]
-        .open()
-        .map(|stall| comb.off(stall.end_ns as f64))
-        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
-        .map(|(number, _)| number)
-        .collect();
-    let mut found = Vec::new();
-    for multiple in 2..=HIGHEST_MULTIPLE {
-        let period_ns = comb.period_ns * multiple as f64;
-        if period_ns * 4.0 > capture.run_ns as f64 {
-            break;
-        }
-        let mut counts = vec![0_usize; multiple as usize];
-        for number in &numbers {
-            counts[number.rem_euclid(multiple) as usize] += 1;
-        }
-        let Some((residue, most)) = counts.iter().enumerate().max_by_key(|(_, count)| **count)
-        else {
-            continue;
-        };
-        let chance = numbers.len() as f64 / multiple as f64;
-        if *most < comb::FEWEST || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
-            continue;
-        }
-        let at_ns = comb.phase_ns + residue as f64 * comb.period_ns;
-        let tried = comb::unscored(comb.level, period_ns, at_ns, comb.width_ns);
-        found.extend(
-            comb::scored(capture, &levels[comb.level], &tried)
-                .and_then(|one| comb::polished(capture, levels, &one)),
-        );
-    }
-    found
-}
-
-/// Combs of a fraction of the period, where that finds more stalls.
-fn faster(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let level = &levels[comb.level];
-    let tried = |divisor: i64| {
-        comb::unscored(comb.level, comb.period_ns / divisor as f64, comb.phase_ns, comb.width_ns)
-    };
-    let ends: Vec<f64> = level.open().map(|stall| stall.end_ns as f64).collect();
-    let within =
-        |comb: &Comb| ends.iter().filter(|end| comb.off(**end).1.abs() <= comb.width_ns).count();
-    let own = within(comb);
-    (2..=HIGHEST_MULTIPLE)
-        .take_while(|divisor| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
-        .map(tried)
-        .filter(|one| within(one) * 10 > own * 13)
-        .filter_map(|one| comb::scored(capture, level, &one))
-        .filter_map(|one| comb::polished(capture, levels, &one))
-        .collect()
-}
 
 /// Fits each comb to what the others leave, and drops those that are not needed any more. Marks what they explain.
 fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
@@ -440,8 +267,4 @@ fn tolerance(comb: &Comb) -> f64 {
 fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = 1.3 * comb.longest_ns + 2.0 * comb.width_ns;
     (before_ns.min(0.5 * comb.period_ns), comb.width_ns)
-}
-
-pub(super) fn dbg1(what: &str, c: &Comb, run: i64) {
-    if std::env::var("DBG").is_ok() { eprintln!("{what} L{} {:.4} Hz phase {:.0} width {:.0} reach {:.0} longest {:.0} met {} hit {} exp {:.1} nats {:.1} net {:.1}", c.level, 1e9/c.period_ns, c.phase_ns, c.width_ns, c.reach_ns, c.longest_ns, c.met, c.hit, c.expected, c.nats, c.net(run)); }
 }

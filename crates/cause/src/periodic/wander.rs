@@ -1,8 +1,7 @@
 //! Clocks that wander: a comb whose phase moves over the run.
 
 use super::capture::{Capture, Level};
-use super::comb::{self, Comb};
-use super::search::BELIEVED_NATS;
+use super::comb::{self, BELIEVED_NATS, Comb};
 
 /// Times at which the phase is known, evenly over the run.
 const KNOTS: usize = 16;
@@ -37,7 +36,8 @@ impl Track {
 
     /// From the earliest phase to the latest.
     fn range_ns(&self) -> f64 {
-        let [low, high] = [f64::min, f64::max].map(|pick| self.knots_ns.into_iter().fold(self.knots_ns[0], pick));
+        let [low, high] =
+            [f64::min, f64::max].map(|pick| self.knots_ns.into_iter().fold(self.knots_ns[0], pick));
         high - low
     }
 
@@ -57,10 +57,16 @@ pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<
         parts[((stall.end_ns as f64 / step_ns) as usize).min(KNOTS - 1)].push(off_ns);
     }
     let window_ns = WINDOW * comb.period_ns;
-    let count = |part: &[f64], at_ns: f64| part.iter().filter(|off| (**off - at_ns).abs() <= window_ns / 2.0).count();
+    let count = |part: &[f64], at_ns: f64| {
+        part.iter().filter(|off| (**off - at_ns).abs() <= window_ns / 2.0).count()
+    };
     let start = (0..KNOTS).max_by_key(|knot| count(&parts[*knot], 0.0))?;
     let mut knots_ns = [0.0; KNOTS];
-    for next in (0..start).rev().map(|knot| (knot + 1, knot)).chain((start + 1..KNOTS).map(|knot| (knot - 1, knot))) {
+    for next in (0..start)
+        .rev()
+        .map(|knot| (knot + 1, knot))
+        .chain((start + 1..KNOTS).map(|knot| (knot - 1, knot)))
+    {
         let (from, to) = next;
         knots_ns[to] = densest(&parts[to], knots_ns[from], window_ns, comb.period_ns);
     }
