@@ -40,6 +40,12 @@ impl Comb {
         self.hit as f64 / self.met.max(1) as f64
     }
 
+    /// Whether the share is high, by its standard deviation too.
+    pub(super) fn is_sure(&self) -> bool {
+        let share = self.purity();
+        share - libm::sqrt(share * (1.0 - share) / self.met.max(1) as f64) >= SURE
+    }
+
     /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
     pub(super) fn price(&self, run_ns: i64) -> f64 {
         let narrow_ns = self.width_ns.max(500.0);

@@ -5,7 +5,7 @@ use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::late::Stall;
 use super::multiples::{across, fundamental, preferred, usual};
 use super::spectrum;
-use super::wander;
+use super::wander::{self, WANDERS};
 use realfft::RealFftPlanner;
 
 /// Combs that are found at most: a limit of time.
@@ -38,8 +38,9 @@ pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
                 impure.extend(next.impure);
                 break;
             };
-            let pure = wander::followed(capture, &levels[level], &pure).unwrap_or(pure);
-            if pure.purity() < SURE {
+            let pure =
+                if pure.track.is_some() { wander::refined(capture, levels, &pure) } else { pure };
+            if !pure.is_sure() {
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
                 if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
@@ -130,9 +131,6 @@ fn fraction(one: &Comb, other: &Comb) -> bool {
     })
 }
 
-/// Clocks wander by this part of their frequency: 50 ppm are those of usual crystals, and the other end has one, too.
-const WANDERS: f64 = 1e-4;
-
 /// Two sources of one frequency are told apart if they delay at least this share of the packets that they could have.
 const HALF: f64 = 0.5;
 
@@ -165,16 +163,22 @@ fn next(
         let smear = (2.0 / candidate.harmonics as f64).min(0.25);
         let comb = comb::near(capture, levels, level, candidate.hz, smear)
             .filter(|comb| comb.net(capture.run_ns) >= BELIEVED_NATS)
-            .map(|comb| fundamental(capture, levels, comb))
+            .map(|comb| {
+                let unsure = (!comb.is_sure()).then_some(comb);
+                let wandering =
+                    unsure.and_then(|comb| wander::followed(capture, &levels[level], &comb));
+                wandering.unwrap_or_else(|| fundamental(capture, levels, comb))
+            })
             .filter(|comb| !told(found, comb, capture.run_ns));
         let Some(comb) = comb else { continue };
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
-            let comb = preferred(capture, levels, &comb);
+            let fixed = comb.track.is_none();
+            let comb = if fixed { preferred(capture, levels, &comb) } else { comb };
             if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
-            let comb = across(capture, levels, &comb)
-                .map_or(comb, |comb| fundamental(capture, levels, comb));
+            let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
+            let comb = faster.map_or(comb, |comb| fundamental(capture, levels, comb));
             if comb.purity() >= if capture.bursts { SURE } else { PURE } {
                 next.pure = Some(comb);
             } else if usual(&comb)
@@ -260,11 +264,14 @@ pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
 /// How far from its end stalls of a comb end, at most: some take longer.
 fn tolerance(comb: &Comb) -> f64 {
     let wide_ns = (4.0 * comb.width_ns).max(0.6 * comb.longest_ns);
-    wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
+    // Between knots, a clock that wanders is elsewhere.
+    let times = if comb.track.is_some() { 2.0 } else { 1.0 };
+    times * wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
 }
 
 /// How long before and after its end a comb accounts for packets.
 fn reach(comb: &Comb) -> (f64, f64) {
     let before_ns = 1.3 * comb.longest_ns + 2.0 * comb.width_ns;
-    (before_ns.min(0.5 * comb.period_ns), comb.width_ns)
+    let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };
+    ((before_ns + after_ns - comb.width_ns).min(0.5 * comb.period_ns), after_ns)
 }

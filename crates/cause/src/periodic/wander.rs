@@ -12,6 +12,9 @@ const STEP: f64 = 0.125;
 /// Ends within this part of the period are followed.
 const WINDOW: f64 = 0.03;
 
+/// Clocks wander by this part of their frequency: 50 ppm are those of usual crystals, and the other end has one, too.
+pub(super) const WANDERS: f64 = 1e-4;
+
 /// A clock that is followed accounts for so many times as many stalls.
 const MORE: f64 = 1.3;
 
@@ -50,6 +53,30 @@ impl Track {
 
 /// The comb with a phase that moves, if that accounts for more stalls than chance explains.
 pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<Comb> {
+    let followed = tracked(capture, level, comb)?;
+    let price = KNOTS as f64 * libm::log((STEP * comb.period_ns / followed.width_ns).max(2.0));
+    let likelier = followed.nats - price > comb.nats + BELIEVED_NATS;
+    let more = followed.hit as f64 > MORE * comb.hit as f64;
+    let track = followed.track?;
+    let moves = track.range_ns() > MOVED * followed.width_ns && track.deviation() < WANDERS;
+    (likelier && more && moves).then_some(followed)
+}
+
+/// The same comb at the threshold that shows best how its phase moves.
+pub(super) fn refined(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
+    let start = Comb { track: None, ..*comb };
+    levels
+        .iter()
+        .enumerate()
+        .filter_map(|(number, level)| tracked(capture, level, &Comb { level: number, ..start }))
+        .filter(|one| one.track.is_some_and(|track| track.deviation() < WANDERS))
+        .chain([*comb])
+        .max_by(|a, b| a.nats.total_cmp(&b.nats))
+        .unwrap_or(*comb)
+}
+
+/// The comb whose phase follows the stalls' ends.
+fn tracked(capture: &Capture, level: &Level, comb: &Comb) -> Option<Comb> {
     let step_ns = capture.run_ns as f64 / KNOTS as f64;
     let mut parts: Vec<Vec<f64>> = vec![Vec::new(); KNOTS];
     for stall in level.open() {
@@ -86,11 +113,7 @@ pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<
         }
     }
     let followed = Comb { track: Some(track), width_ns: window_ns / 2.0, ..*comb };
-    let followed = comb::scored(capture, level, &followed)?;
-    let price = KNOTS as f64 * libm::log((STEP * comb.period_ns / followed.width_ns).max(2.0));
-    let likelier = followed.nats - price > comb.nats + BELIEVED_NATS;
-    let more = followed.hit as f64 > MORE * comb.hit as f64;
-    (likelier && more && track.range_ns() > MOVED * followed.width_ns).then_some(followed)
+    comb::scored(capture, level, &followed)
 }
 
 /// The middle of the fullest window near a phase; that phase, where no window is fuller than chance explains.
