@@ -10,7 +10,7 @@ from tailtrim.report.inputs.host_explanation import of_host
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tailtrim.explain import Explanation, Limit, PeriodicCause
+    from tailtrim.explain import Explanation, Interval, Limit, PeriodicCause
     from tailtrim.report.inputs.host_explanation import Advice, HostExplanation
 
 # Aliases that are listed in text; the JSON form has all.
@@ -38,7 +38,8 @@ def lines(explanation: Explanation) -> Iterator[str]:
         yield ""
         yield (
             f"Some of every {_ordinal(batch.packets)} packet are {units.time(batch.delay_ns)} late"
-            f" ({units.count(batch.events)} packets): a batch of the device or its card."
+            f" ({units.count(batch.events)} packets): a batch of the device or its card, or"
+            f" something of {batch.frequency_hz:.1f} Hz."
         )
     yield from _of_limits(explanation.limits)
     yield ""
@@ -53,19 +54,25 @@ def lines(explanation: Explanation) -> Iterator[str]:
 
 def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
     shortest, *longer = sorted(causes, key=lambda cause: cause.height_ns)
-    yield f"{shortest.frequency_hz:.1f} Hz{_named(shortest)}: {_level(shortest)}"
+    about = "about " if shortest.wanders else ""
+    yield f"{about}{shortest.frequency_hz:.1f} Hz{_named(shortest)}: {_level(shortest)}"
     for cause in longer:
         yield (
             f"every {_ordinal(cause.every)} time longer,"
             f" {cause.frequency_hz:.1f} Hz{_named(cause)}: {_level(cause)}"
         )
-    excess = shortest.excess
     yield (
-        f"  {100 * shortest.touched:.2g} % of the packets meet it,"
-        f" {units.time(round(excess.value_ns))} longer on average"
-        f" ({units.time(round(excess.low_ns))} to {units.time(round(excess.high_ns))});"
-        f" they are {100 * shortest.late_share:.0f} % of the late ones{_unsure(shortest)}."
+        f"  {100 * shortest.touched:.2g} % of the packets meet it, {_interval(shortest.excess)}"
+        f" longer on average; they are {100 * shortest.late_share:.0f} % of the late ones."
+        f" It lasts {_interval(shortest.width)}{_unsure(shortest)}."
     )
+
+
+def _interval(interval: Interval) -> str:
+    low, value, high = (
+        units.time(round(ns)) for ns in (interval.low_ns, interval.value_ns, interval.high_ns)
+    )
+    return f"{value} ({low} to {high})"
 
 
 def _unsure(cause: PeriodicCause) -> str:
