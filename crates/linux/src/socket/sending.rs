@@ -22,7 +22,8 @@ impl Socket {
             self.hand_over(&[self.parcel(one, &address, &control)])
         } else {
             // Without memory from the allocator, which may ask the kernel for a page and give it back each time.
-            let addresses: ArrayVec<_, BATCH> = batch.iter().map(|one| address::encode(one.to)).collect();
+            let addresses: ArrayVec<_, BATCH> =
+                batch.iter().map(|one| address::encode(one.to)).collect();
             let controls: ArrayVec<_, BATCH> =
                 (first_key..).zip(batch).map(|(k, one)| self.beside(one, k)).collect();
             let parcels: ArrayVec<Parcel<'_>, BATCH> = batch
