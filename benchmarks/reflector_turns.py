@@ -28,6 +28,8 @@ MODES = {
     "XDP": ("--mode", "xdp"),
     "AF_XDP, polling": ("--mode", "af-xdp", "--busy-poll"),
     "AF_XDP": ("--mode", "af-xdp"),
+    "sockets, polling": ("--mode", "socket", "--busy-poll"),
+    "sockets": ("--mode", "socket"),
 }
 OFFERED_PPS = (100_000, 200_000, 300_000, 400_000, 600_000, 900_000)
 TIMED_PPS = 150_000

@@ -41,6 +41,7 @@ BUILDAH = Tool("buildah", "buildah")
 #: Hosts that are reached by SSH.
 SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
 KEYGEN = Tool("ssh-keygen", "openssh-client")
+SUDO = Tool("sudo", "sudo")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
@@ -48,7 +49,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, BUILDAH),
-    *(SSHD, KEYGEN),
+    *(SSHD, KEYGEN, SUDO),
     *(POSTGRESQL, JAVA),
 )
 

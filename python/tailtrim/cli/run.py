@@ -17,8 +17,10 @@ from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, 
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, OutputError, PicturesError, PlanError, TailtrimError
 from tailtrim.experiment import Experiment, Outcome, conduct, images_for, recorded
+from tailtrim.nodes import drawing
+from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.nodes.unprivileged import enter
-from tailtrim.nodes.vm.machine import BOOT_S, RUN_S, accelerator
+from tailtrim.nodes.vm.machine import EMULATED_BOOT_S, EMULATED_RUN_S, accelerator
 from tailtrim.plan import LEAST_BOOTS, booted, examples, load
 from tailtrim.report import units
 
@@ -79,7 +81,8 @@ def command(  # noqa: PLR0913 - one parameter an option
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             _tell_cost(loaded, runs)
             raise typer.Exit
-        enter()
+        if loaded.testbed == LOCAL:
+            enter()
         place = out or Path("results") / loaded.name
         experiment = Experiment(place, loaded, runs, resume=resume)
         if retry_invalid:
@@ -107,6 +110,9 @@ def _keep(plan: Path, experiment: Experiment) -> None:
     try:
         if not (place.exists() and place.samefile(plan)):
             shutil.copyfile(plan, place)
+        if experiment.plan.testbed != LOCAL:
+            place = experiment.path / "testbed.svg"
+            place.write_text(drawing.svg(experiment.plan.testbed), encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
@@ -144,11 +150,14 @@ def _tell_cost(plan: Plan, runs: list[Run]) -> None:
         return
     configurations = len({run.boot for run in runs if run.boot is not None})
     accelerated = accelerator(plan.vm.accelerator)
-    about_s = sum(run.traffic.duration_s for run in runs)
-    about_s += boots * BOOT_S[accelerated] + len(runs) * RUN_S[accelerated]
+    takes_s, how = sum(run.traffic.duration_s for run in runs), "at least"
+    if accelerated == "tcg":
+        in_guests = sum(run.boot is not None for run in runs)
+        takes_s += boots * EMULATED_BOOT_S + in_guests * EMULATED_RUN_S
+        how = "about"
     say(
-        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: about"
-        f" {math.ceil(about_s / 60)} min ({accelerated})",
+        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: {how}"
+        f" {math.ceil(takes_s / 60)} min ({accelerated})",
         err=True,
     )
     if accelerated == "tcg":
@@ -205,6 +214,8 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
             say(f"warning: {told}", err=True)
+    for notice in experiment.testbed.notices:
+        say(f"warning: {units.printable(notice)}", err=True)
     untraced = ": no trace, only counters of interrupts"
     _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])
     _tell_together("warning", ": skipped", [(o, o.skipped) for o in of_all])

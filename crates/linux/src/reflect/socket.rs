@@ -7,6 +7,7 @@ use super::xdp::XdpReflector;
 use super::{ReflectError, Reflected, clock_now, seed};
 use crate::socket::{Inbox, Notice, Outgoing, Point, Received, Socket, wait_any};
 use crate::sys::clock;
+use arrayvec::ArrayVec;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -264,7 +265,7 @@ impl SocketReflector {
             let sent = if let [one] = &self.requests[first..count] {
                 self.sockets[at].send(&[outgoing(one)])?
             } else {
-                let batch: Vec<Outgoing<'_>> =
+                let batch: ArrayVec<Outgoing<'_>, BATCH> =
                     self.requests[first..count].iter().map(outgoing).collect();
                 self.sockets[at].send(&batch)?
             };

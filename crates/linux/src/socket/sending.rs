@@ -5,6 +5,7 @@ use super::{
 };
 use crate::sys::message::{self, Parcel};
 use crate::sys::{clock, socket as sys};
+use arrayvec::ArrayVec;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -17,14 +18,14 @@ impl Socket {
         let first_key = self.next_key;
         let batch = &batch[..batch.len().min(BATCH)];
         let (begun_ns, result) = if let [one] = batch {
-            // Mostly there is one, and somebody waits for it: without memory from anywhere.
             let (address, control) = (address::encode(one.to), self.beside(one, first_key));
             self.hand_over(&[self.parcel(one, &address, &control)])
         } else {
-            let addresses: Vec<_> = batch.iter().map(|one| address::encode(one.to)).collect();
-            let controls: Vec<_> =
+            // Without memory from the allocator, which may ask the kernel for a page and give it back each time.
+            let addresses: ArrayVec<_, BATCH> = batch.iter().map(|one| address::encode(one.to)).collect();
+            let controls: ArrayVec<_, BATCH> =
                 (first_key..).zip(batch).map(|(k, one)| self.beside(one, k)).collect();
-            let parcels: Vec<Parcel<'_>> = batch
+            let parcels: ArrayVec<Parcel<'_>, BATCH> = batch
                 .iter()
                 .zip(addresses.iter().zip(&controls))
                 .map(|(one, (address, control))| self.parcel(one, address, control))
