@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
 from contextlib import nullcontext
+from itertools import repeat
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +20,7 @@ from tailtrim.plan import load
 from tailtrim.report.terminal import experiment_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from tailtrim.nodes.tool import Tool
@@ -51,6 +53,7 @@ class Nothing:
     """A testbed that says what its host lacks, and counts how often something was to be run."""
 
     wired = 0
+    notices = ()
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +78,9 @@ class Nothing:
 
 @pytest.fixture
 def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
-    monkeypatch.setattr("tailtrim.experiment.record.testbed_for", lambda *_: Nothing())
+    # The package has a function of a module's name.
+    record = sys.modules["tailtrim.experiment.record"]
+    monkeypatch.setattr(record, "testbed_for", lambda *_: Nothing())
     monkeypatch.setattr(Nothing, "wired", 0)
 
     def make(text: str) -> Experiment:
@@ -162,9 +167,17 @@ def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:
 
 
 def measuring(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, *, copied: int = 0, trace: Any = None
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    *,
+    copied: int = 0,
+    trace: Any = None,
+    kernel: Iterable[str] = repeat("6.1"),
 ) -> None:
-    """Have runs find the captures of 100 packets, of which the device sends some twice."""
+    """Have runs find the captures of 100 packets, of which the device sends some twice.
+
+    ``kernel`` is that of the node in one run after the other.
+    """
     sent = [(10**9 + n * 100_000, n) for n in range(100)]
     left = [(at + 5_000, n) for at, n in sent] + [(at + 9_000, n) for at, n in sent[:copied]]
     files = {
@@ -173,22 +186,36 @@ def measuring(
     }
 
     def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
-        tap = {"dropped": 0, "unstamped": 0, "stamps": "software"}
+        tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         return Measured(GENERATED, capture, None, trace if run.traced else None, ())
 
-    told = {
-        "role": "node",
-        "host_name": "local",
-        "call": lambda *_: SimpleNamespace(stdout="kernel\t6.1"),
-    }
+    def call(*_: str) -> Any:
+        return SimpleNamespace(stdout=f"kernel\t{next(kernels)}\n", stderr="")
+
+    kernels = iter(kernel)
+    told = {"role": "node", "host_name": "lab", "call": call}
     node = SimpleNamespace(get=files.get, **told)
     none = SimpleNamespace(get=lambda _: None, **told)
-    roles = {"timestamper": node, "dut": none, "loadgen": none}
+    roles = {"loadgen": none, "timestamper": node, "dut": none}
     at = SimpleNamespace(**roles, nodes=roles, ports={})
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))
+
+
+def test_a_run_on_a_node_that_was_changed_is_invalid(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path, kernel=["6.1", "6.12", "6.1"])
+    text = "dut: {preset: bridge}\nfloor: false\nrepeat: 3\n"
+    first, second, third = [outcome for _, outcome, _ in conducted(experiment(text))]
+    assert first.invalid == third.invalid == ()
+    (why,) = second.invalid
+    assert why == "the environment changed since the first run: lab: kernel was 6.1, is 6.12"
+    told = json.loads((tmp_path / "out" / "run-001" / "nodes.json").read_text())
+    assert told["nodes"] == {"lab": {"kernel": "6.12"}}
+    assert told["numbers"]["summary"]["clocks"]["ingress"] == "CLOCK_REALTIME"
 
 
 def printed(experiment: Experiment) -> str:

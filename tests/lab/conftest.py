@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from changed_host import Tune, snapshot
-from hosts import Hosts, three
+from hosts import Hosts, by_ssh, cabled
 from laboratory import Lab
 from pairs import Pair
 from peers import Cable
-from tools import KEYGEN, SSHD, need
 
 from tailtrim.nodes.namespace import Namespace
 
@@ -44,17 +43,10 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def _by_ssh() -> None:
-    """Skip loudly where there can be no hosts with sshd."""
-    if os.geteuid() != 0:
-        pytest.skip("hosts with sshd need root here")
-    need(SSHD, KEYGEN)
-
-
 @pytest.fixture
 def one_host(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Return a host that is reached by SSH, or skip loudly."""
-    _by_ssh()
+    by_ssh()
     with Hosts(lab.folder, ["far"]) as hosts:
         monkeypatch.setenv("PATH", hosts.path)
         yield hosts
@@ -63,8 +55,8 @@ def one_host(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
 @pytest.fixture
 def three_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Return three hosts that are cabled, or skip loudly."""
-    _by_ssh()
-    with three(lab.folder) as hosts:
+    by_ssh()
+    with cabled(lab.folder) as hosts:
         monkeypatch.setenv("PATH", hosts.path)
         lab.environment["PATH"] = hosts.path
         yield hosts

@@ -7,6 +7,7 @@ with it. The client of SSH runs in one more network namespace.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,13 +16,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import pytest
 import yaml
-from tools import SSHD
+from tools import KEYGEN, SSHD, need
 
 from tailtrim.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _BOOT = """
 mount --make-rprivate /
@@ -29,6 +31,12 @@ mount -t proc proc /proc
 for place in /run /var/tmp /root; do mount -t tmpfs tmpfs "$place"; done
 mkdir /run/sshd
 mount --bind "$3" /etc/passwd
+mount --bind "$5" /etc/shadow
+mkdir /run/tester && chown 65533 /run/tester
+if [ -d /etc/sudoers.d ]; then
+    mount -t tmpfs -o mode=755 tmpfs /etc/sudoers.d
+    echo 'tester ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/tester
+fi
 cp "$4" /run/keys && chmod 644 /run/keys
 "$1" -D -e -f "$2" &
 while :; do wait; sleep 0.2; done
@@ -57,8 +65,11 @@ class Host:
         configuration = self.folder / "sshd_config"
         configuration.write_text(_CONFIGURATION.format(folder=self.folder))
         users = str(self.folder / "passwd")
-        more = "tester:*:65533:65533::/tmp:/bin/sh\n"
+        more = "tester:x:65533:65533::/run/tester:/bin/sh\nguest:x:65532:65532::/tmp:/bin/sh\n"
         Path(users).write_text(Path("/etc/passwd").read_text() + more)
+        passwords = str(self.folder / "shadow")
+        more = "tester:*:19000:0:99999:7:::\nguest:*:19000:0:99999:7:::\n"
+        Path(passwords).write_text(Path("/etc/shadow").read_text() + more)
         sshd = shutil.which("sshd") or SSHD.places[0]
         self._log = (self.folder / "sshd.log").open("w")
         self._process = subprocess.Popen(
@@ -75,6 +86,7 @@ class Host:
                     str(configuration),
                     users,
                     str(keys),
+                    passwords,
                 ),
             ],
             stdin=subprocess.DEVNULL,
@@ -247,23 +259,41 @@ def mac(host: str, port: str) -> str:
     return f"02:00:00:00:07:{ends.index((host, port)) + 1:02x}"
 
 
-def three(folder: Path) -> Hosts:
-    """Return three hosts, cabled."""
-    hosts = Hosts(folder, ["gen", "stamp", "dut"])
+def by_ssh() -> None:
+    """Skip the calling test loudly where there can be no hosts with sshd."""
+    if os.geteuid() != 0:
+        pytest.skip("hosts with sshd need root here")
+    need(SSHD, KEYGEN)
+
+
+def cabled(folder: Path, fewer: Mapping[str, str] | None = None) -> Hosts:
+    """Return three hosts with cables, or ``fewer``, some of which are others at the same time."""
+    same = fewer or {}
+    names = dict.fromkeys(same.get(name, name) for name in ("gen", "stamp", "dut"))
+    hosts = Hosts(folder, list(names))
     for (one, port), (other, peer) in CABLES.items():
-        hosts.cable(one, port, other, peer, (mac(one, port), mac(other, peer)))
+        ends = same.get(one, one), port, same.get(other, other), peer
+        hosts.cable(*ends, (mac(one, port), mac(other, peer)))
     return hosts
 
 
-def described(hosts: Hosts) -> dict[str, Any]:
+def described(hosts: Hosts, fewer: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the example's testbed file, with these hosts as its own.
 
     Their CPUs are used as the local testbed does on a machine of two.
     """
-    said: dict[str, Any] = yaml.safe_load((EXAMPLE / "testbed.yml").read_text("utf-8"))
+    same = fewer or {}
+    text = (EXAMPLE / "testbed.yml").read_text("utf-8")
+    for name, host in same.items():
+        text = re.sub(rf"(node: |cable: ){name}\b", rf"\g<1>{host}", text)
+    said: dict[str, Any] = yaml.safe_load(text)
     last = (os.cpu_count() or 1) - 1
     for name, node in said["nodes"].items():
-        node |= {"ssh": hosts.ssh(name), "spared": [0], "cpus": [last if name == "dut" else 0]}
         for port, told in node["ports"].items():
             told |= {"interface": port, "mac": mac(name, port)}
+    for name, host in same.items():
+        said["nodes"][host]["ports"] |= said["nodes"].pop(name)["ports"]
+    for name, node in said["nodes"].items():
+        own = list(range(last + 1)) if same else [last if name == "dut" else 0]
+        node |= {"ssh": hosts.ssh(name), "spared": [0], "cpus": own}
     return said

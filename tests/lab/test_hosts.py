@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
-from hosts import described, mac
+from hosts import by_ssh, cabled, described, mac
 
 from tailtrim.nodes.testbed_check import clock_finding
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hosts import Hosts
     from laboratory import Lab
 
@@ -24,9 +25,40 @@ def test_a_plan_runs_on_three_hosts_and_leaves_nothing(lab: Lab, three_hosts: Ho
     for run in ("run-000", "run-001"):
         summary = lab.result(run, "summary")
         assert summary["samples"] == lab.result(run, "generator")["sent"] > 0
+        _says_where(lab.result(run, "nodes"))
+    assert "stamp" in (lab.folder / "out" / "testbed.svg").read_text()
     for host in three_hosts.hosts.values():
         assert host.left() == []
     assert lab.left() == []
+
+
+@pytest.mark.parametrize("fewer", [{"stamp": "gen"}, {"stamp": "gen", "dut": "gen"}])
+def test_one_host_may_have_several_roles(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, fewer: dict[str, str]
+) -> None:
+    by_ssh()
+    with cabled(lab.folder, fewer) as hosts:
+        monkeypatch.setitem(lab.environment, "PATH", hosts.path)
+        plan = lab.plan(testbed=described(hosts, fewer))
+        ended = lab.run("run", str(plan), "--out", "out", "--json")
+        assert ended.returncode == 0, ended.stderr
+        assert lab.result("run-000", "summary")["samples"] > 0
+        for host in hosts.hosts.values():
+            assert host.left() == []
+
+
+def _says_where(nodes: dict[str, Any]) -> None:
+    """Each number has a node, which has a kernel and a boot line, and a clock."""
+    assert nodes["roles"] == {"loadgen": "gen", "timestamper": "stamp", "dut": "dut"}
+    assert nodes["ports"]["tap_in"]["mac"] == mac("stamp", "a0")
+    assert nodes["numbers"]["summary"] == {
+        "node": "stamp",
+        "clocks": {"ingress": "CLOCK_REALTIME", "egress": "CLOCK_REALTIME"},
+    }
+    for number in nodes["numbers"].values():
+        node = nodes["nodes"][number["node"]]
+        assert node["kernel"] == platform.release()
+        assert node["boot_line"] == " ".join(Path("/proc/cmdline").read_text().split())
 
 
 def test_a_testbed_that_is_right_is_told_as_such(lab: Lab, three_hosts: Hosts) -> None:
@@ -54,7 +86,7 @@ def test_a_wrong_mac_and_a_port_that_is_not_there_are_found(lab: Lab, three_host
     said["nodes"]["dut"]["ports"]["left"]["mac"] = "02:00:00:00:09:09"
     said["nodes"]["stamp"]["ports"]["a0"]["interface"] = "none0"
     assert sorted(_faults(lab, said)) == [
-        ("dut.left", f"left has the MAC address {mac('dut', 'd0')}", "02:00:00:00:09:09"),
+        ("dut.left", f"left has the MAC address {mac('dut', 'left')}", "02:00:00:00:09:09"),
         ("stamp.a0", "there is no interface none0", ""),
     ]
 
@@ -76,7 +108,7 @@ def test_the_port_of_the_connection_is_refused(lab: Lab, three_hosts: Hosts) -> 
 
 def test_a_missing_right_is_found(lab: Lab, three_hosts: Hosts) -> None:
     said = described(three_hosts)
-    said["nodes"]["dut"]["ssh"]["user"] = "tester"
+    said["nodes"]["dut"]["ssh"]["user"] = "guest"
     ((where, what, _),) = _faults(lab, said)
     assert where == "dut"
     assert what.startswith("the user is not root and may not become it: ")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import guests
 import pytest
+from tools import SUDO, need
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.namespace import Namespace
@@ -38,7 +39,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
             yield guest
 
 
-@pytest.fixture(params=["namespace", "ssh", "vm"])
+@pytest.fixture(params=["namespace", "ssh", "sudo", "vm"])
 def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
     if request.param == "namespace":
         with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
@@ -51,6 +52,9 @@ def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
         return
     hosts: Hosts = request.getfixturevalue("one_host")
     address = Ssh(**hosts.ssh("far"))
+    if request.param == "sudo":
+        need(SUDO)
+        address = address.model_copy(update={"user": "tester"})
     with (
         Session("far", address, "test") as session,
         SshNode("dut", session, [], lab.folder, cpus=[0], spared=[0]) as remote,
@@ -71,7 +75,7 @@ def test_programs_are_found_or_named_with_their_package(node: Node) -> None:
     assert node.find(Tool("no-such", "x")) is None
     assert node.find(Tool("no-such", "x", places=("/no-such", "/bin/sh"))) == "/bin/sh"
     node.require(Tool("sh", "dash"))
-    with pytest.raises(HostError, match=r"^no-such is not installed, expected Debian package x$"):
+    with pytest.raises(HostError, match=r"^no-such is not installed, expected Debian package x"):
         node.require(Tool("no-such", "x"))
 
 

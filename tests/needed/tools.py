@@ -46,6 +46,7 @@ BUILDAH = Tool("buildah", "buildah")
 #: Hosts that are reached by SSH.
 SSHD = Tool("sshd", "openssh-server", service=True, places=("/usr/sbin/sshd",))
 KEYGEN = Tool("ssh-keygen", "openssh-client")
+SUDO = Tool("sudo", "sudo")
 #: What of GRUB runs without a disk to boot from.
 GRUB = (grub.EDITENV, grub.CHECK)
 #: Makes a GRUB and a disk for a guest; its header lets QEMU start it.
@@ -62,7 +63,7 @@ JAVA = Tool("java", "default-jre-headless")
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
-    *(BUILDAH, SSHD, KEYGEN, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
+    *(BUILDAH, SSHD, KEYGEN, SUDO, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
     *(POSTGRESQL, JAVA),
 )
 

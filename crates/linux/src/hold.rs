@@ -44,16 +44,19 @@ fn until_either_ends(other: &OwnedFd, child: &Child) -> io::Result<()> {
 }
 
 /// Waits until nothing has come from `input` for so long, or it has ended, and then ends another process: with
-/// SIGTERM, and soon with SIGKILL. Returns at once when that process ends by itself.
+/// SIGTERM, and soon with SIGKILL. Returns at once when that process has ended by itself.
 ///
 /// # Errors
-/// There is no such other process, it may not be ended, or the input cannot be read.
+/// The other process may not be ended, or the input cannot be read.
 pub fn end_when_silent(
     other: u32,
     mut input: impl Read + AsFd,
     silence: Duration,
 ) -> io::Result<()> {
-    let other = opened(other)?;
+    let other = match opened(other) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+        opened => opened?,
+    };
     let mut rest = [0; 64];
     let mut until_ns = due(silence);
     loop {

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tailtrim.cli.console import say
-from tailtrim.nodes.vm.machine import BOOT_S, RUN_S, accelerator
+from tailtrim.nodes.vm.machine import EMULATED_BOOT_S, EMULATED_RUN_S, accelerator
 from tailtrim.plan import LEAST_BOOTS, booted
 
 if TYPE_CHECKING:
@@ -20,11 +20,14 @@ def tell(plan: Plan, runs: list[Run]) -> None:
         return
     configurations = len({run.boot for run in runs if run.boot is not None})
     accelerated = accelerator(plan.vm.accelerator)
-    about_s = sum(run.traffic.duration_s for run in runs)
-    about_s += boots * BOOT_S[accelerated] + len(runs) * RUN_S[accelerated]
+    takes_s, how = sum(run.traffic.duration_s for run in runs), "at least"
+    if accelerated == "tcg":
+        in_guests = sum(run.boot is not None for run in runs)
+        takes_s += boots * EMULATED_BOOT_S + in_guests * EMULATED_RUN_S
+        how = "about"
     say(
-        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: about"
-        f" {math.ceil(about_s / 60)} min ({accelerated})",
+        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: {how}"
+        f" {math.ceil(takes_s / 60)} min ({accelerated})",
         err=True,
     )
     if accelerated == "tcg":

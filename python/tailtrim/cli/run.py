@@ -68,6 +68,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Run an experiment: measure a device under test for each value of the loop variables."""
     from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
+    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
@@ -81,7 +82,8 @@ def command(  # noqa: PLR0913 - one parameter an option
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             boot_cost.tell(loaded, runs)
             raise typer.Exit
-        enter()
+        if loaded.testbed == LOCAL:
+            enter()
         place = out or Path("results") / loaded.name
         experiment = Experiment(place, loaded, runs, resume=resume)
         if retry_invalid:
@@ -105,10 +107,16 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _keep(plan: Path, experiment: Experiment) -> None:
+    from tailtrim.nodes import drawing  # noqa: PLC0415 - the help does without
+    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
+
     place = experiment.path / "plan.yml"
     try:
         if not (place.exists() and place.samefile(plan)):
             shutil.copyfile(plan, place)
+        if experiment.plan.testbed != LOCAL:
+            place = experiment.path / "testbed.svg"
+            place.write_text(drawing.svg(experiment.plan.testbed), encoding="utf-8")
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
@@ -190,6 +198,8 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
             say(f"warning: {told}", err=True)
+    for notice in experiment.testbed.notices:
+        say(f"warning: {units.printable(notice)}", err=True)
     untraced = ": no trace, only counters of interrupts"
     _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])
     _tell_together("warning", ": skipped", [(o, o.skipped) for o in of_all])

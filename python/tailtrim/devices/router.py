@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from tailtrim.devices.device import InlineDevice
+from tailtrim.errors import HostError
 from tailtrim.nodes.testbed import DESTINATION_IP
 
 if TYPE_CHECKING:
@@ -46,17 +47,26 @@ class Router(InlineDevice):
 
 def route(at: Forwarding, ip: int) -> None:
     """Forward IP of a version between the device's ports; who is behind it is known beforehand."""
-    node = at.dut
+    node, script = at.dut, []
     for port, address in zip((at.dut_in.name, at.dut_out.name), _ADDRESSES[ip], strict=True):
         if ip == 6:  # noqa: PLR2004 - IPv6
             # It announces nothing, and does not ask whether its address is taken.
-            for name, value in _QUIET.items():
-                node.set(f"net/ipv6/conf/{port}/{name}", value)
+            script += [_set(f"ipv6/conf/{port}/{name}", value) for name, value in _QUIET.items()]
         else:
-            node.set(f"net/ipv4/conf/{port}/rp_filter", "0")
-        node.run("ip", "link", "set", port, "arp", "on")
-        node.run("ip", "address", "add", address, "dev", port)
+            script.append(_set(f"ipv4/conf/{port}/rp_filter", "0"))
+        script.append(f"ip link set {port} arp on")
+        script.append(f"ip address add {address} dev {port}")
     # After the addresses: a host that becomes a router forgets what it has of IPv6.
-    node.set("net/ipv4/ip_forward" if ip == 4 else "net/ipv6/conf/all/forwarding", "1")  # noqa: PLR2004
-    neighbour = ["lladdr", at.sink.mac, "dev", at.dut_out.name, "nud", "permanent"]
-    node.run("ip", "neighbour", "replace", DESTINATION_IP[ip], *neighbour)
+    script.append(_set("ipv4/ip_forward" if ip == 4 else "ipv6/conf/all/forwarding", "1"))  # noqa: PLR2004
+    neighbour = f"lladdr {at.sink.mac} dev {at.dut_out.name} nud permanent"
+    script.append(f"ip neighbour replace {DESTINATION_IP[ip]} {neighbour}")
+    # One command: each takes long where it is far away, or emulated.
+    ended = node.call("sh", "-ec", "\n".join(script))
+    if ended.returncode != 0:
+        raise HostError(f"{node.role}: cannot be a router: {ended.stderr.strip()}")
+
+
+def _set(name: str, value: str) -> str:
+    """Return a command that sets a sysctl of the network, where the kernel has it."""
+    path = f"/proc/sys/net/{name}"
+    return f"[ ! -e {path} ] || echo {value} >{path}"

@@ -4,6 +4,7 @@
 
     experiment.json      name, plan, order, seeds, host, versions, and what became of each run
     plan.yml             the plan as it was given
+    testbed.svg          the hosts that it ran on, and their cables, if a testbed file has them
     audit.json           how the host was set up when the experiment began (tailtrim audit)
     boots/boot-000/      with guests: console, boot line, audit and record of each boot
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files

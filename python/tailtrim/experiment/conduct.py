@@ -171,7 +171,8 @@ def _passing(
         generator, taps = measured.generator, measured.capture
         files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
         captures = [_got(at.timestamper, name) for name in files]
-        names = {*dut.leaves, DISTURBED, EVENTS, INTERRUPTS}
+        names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
+        names |= {DISTURBED} if dut.disturbance is not None else set()
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
     told("analysing")
     analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)

@@ -43,4 +43,4 @@ def result_in_time(  # noqa: PLR0913 - each is named
     if agent.poll():
         # Overloaded: what it sent is counted, and says by how much.
         return agent.stop(), [f"the {name} did not end in time and was stopped after {limit_s:g} s"]
-    return agent.result(5), []
+    return agent.finished(5), []

@@ -122,7 +122,7 @@ class Agent:
             tidies_up: the verb has to take back what it did, whatever ends this process.
 
         """
-        self.verb = verb
+        self._node, self.verb = node, verb
         self._stack = ExitStack()
         self._errors = self._stack.enter_context(errors_file())
         self._process = node.open(
@@ -191,6 +191,18 @@ class Agent:
             raise self._failure()
         return result
 
+    def finished(self, timeout_s: float) -> dict[str, Any]:
+        """Wait for the end, and return the result.
+
+        Raises:
+            RunError: there is none, or not in time, or the process was killed.
+
+        """
+        result = self.result(timeout_s)
+        if self._process.wait(timeout_s) != 0:
+            raise self._failure()
+        return result
+
     def poll(self) -> bool:
         """Whether the process runs."""
         return self._process.poll() is None
@@ -214,6 +226,7 @@ class Agent:
 
     def _failure(self) -> HostError | PlanError | RunError:
         code = self._process.wait(_END_S)
+        self._node.check()
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
         told = [line.removeprefix("error: ") for line in lines if line.strip()]

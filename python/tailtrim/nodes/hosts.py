@@ -39,6 +39,8 @@ class HostsTestbed(Testbed):
         """Take what is known; nothing is connected yet."""
         self._description, self._experiment = description, experiment
         self._sessions: dict[str, Session] = {}
+        self._facts: Facts | None = None
+        self.notices: list[str] = []
 
     def __enter__(self) -> Self:
         """Reserve all nodes."""
@@ -79,11 +81,15 @@ class HostsTestbed(Testbed):
         if known is None:
             address = self._description.nodes[node].ssh
             known = self._sessions[node] = Session(node, address, self._experiment)
+            if known.stale is not None:
+                self.notices.append(f"{node}: a stale reservation was taken: {known.stale}")
         return known
 
     def facts(self) -> Facts:
-        """Return what the device's node is."""
-        return self.host().facts
+        """Return what the device's node is, or was when it could be reached."""
+        if self._facts is None:
+            self._facts = self.host().facts
+        return self._facts
 
     def host(self) -> Session:
         """Return the device's node."""

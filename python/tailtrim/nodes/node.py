@@ -167,6 +167,14 @@ class Node(Host):
     def __exit__(self, *_: object) -> None:
         """Give the node up, with everything that runs on it."""
 
+    def check(self) -> None:
+        """Make sure that the node is there.
+
+        Raises:
+            RunError: it cannot be reached any more.
+
+        """
+
     @property
     @abstractmethod
     def agent(self) -> str:

@@ -139,8 +139,11 @@ class Reflection(Topology):
 class Testbed(ABC):
     """A testbed that a plan names.
 
-    It is the experiment's alone for as long as the context lasts.
+    It is the experiment's alone for as long as the context lasts. ``notices`` are what users should
+    know of its nodes.
     """
+
+    notices: Sequence[str] = ()
 
     @abstractmethod
     def __enter__(self) -> Self:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from tailtrim.nodes.description import TestbedDescription
     from tailtrim.nodes.testbed import Testbed
 
+#: The testbed of this machine, as a plan names it.
+LOCAL: Literal["local"] = "local"
+
 
 def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) -> Testbed:
     """Return the testbed of an experiment.
@@ -20,4 +23,4 @@ def testbed_for(wanted: Literal["local"] | TestbedDescription, experiment: str) 
         experiment: what its nodes are reserved for.
 
     """
-    return LocalTestbed() if wanted == "local" else HostsTestbed(wanted, experiment)
+    return LocalTestbed() if wanted == LOCAL else HostsTestbed(wanted, experiment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan.source import Source
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from tailtrim.nodes.ssh.address import Ssh
     from tailtrim.plan.source import Place
 
-_LOCAL: Literal["local"] = "local"
 #: Keys of an address that are paths.
 _PATHS = ("key", "known_hosts")
 
@@ -40,9 +40,9 @@ def testbed_of(source: Source, folder: Path) -> Literal["local"] | TestbedDescri
         PlanError: as of :func:`load_testbed`.
 
     """
-    said = source.data.get("testbed", _LOCAL)
-    if said == _LOCAL:
-        return _LOCAL
+    said = source.data.get("testbed", LOCAL)
+    if said == LOCAL:
+        return LOCAL
     if isinstance(said, dict):
         return _described(source, said, ("testbed",), folder)
     if not isinstance(said, str) or not said.endswith((".yml", ".yaml")):

@@ -53,8 +53,7 @@ def place(connection: Connection) -> str:
     name, local = connection.name, Path(agent.program())
     where, there = _looked(connection)
     if not there:
-        packed = gzip.compress(local.read_bytes(), 6)
-        sent = connection.send(packed, "sh", "-c", _PUT, "sh", _checksum(local)[:_SHOWN])
+        sent = connection.send(_packed(local), "sh", "-c", _PUT, "sh", _checksum(local)[:_SHOWN])
         if sent.returncode != 0:
             told = sent.stderr.decode(errors="replace").strip()
             raise HostError(f"{name}: the agent cannot be copied to {where}: {told}")
@@ -98,6 +97,11 @@ def remove(connection: Connection) -> None:
     ended = connection.call("sh", "-c", _REMOVE, "sh", "")
     if ended.returncode != 0:
         raise HostError(f"{connection.name}: {ended.stderr.strip()}")
+
+
+@cache
+def _packed(path: Path) -> bytes:
+    return gzip.compress(path.read_bytes(), 6)
 
 
 @cache

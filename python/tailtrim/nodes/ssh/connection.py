@@ -41,6 +41,7 @@ _CONNECT_S = 10
 #: Authentication and jump hosts included.
 _READY_S = 30.0
 _END_S = 5.0
+_LOST_S = 0.2
 #: The exit code of ssh for its own errors.
 _OF_SSH = 255
 
@@ -198,6 +199,9 @@ class Connection:
             RunError: it is lost.
 
         """
+        # The clients of one that is lost may have ended a moment before it.
+        with suppress(subprocess.TimeoutExpired):
+            self._master.wait(_LOST_S)
         if not self.alive:
             raise RunError(f"{self.name}: the connection to {self._ssh.host} was lost")
 
@@ -240,7 +244,6 @@ class Connection:
             message = f"{self.name}: {shlex.join(command)}: no end within {within_s:g} s"
             raise RunError(message) from error
         if ended.returncode == _OF_SSH:
-            self._settle()
             self.check()
         return ended
 
@@ -300,11 +303,5 @@ class Connection:
         self, ended: subprocess.CompletedProcess[bytes]
     ) -> subprocess.CompletedProcess[bytes]:
         if ended.returncode == _OF_SSH:
-            self._settle()
             self.check()
         return ended
-
-    def _settle(self) -> None:
-        """Give the client the moment that it takes to end when its connection is lost."""
-        with suppress(subprocess.TimeoutExpired):
-            self._master.wait(0.5)

@@ -156,6 +156,10 @@ class SshNode(Node):
             with suppress(RunError):
                 self._session.as_root("rm", "-rf", self._there)
 
+    def check(self) -> None:
+        """Make sure that the node can be reached."""
+        self._session.check()
+
     @property
     def agent(self) -> str:
         """The path of the agent on the node."""

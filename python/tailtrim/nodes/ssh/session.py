@@ -19,7 +19,6 @@ import signal
 import subprocess
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
@@ -96,21 +95,6 @@ sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
 _EVERY_USER = ["0", "0", "4294967295"]
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who has reserved a node, and for what."""
-
-    experiment: str
-    key: str
-
-    @classmethod
-    def of(cls, experiment: str) -> Owner:
-        """Return this process as the owner."""
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        who = f"{getpass.getuser()}@{platform.node()}"
-        return cls(experiment, f"{experiment} of {who} since {since} ({uuid.uuid4().hex[:8]})")
-
-
 class Session(Host):
     """A node that is reserved, with the agent on it, until it is closed.
 
@@ -129,7 +113,9 @@ class Session(Host):
         self.name = name
         #: The reservation that was too old, if one was in the way.
         self.stale: str | None = None
-        self._owner = Owner.of(experiment).key
+        #: Where files of the session are on the node; empty until it is reserved.
+        self.folder = ""
+        self._owner = _owner(experiment)
         self._processes: list[subprocess.Popen[str]] = []
         self._number = 0
         self.connection = Connection(name, ssh)
@@ -202,8 +188,9 @@ class Session(Host):
             RunError: the connection is lost.
 
         """
+        self.connection.check()
         if self.lost:
-            raise RunError(f"{self.name}: the connection was lost")
+            raise RunError(f"{self.name}: the host ended the connection")
 
     @property
     def control_address(self) -> str:
@@ -260,7 +247,7 @@ class Session(Host):
 
     def close(self) -> None:
         """Give the node up, with everything that runs there for this session."""
-        if self._processes and not self.lost:
+        if self.folder and not self.lost:
             words = (LOCK, self._owner, self.folder)
             # Where that fails, it ends by itself there.
             with suppress(RunError):
@@ -276,6 +263,13 @@ class Session(Host):
                 if stream:
                     stream.close()
         self._processes = []
+
+
+def _owner(experiment: str) -> str:
+    """Return who reserves a node for what, told apart from all others."""
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    who = f"{getpass.getuser()}@{platform.node()}"
+    return f"{experiment} of {who} since {since} ({uuid.uuid4().hex[:8]})"
 
 
 def remove_reservation(connection: Connection) -> None:

@@ -153,7 +153,8 @@ def copied(image: Image, out: Path) -> Image:
 
 def _assemble(recipe: Recipe, kernels: Path, roots: Path, program: Path, folder: Path) -> None:
     for source in (kernels / "vmlinuz", roots / "root.squashfs"):
-        shutil.copyfile(source, folder / source.name)
+        # The same file in all images of the cache: each agent and kernel has an image.
+        os.link(source, folder / source.name)
     release = kernel.release_of(folder / "vmlinuz")
     _initramfs(kernel.Kernel(kernels, release), roots / "busybox", program, folder / "initramfs")
     record = {
