@@ -89,6 +89,7 @@ fn check(analysis: &Analysis, options: &Options, sunk: u64) {
             + undelivered
             + ingress.duplicate
             + ingress.cut
+            + ingress.stalled
             + ingress.trimmed
             + ingress.unstamped
     );

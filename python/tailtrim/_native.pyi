@@ -90,6 +90,8 @@ def analyze(
     directory: Path | None,
     keep_samples: bool,
     progress: Callable[[float | None], object] | None,
+    stalled: list[tuple[int, int]] = ...,
+    late: list[tuple[int, int]] = ...,
 ) -> NativeAnalysis: ...
 def analyze_round_trips(
     sent: Any,
@@ -101,6 +103,9 @@ def analyze_round_trips(
     directory: Path,
 ) -> NativeAnalysis: ...
 def periodic_causes(samples: Any) -> str: ...
+def phases_covered(
+    *, schedule: str, rate: str, frame_bytes: str, run_ns: int, seed: int, drift_ppb: int
+) -> list[tuple[int, float]]: ...
 def simulate_interrupts(
     *,
     schedule: str,

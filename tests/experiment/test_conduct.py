@@ -17,6 +17,7 @@ from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.experiment.measure import Measured
 from tailtrim.nodes.node import Facts, Host
 from tailtrim.plan import load
+from tailtrim.report import units
 from tailtrim.report.terminal import experiment_table
 
 if TYPE_CHECKING:
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
     from tailtrim.nodes.tool import Tool
 
 GENERATED: dict[str, Any] = {
-    "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}]},
+    "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}], "max": 30_000},
+    "stalls": {
+        "departed_late": 4,
+        "waiting": {"count": 1, "total_ns": 40_000, "longest_ns": 40_000},
+        "sending": {"count": 1, "total_ns": 90_000, "longest_ns": 90_000},
+        "not_kept": 0,
+    },
     "due": 100,
     "sent": 100,
     "refused": 0,
@@ -166,13 +173,15 @@ def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:
     return path
 
 
-def measuring(
+def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     monkeypatch: pytest.MonkeyPatch,
     folder: Path,
     *,
     copied: int = 0,
     trace: Any = None,
     kernel: Iterable[str] = repeat("6.1"),
+    departures: str = "",
+    shares_cpu: bool = False,
 ) -> None:
     """Have runs find the captures of 100 packets, of which the device sends some twice.
 
@@ -188,16 +197,24 @@ def measuring(
     def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
-        return Measured(GENERATED, capture, None, trace if run.traced else None, ())
+        return Measured(GENERATED, capture, None, trace if run.traced else None, shares_cpu, ())
 
     def call(*_: str) -> Any:
         return SimpleNamespace(stdout=f"kernel\t{next(kernels)}\n", stderr="")
+
+    def of_generator(name: str) -> Path | None:
+        if name != "departures.csv":
+            return None
+        log = folder / name
+        log.write_text(f"kind,from_ns,to_ns\n{departures}", encoding="utf-8")
+        return log
 
     kernels = iter(kernel)
     told = {"role": "node", "host_name": "lab", "call": call}
     node = SimpleNamespace(get=files.get, **told)
     none = SimpleNamespace(get=lambda _: None, **told)
-    roles = {"loadgen": none, "timestamper": node, "dut": none}
+    loadgen = SimpleNamespace(get=of_generator, **told)
+    roles = {"loadgen": loadgen, "timestamper": node, "dut": none}
     at = SimpleNamespace(**roles, nodes=roles, ports={})
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
@@ -274,3 +291,39 @@ def test_without_duplicates_there_is_no_column_and_the_floor_has_its_own_name(
     assert "copies" not in text
     names = [row.split("  ")[0].strip() for row in text.splitlines() if "10.0" in row]
     assert sorted(names) == ["bridge", "wire", "wire (floor)"]
+
+
+#: The generator stood still while it sent the second packet, and the fourth was late.
+DEPARTED = "stalled,1000090000,1000110000\nlate,1000290000,1000310000\n"
+
+
+def test_packets_behind_a_stall_of_the_generator_are_set_aside_and_told(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path, departures=DEPARTED)
+    made = experiment("dut: {preset: bridge}\nfloor: false\n")
+    conducted(made)
+    ((_, _, result),) = made.complete()
+    ingress, late = result.summary.ingress, result.summary.departed_late
+    assert (ingress.matched, ingress.stalled, ingress.packets) == (99, 1, 100)
+    assert late is not None
+    assert (late.samples, late.without_ns["0.5"]) == (1, 5_000)
+    text = printed(made)
+    assert "Departures" in text
+    # Lateness (p99, maximum), share that was late, latency with and without these, set aside.
+    assert next(
+        row for row in text.splitlines() if row.startswith("bridge") and "30.0" in row
+    ).split()[1:] == [units.NONE, "1.0", "30.0", "4.0", "p50", "5.0", "5.0", "1"]
+    assert "1 times in the middle of sending" in " ".join(text.split())
+    assert (result.path / "departures.csv").read_text("utf-8").count("stalled") == 1
+
+
+def test_stalls_that_are_the_devices_too_set_nothing_aside(
+    experiment: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measuring(monkeypatch, tmp_path, departures=DEPARTED, shares_cpu=True)
+    made = experiment("dut: {preset: bridge}\nfloor: false\n")
+    conducted(made)
+    ((_, _, result),) = made.complete()
+    assert (result.summary.ingress.matched, result.summary.ingress.stalled) == (100, 0)
+    assert "no packet is set aside" in " ".join(printed(made).split())

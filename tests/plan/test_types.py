@@ -106,7 +106,12 @@ def test_records_of_plans_stay_as_they_are(
 
 
 def test_patterns_know_what_they_are() -> None:
-    assert [parse(text).burst for text in ("cbr", "burst:32", "poisson")] == [1, 32, None]
+    assert [parse(text).burst for text in ("cbr", "burst:32", "poisson", "golden")] == [
+        1,
+        32,
+        None,
+        None,
+    ]
     assert str(parse("jitter:.10")) == "jitter:.10"
     assert parse("replay:a:b.pcap:2.0").brings_rate
     # A burst of one packet is none.

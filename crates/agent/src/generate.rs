@@ -10,7 +10,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use tailtrim_linux::generate::{GenerateError, Generated, Load, Stop, generate, generate_together};
+use tailtrim_linux::generate::{
+    GenerateError, Generated, Load, Stalls, Stop, generate, generate_together,
+};
 use tailtrim_linux::host::{self, Placement};
 use tailtrim_linux::port::{Capabilities, Port, PortName, mac, open};
 use tailtrim_linux::source::{self, Reading};
@@ -31,7 +33,7 @@ pub(crate) struct Generate {
     /// Packets per second such as 120kpps, or bits on the wire such as 1Gbit/s
     #[arg(long)]
     pub(crate) rate: Option<Rate>,
-    /// cbr, poisson, burst:N, jitter:SHARE or replay:CAPTURE[:SCALE]
+    /// cbr, golden (meets all phases of what repeats), poisson, burst:N, jitter:SHARE or replay:CAPTURE[:SCALE]
     #[arg(long, default_value = "cbr", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) schedule: String,
     /// Frame size in bytes with FCS, a list that repeats such as 64,1518, or imix
@@ -80,6 +82,10 @@ pub(crate) struct Generate {
     /// one sender only
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+    /// Log of when the sender's CPU stood still while it sent (kind stalled), and of when it sent late probes (late):
+    /// lines of kind,from,to in ns of CLOCK_REALTIME
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stall_log: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) ending: Ending,
 }
@@ -147,6 +153,11 @@ pub(crate) fn run(request: &Generate) -> Exit {
     };
     match generated {
         Ok(generated) => {
+            if let Some(path) = &request.stall_log
+                && let Err(message) = write_stalls(path, &generated.stalls)
+            {
+                return failed(&message, Exit::Disturbed);
+            }
             let report = GenerateReport {
                 schedule: request.schedule.clone(),
                 rate: request.rate.map(|rate| rate.to_string()),
@@ -199,6 +210,17 @@ fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit
         ));
     }
     Ok(ports)
+}
+
+fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), String> {
+    let mut text = "kind,from_ns,to_ns\n".to_owned();
+    for (kind, spans) in [("stalled", &stalls.stalled), ("late", &stalls.late)] {
+        for (from_ns, to_ns) in spans {
+            text.push_str(&format!("{kind},{from_ns},{to_ns}\n"));
+        }
+    }
+    std::fs::write(path, text)
+        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>, String> {

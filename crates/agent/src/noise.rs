@@ -8,7 +8,7 @@ use crate::args;
 use crate::events;
 use crate::exit::Exit;
 use crate::output::failed;
-use crate::stop::{self, Ending};
+use crate::stop::Ending;
 use crate::trace::By;
 use clap::ValueEnum;
 use report::NoiseReport;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use tailtrim_host::Cpus;
 use tailtrim_linux::clock::{self, Clock, Counter};
 use tailtrim_linux::host;
-use tailtrim_linux::noise::{self, Awake, Measured, NoiseError, Snapshot, Watch};
+use tailtrim_linux::noise::{self, Awake, Measured, Measuring, NoiseError, Snapshot, Watch};
 use tailtrim_linux::trace::{self as recording, Recorder, Trace, TraceError};
 use tailtrim_stats::{Histogram, Ranked, distribution};
 use tailtrim_trace::axis::Axis;
@@ -186,19 +186,22 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
     let watch = Watch::open(cpus);
     let before = Snapshot::take(&watch);
     let start = clock::read(Clock::Realtime);
-    let begin = || {
+    let mut after = None;
+    let during = |threads: &Measuring<'_>| {
         if let Ok(recorder) = &mut recorder {
             recorder.arm().map_err(Broken::Trace)?;
         }
         if request.json {
             events::ready();
         }
-        if let Some(ns) = request.stop_after {
-            stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(stopped));
+        threads.run(request.stop_after.map(|ns| Duration::from_nanos(ns.cast_unsigned())));
+        if let Ok(recorder) = &mut recorder {
+            recorder.disarm().map_err(Broken::Trace)?;
         }
+        after = Some(Snapshot::take(&watch));
         Ok(())
     };
-    let measured = noise::measure(cpus, mode, request.fifo, stopped, begin);
+    let measured = noise::measure(cpus, mode, request.fifo, stopped, during);
     let end = clock::read(Clock::Realtime);
     let realtime_offset_ns = clock::realtime_offset_ns();
     // Of a recorder that was not armed only the problem of the measurement is worth telling.
@@ -207,7 +210,7 @@ fn look(request: &Noise, cpus: &Cpus, stopped: &Arc<AtomicBool>) -> Result<Seen,
         Ok(_) => Err("nothing was measured".to_owned()),
         Err(why) => Err(why),
     };
-    let after = Snapshot::take(&watch);
+    let after = after.unwrap_or_default();
     let measured = measured.map_err(|error| match error {
         Broken::Noise(NoiseError::Placement(error)) => (error.to_string(), Exit::Impossible),
         Broken::Noise(NoiseError::Thread(_)) | Broken::Trace(_) => broke(&error),

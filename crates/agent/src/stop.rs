@@ -38,6 +38,10 @@ impl Ending {
                 let mut rest = [0; 64];
                 while matches!(io::stdin().read(&mut rest), Ok(1..)) {}
                 stopped.store(true, Ordering::Release);
+                // A thread that ends gives its stack back, which interrupts the CPUs of the others.
+                loop {
+                    thread::park();
+                }
             });
             runs.wait();
         }

@@ -3,10 +3,15 @@
 //! A probe that is late is sent at once, and its lateness recorded; nothing is shifted to make up for it.
 //! What the port does not take is counted and not offered again: it would be later still.
 
+mod stalls;
+
+pub use stalls::{Stall, Stalls, Sum};
+
 use crate::port::{Counters, Port, PortError};
 use crate::start::together;
 use crate::sys::clock;
 use serde::Serialize;
+use stalls::Watch;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tailtrim_stats::{DepartureLateness, LatenessSummary};
@@ -61,6 +66,8 @@ pub struct Generated {
     pub achieved_pps: f64,
     /// Departure lateness of the probes sent.
     pub lateness_ns: LatenessSummary,
+    /// When the CPUs of the senders stood still, and probes were late.
+    pub stalls: Stalls,
     /// What the port counted.
     pub port: Counters,
 }
@@ -180,6 +187,7 @@ struct Departures {
     first_actual_ns: i64,
     last_actual_ns: i64,
     lateness: DepartureLateness,
+    stalls: Stalls,
     port: Counters,
 }
 
@@ -193,6 +201,7 @@ impl Default for Departures {
             first_actual_ns: i64::MAX,
             last_actual_ns: i64::MIN,
             lateness: DepartureLateness::default(),
+            stalls: Stalls::default(),
             port: Counters::default(),
         }
     }
@@ -207,6 +216,7 @@ impl Departures {
         self.first_actual_ns = self.first_actual_ns.min(other.first_actual_ns);
         self.last_actual_ns = self.last_actual_ns.max(other.last_actual_ns);
         self.lateness.merge(&other.lateness);
+        self.stalls.add(other.stalls);
         self.port += other.port;
     }
 
@@ -225,6 +235,7 @@ impl Departures {
             intended_pps: per_second(self.due, self.last_intended_ns),
             achieved_pps: per_second(self.sent, actual_ns),
             lateness_ns: self.lateness.summary(),
+            stalls: self.stalls,
             port: self.port,
         }
     }
@@ -241,6 +252,7 @@ fn send(
     let Share { start_ns, first, step } = share;
     let mut pool = Pool::new(&builder, &sizes);
     let mut done = Departures::default();
+    let mut watch = Watch::new();
     let is_over = |(number, offset_ns): &(u64, u64)| match stop {
         Stop::Packets(most) => *number >= most,
         Stop::After(end_ns) => *offset_ns >= end_ns,
@@ -249,9 +261,11 @@ fn send(
     let mut next = probes.next().filter(|probe| !is_over(probe));
     while let Some((_, offset_ns)) = next {
         let mut now_ns = clock::realtime_ns();
+        watch.waited(now_ns);
         while now_ns < start_ns + offset_ns as i64 && !stopped.load(Ordering::Relaxed) {
             std::hint::spin_loop();
             now_ns = clock::realtime_ns();
+            watch.waited(now_ns);
         }
         if stopped.load(Ordering::Relaxed) {
             break;
@@ -279,9 +293,13 @@ fn send(
                 break;
             }
         }
+        let lateness_ns =
+            probes.first().map_or(0, |probe| actual_ns - probe.intended_ns.cast_signed());
+        watch.sent(actual_ns, clock::realtime_ns(), frames.len(), lateness_ns);
         for probe in &probes[..taken] {
             let intended_ns = probe.intended_ns.cast_signed();
             done.lateness.record(actual_ns - intended_ns);
+            watch.departed(actual_ns - intended_ns);
             if let Some(log) = &mut log {
                 for value in [probe.sequence.cast_signed(), intended_ns, actual_ns] {
                     log.write_all(&value.to_le_bytes()).map_err(GenerateError::Log)?;
@@ -299,6 +317,7 @@ fn send(
     if let Some(log) = &mut log {
         log.flush().map_err(GenerateError::Log)?;
     }
+    done.stalls = watch.end();
     done.port = port.counters()?;
     done.sent = done.sent.saturating_sub(done.port.discarded);
     Ok(done)

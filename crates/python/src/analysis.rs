@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_stats::Probability;
-use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sample};
+use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -92,7 +92,7 @@ pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
 /// kept in memory with `keep_samples`.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress))]
+    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new()))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -110,6 +110,8 @@ pub(crate) fn analyze(
     directory: Option<PathBuf>,
     keep_samples: bool,
     progress: Option<Py<PyAny>>,
+    stalled: Vec<(i64, i64)>,
+    late: Vec<(i64, i64)>,
 ) -> PyResult<NativeAnalysis> {
     let options = Options {
         window: Window { window_ns, ..Window::default() },
@@ -117,6 +119,7 @@ pub(crate) fn analyze(
         quantiles: parsed(&quantiles)?,
         confidence: confidence.parse().map_err(invalid)?,
         watched_to_the_end,
+        departures: Departures { stalled, late },
         ..signing(signature.as_deref(), &masks)?
     };
     let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };

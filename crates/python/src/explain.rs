@@ -13,7 +13,7 @@ use tailtrim_cause::simulate::{Interrupt, Simulation};
 use tailtrim_host::advice::{Advice, advice};
 use tailtrim_trace::Event;
 use tailtrim_trace::lines::Throttled;
-use tailtrim_wire::traffic::Fraction;
+use tailtrim_wire::traffic::{Fraction, Pattern, Rate, Schedule, Sizes, phases};
 
 /// The result as JSON.
 pub(crate) fn json(value: &impl Serialize) -> PyResult<String> {
@@ -108,6 +108,34 @@ pub(crate) fn simulate_interrupts(
         interrupts,
     };
     json(&py.detach(|| simulation.run()))
+}
+
+/// Clocks that a schedule would not cover: pairs of the frequency in Hz and the share of its phases that packets would
+/// meet, where the clocks of the generator and the device differ by `drift_ppb`.
+#[pyfunction]
+#[pyo3(signature = (*, schedule, rate, frame_bytes, run_ns, seed, drift_ppb))]
+pub(crate) fn phases_covered(
+    py: Python<'_>,
+    schedule: &str,
+    rate: &str,
+    frame_bytes: &str,
+    run_ns: u64,
+    seed: u64,
+    drift_ppb: u64,
+) -> PyResult<Vec<(u64, f64)>> {
+    let invalid = |error: String| PyValueError::new_err(error);
+    let pattern: Pattern = schedule.parse().map_err(|error| invalid(format!("{error}")))?;
+    let rate: Rate = rate.parse().map_err(|error| invalid(format!("{error}")))?;
+    let sizes: Sizes = frame_bytes.parse().map_err(|error| invalid(format!("{error}")))?;
+    let interval_ns = rate.interval_ns(sizes.mean());
+    let drift_ns = u128::from(run_ns) * u128::from(drift_ppb) / 1_000_000_000;
+    let reach_ns = phases::REACH_NS + u64::try_from(drift_ns).unwrap_or(u64::MAX >> 1);
+    let of_clock = |hz| {
+        let times = Schedule::new(&pattern, interval_ns, seed).take(phases::LOOKED_AT);
+        let share = phases::lacking(times.take_while(|at_ns| *at_ns < run_ns), hz, reach_ns)?;
+        Some((hz, share))
+    };
+    Ok(py.detach(|| phases::clocks(run_ns).filter_map(of_clock).collect()))
 }
 
 /// Share of the CPU that an interrupt takes.

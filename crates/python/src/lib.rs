@@ -27,7 +27,7 @@ mod _native {
     use crate::errors::{CaptureError, OutputError, TailtrimError};
 
     #[pymodule_export]
-    use crate::explain::{explain_late, periodic_causes, simulate_interrupts};
+    use crate::explain::{explain_late, periodic_causes, phases_covered, simulate_interrupts};
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;

@@ -39,6 +39,9 @@ pub struct Summary {
     pub worst: WorstPackets,
     /// Latency by position in the burst, where the traffic came in bursts.
     pub bursts: Option<Bursts>,
+    /// What the generator's lateness changed, where it is known when it was late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub departed_late: Option<DepartedLate>,
     /// What a reader must know before trusting the numbers.
     pub warnings: Vec<Warning>,
 }
@@ -58,6 +61,8 @@ pub struct Ingress {
     pub beyond_window: u64,
     /// In flight when the egress capture ended.
     pub cut: u64,
+    /// Passed, but entered while the generator stood still in the middle of sending: whose delay it is, is unknown.
+    pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
     /// Without a stamp.
@@ -77,6 +82,8 @@ pub struct Egress {
     pub copy: u64,
     /// May have entered before the ingress capture began.
     pub cut: u64,
+    /// The packet of a stalled ingress packet.
+    pub stalled: u64,
     /// Within the trim, whatever else became of them.
     pub trimmed: u64,
     /// Without a stamp.
@@ -163,6 +170,9 @@ pub struct Quantile {
     /// Independent samples that those here are worth at this quantile: fewer than there are where late
     /// packets come in clusters.
     pub effective_samples: u64,
+    /// Independent episodes that the packets above the value are worth, undelivered ones included: with few, intervals
+    /// hold less often than they say.
+    pub episodes: u64,
     /// Runs of successive packets above the value; `null` where more packets are above it than the worst
     /// that are kept.
     pub clusters: Option<u64>,
@@ -186,6 +196,24 @@ pub struct WorstPackets {
     pub clusters: u64,
     /// The smallest latency among them.
     pub from_ns: Option<i64>,
+}
+
+/// Samples that departed late, and latency without them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DepartedLate {
+    /// Samples that the generator sent later than intended: they came closer together than the schedule says.
+    pub samples: u64,
+    /// Quantiles by nearest rank of the other samples; `null` where there are none.
+    pub without_ns: Vec<QuantileValue>,
+}
+
+/// A quantile without an interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct QuantileValue {
+    /// Which.
+    pub p: Probability,
+    /// The sample at rank ⌈p·N⌉.
+    pub value: Option<i64>,
 }
 
 /// Latency by position in the burst.

@@ -15,26 +15,10 @@ impl Counters {
     /// Reads either file; lines of another shape are left out.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let mut lines = text.lines();
-        let cpu = |word: &str| word.strip_prefix("CPU")?.parse().ok();
-        let cpus: Vec<u32> =
-            lines.next().unwrap_or("").split_ascii_whitespace().filter_map(cpu).collect();
         let mut counts = BTreeMap::new();
-        for line in lines {
-            let Some((label, rest)) = line.split_once(':') else { continue };
-            let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-            // ERR and MIS have one count for the whole machine.
-            let numbers: Vec<u64> =
-                words.iter().take(cpus.len()).map_while(|word| word.parse().ok()).collect();
-            let mut name = label.trim().to_owned();
-            for word in &words[numbers.len()..] {
-                name.push('_');
-                name.push_str(word);
-            }
-            for (cpu, number) in cpus.iter().zip(numbers) {
-                counts.insert((name.clone(), *cpu), number);
-            }
-        }
+        each(text, &mut String::new(), |name, cpu, count| {
+            counts.insert((name.to_owned(), cpu), count);
+        });
         Self { counts }
     }
 
@@ -50,50 +34,82 @@ impl Counters {
     }
 }
 
+/// Calls `take` with the name, the CPU and the number of each counter of `/proc/interrupts` or `/proc/softirqs`. `name`
+/// is room for names: with one that is kept, nothing is allocated.
+fn each(text: &str, name: &mut String, mut take: impl FnMut(&str, u32, u64)) {
+    let mut lines = text.lines();
+    let head = lines.next().unwrap_or("");
+    let cpu = |word: &str| word.strip_prefix("CPU")?.parse().ok();
+    let cpus = || head.split_ascii_whitespace().filter_map(cpu);
+    for line in lines {
+        let Some((label, rest)) = line.split_once(':') else { continue };
+        let words = || rest.split_ascii_whitespace();
+        // ERR and MIS have one count for the whole machine.
+        let counts = || cpus().zip(words().map_while(|word| word.parse().ok()));
+        name.clear();
+        name.push_str(label.trim());
+        for word in words().skip(counts().count()) {
+            name.push('_');
+            name.push_str(word);
+        }
+        for (cpu, count) in counts() {
+            take(name, cpu, count);
+        }
+    }
+}
+
 /// Writes counters over time as CSV: semicolons, a column `NAME_CPUn` for each counter, `timestamp_us` since the
 /// first row and `realtime_ns`. The columns are those of the first row; an interrupt that appears later is
 /// told of once by [`Table::unlisted`].
 #[derive(Debug, Default)]
 pub struct Table {
     columns: Vec<(String, u32)>,
+    /// Of each column, in the row being written; nothing of an interrupt that is gone.
+    counts: Vec<Option<u64>>,
+    name: String,
     start_ns: i64,
     unlisted: BTreeSet<(String, u32)>,
 }
 
 impl Table {
-    /// Appends a row, and before the first one the header.
-    pub fn append(
-        &mut self,
-        text: &mut String,
-        realtime_ns: i64,
-        counters: &Counters,
-        cpus: &[u32],
-    ) {
-        let listed = |key: &&(String, u32)| cpus.contains(&key.1);
+    /// Appends a row of `/proc/interrupts`, and before the first one the header. Only the first row, and an interrupt
+    /// that appears later, need memory beyond that of `row`.
+    pub fn append(&mut self, row: &mut String, realtime_ns: i64, interrupts: &str, cpus: &[u32]) {
         if self.columns.is_empty() {
             self.start_ns = realtime_ns;
-            self.columns = counters.counts.keys().filter(listed).cloned().collect();
-            text.push_str("timestamp_us;realtime_ns");
+            let counters = Counters::parse(interrupts).counts.into_keys();
+            self.columns = counters.filter(|(_, cpu)| cpus.contains(cpu)).collect();
+            row.push_str("timestamp_us;realtime_ns");
             for (name, cpu) in &self.columns {
                 // What a driver calls its interrupt is its own affair.
-                let _ = write!(text, ";{}_CPU{cpu}", name.replace([';', '"'], "_"));
+                let _ = write!(row, ";{}_CPU{cpu}", name.replace([';', '"'], "_"));
             }
-            text.push('\n');
+            row.push('\n');
         }
-        for key in counters.counts.keys().filter(listed) {
-            if self.columns.binary_search(key).is_err() {
-                self.unlisted.insert(key.clone());
+        let Self { columns, counts, name, unlisted, start_ns } = self;
+        counts.clear();
+        counts.resize(columns.len(), None);
+        each(interrupts, name, |name, cpu, count| {
+            if !cpus.contains(&cpu) {
+                return;
+            }
+            let place = columns.binary_search_by(|(of, on)| (of.as_str(), *on).cmp(&(name, cpu)));
+            match place {
+                Ok(place) => counts[place] = Some(count),
+                Err(_) if unlisted.iter().any(|(of, on)| (of.as_str(), *on) == (name, cpu)) => {}
+                Err(_) => {
+                    unlisted.insert((name.to_owned(), cpu));
+                }
+            }
+        });
+        let _ = write!(row, "{};{realtime_ns}", (realtime_ns - *start_ns) / 1_000);
+        for count in counts.iter() {
+            row.push(';');
+            if let Some(count) = count {
+                let _ = write!(row, "{count}");
             }
         }
-        let _ = write!(text, "{};{realtime_ns}", (realtime_ns - self.start_ns) / 1_000);
-        for key in &self.columns {
-            text.push(';');
-            // Gone meanwhile: empty, as nothing was counted.
-            if let Some(count) = counters.counts.get(key) {
-                let _ = write!(text, "{count}");
-            }
-        }
-        text.push('\n');
+        row.push('\n');
     }
 
     /// Counters that appeared after the first row and have no column.
@@ -134,9 +150,9 @@ mod tests {
     fn a_table_of_one_cpu() {
         let mut table = Table::default();
         let mut text = String::new();
-        table.append(&mut text, 5_000_000_000, &Counters::parse(INTERRUPTS), &[2]);
+        table.append(&mut text, 5_000_000_000, INTERRUPTS, &[2]);
         let later = INTERRUPTS.replace("4148964", "4148970") + " 25: 0 3 new\n";
-        table.append(&mut text, 5_100_000_000, &Counters::parse(&later), &[2]);
+        table.append(&mut text, 5_100_000_000, &later, &[2]);
         assert_eq!(
             text,
             "timestamp_us;realtime_ns;24_IO-APIC_5-edge_eth0-rx_CPU2;LOC_Local_timer_interrupts_CPU2\n\

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
+from tailtrim.analysis.departures import WELL
 from tailtrim.analysis.options import known_masks, nanoseconds
 from tailtrim.analysis.result import Analysis
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
+
+    from tailtrim.analysis.departures import Departures
 
 
 def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
@@ -29,6 +32,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     allow_negative: bool = False,
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
+    departures: Departures = WELL,
     progress: Callable[[float | None], object] | None = None,
 ) -> Analysis:
     """Match an ingress and an egress capture of a device under test.
@@ -47,6 +51,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         salvage: use what precedes damage instead of raising.
         allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
+        departures: when the load generator was not up to its schedule, if that is known.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         progress: called about every million frames with the share done, ``None`` if unknown.
 
@@ -76,6 +81,8 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "x552_trailer": x552_trailer,
         "salvage": salvage,
         "watched_to_the_end": False,
+        "stalled": list(departures.stalled),
+        "late": list(departures.late),
         "keep_samples": keep_samples,
         "progress": progress,
     }

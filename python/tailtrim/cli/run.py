@@ -70,12 +70,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.plan import load  # noqa: PLC0415
+    from tailtrim.plan import coverage, load  # noqa: PLC0415
 
     objectives = asserting.asked(asserts, junit)
     try:
         plan = examples.located(plan)
         loaded, runs = load(plan)
+        for note in coverage.notes(runs):
+            say(f"note: {units.printable(note)}", err=True)
         if check:
             for run in runs:
                 label = units.printable(run.label)
@@ -164,6 +166,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
                 "repetition": run.repetition,
                 "invalid": list(outcome.invalid),
                 "untraced": outcome.untraced,
+                "generator": result.generator(),
                 "summary": jsons.loads(result.summary.text),
             }
             for run, outcome, result in complete

@@ -54,7 +54,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         str, typer.Option(metavar="PPM", help="How much the clock of the packets is slow.")
     ] = "0",
     schedule: Annotated[
-        str, typer.Option(metavar="SCHEDULE", help="cbr, poisson, burst:N or jitter:SHARE.")
+        str, typer.Option(metavar="SCHEDULE", help="cbr, golden, poisson, burst:N or jitter:SHARE.")
     ] = "cbr",
     json: Annotated[bool, typer.Option("--json", help="Print all latencies as JSON.")] = False,
     figure: Annotated[

@@ -29,7 +29,16 @@ NO_DIFFERENCE = "no_difference_shown"
 NOT_SUPPORTED = "not_supported"
 
 QUANTILES = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999", "0.999999")
-_OUTCOMES = ("matched", "lost", "duplicate", "beyond_window", "cut", "trimmed", "unstamped")
+_OUTCOMES = (
+    "matched",
+    "lost",
+    "duplicate",
+    "beyond_window",
+    "cut",
+    "trimmed",
+    "unstamped",
+    "stalled",
+)
 _TEN = Decimal(10)
 
 

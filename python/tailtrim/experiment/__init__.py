@@ -10,6 +10,7 @@
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
+        departures.csv   when its CPU stood still while sending, and when probes were late
         capture.json     what the taps saw and dropped
         nodes.json       which node, kernel, boot line and clock each of them is of
         device.json      what the reference forwarder counted

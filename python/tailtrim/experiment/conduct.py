@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis import analyze
+from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment.guests import Guests
-from tailtrim.experiment.measure import measure
+from tailtrim.experiment.measure import Measured, measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
@@ -23,7 +24,7 @@ from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
-from tailtrim.rundir import DISTURBED, EVENTS, INTERRUPTS, RunDirectory
+from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The source of a trace without events.
 _COUNTERS = "counters"
+#: Stamps of a NIC, which has its own clock.
+_BY_NIC = "hardware"
 #: What a client of round trips leaves.
 _LOG = ("ping.json", "0.roundtrips")
 
@@ -173,9 +176,12 @@ def _passing(
         captures = [_got(at.timestamper, name) for name in files]
         names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
         names |= {DISTURBED} if dut.disturbance is not None else set()
-        left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
+        departed = _got(at.loadgen, DEPARTURES)
+        left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
+        departures = _departures(departed, measured)
     told("analysing")
-    analyze(*captures, trim_s=plan.trim_s, quantiles=experiment.quantiles, out=result)
+    options: dict[str, Any] = {"trim_s": plan.trim_s, "quantiles": experiment.quantiles}
+    analyze(*captures, **options, departures=departures, out=result)
     doubts = changed + load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
@@ -186,7 +192,7 @@ def _passing(
         tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
     records = {
         "loop": run.model_dump(mode="json"),
-        "generator": generator,
+        "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": measured.device,
         "nodes": where.record(taps),
@@ -229,6 +235,15 @@ def _round_trips(
     }
     _write_records(draft / "run", records)
     return outcome
+
+
+def _departures(log: Path, measured: Measured) -> Departures:
+    """Return when the generator was not up to its schedule, on the clock of the stamps."""
+    if any(tap.get("stamps") == _BY_NIC for tap in measured.capture["taps"].values()):
+        # The log has times of CLOCK_REALTIME. Behind a NIC no packet waits in the sender's hands.
+        return WELL
+    departures = Departures.read(log)
+    return departures.without_stalls() if measured.shares_cpu else departures
 
 
 def _got(node: Node, name: str) -> Path:

@@ -7,13 +7,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
-from tailtrim.rundir import DISTURBED, EVENTS
+from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,8 @@ class Measured:
     capture: dict[str, Any]
     device: dict[str, Any] | None
     trace: dict[str, Any] | None
+    #: Whether the generator's CPU handles packets for the device, too.
+    shares_cpu: bool
     doubts: tuple[str, ...]
 
 
@@ -81,6 +84,7 @@ def measure(
         told("measuring")
         before = at.timestamper.clocks()
         load = _load(run, dut.destination(at), at)
+        load += ["--stall-log", at.loadgen.path(DEPARTURES)]
         generator = stack.enter_context(Agent(at.loadgen, "generate", *load))
         generator.ready()
         disturbing = _disturbing(dut, device, at)
@@ -106,7 +110,8 @@ def measure(
         if disturbing is not None:
             disturbing.stop()
         captured = capture.stop()
-        return Measured(sent, captured, device.stop(), traced, tuple(doubts))
+        shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
+        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts))
 
 
 def _quota(device: Started) -> list[str]:

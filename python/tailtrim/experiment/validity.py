@@ -24,6 +24,8 @@ def load_doubts(limits: Limits, generator: dict[str, Any]) -> list[str]:
         doubts.append(f"the generator was late: p99 {late / 1e3:,.0f} µs")
     if generator["sent"] < limits.sent_share * generator["due"]:
         doubts.append(f"the generator's port refused {generator['refused']:,} packets")
+    if not_kept := generator["stalls"]["not_kept"]:
+        doubts.append(f"the generator stood still or was late {not_kept:,} times more than is kept")
     slow = generator["achieved_pps"] < limits.sent_share * generator["intended_pps"]
     if slow and generator["sent"] > 1:
         doubts.append(

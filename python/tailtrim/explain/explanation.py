@@ -151,6 +151,8 @@ class Explanation(Tabular):
     interrupts: tuple[InterruptRate, ...]
     host: Host | None
     directory: RunDirectory = field(repr=False, compare=False)
+    #: Packets that are not explained: they entered while the generator stood still.
+    set_aside: int = 0
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -169,6 +171,11 @@ class Explanation(Tabular):
                 f"the packets, {self.schedule.interval_ns / 1000:,.1f} µs apart, undersample what"
                 f" is shorter than that ({beats}); a Poisson schedule, or another rate, samples it"
                 " evenly"
+            )
+        if self.set_aside:
+            warnings.append(
+                f"{self.set_aside:,} packets are not explained: they entered while the generator's"
+                " CPU stood still in the middle of sending"
             )
         if self.truncated:
             searched_s = self.searched_ns / 1e9
@@ -268,6 +275,7 @@ def explain(
         interrupts=rates,
         host=_host(directory, samples, cpu, late_from),
         directory=directory,
+        set_aside=directory.summary.ingress.stalled,
     )
 
 

@@ -60,7 +60,7 @@ def simulate(  # noqa: PLR0913 - keyword-only options
         run_s: seconds to simulate.
         latency_ns: latency of a packet that meets none.
         drift_ppm: by how much the packets' clock is slow, in parts per million.
-        schedule: ``cbr``, ``poisson``, ``burst:N`` or ``jitter:SHARE``.
+        schedule: ``cbr``, ``golden``, ``poisson``, ``burst:N`` or ``jitter:SHARE``.
 
     Raises:
         ValueError: an option makes no sense.

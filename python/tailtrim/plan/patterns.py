@@ -77,6 +77,13 @@ class Cbr(Pattern):
         return 1
 
 
+class Golden(Pattern):
+    """Constant rate, each packet at another place within its gap: meets all phases of a clock."""
+
+    form: ClassVar[str] = "golden"
+    told: ClassVar[str] = "golden"
+
+
 class Poisson(Pattern):
     """Random, independent, exponentially distributed distances."""
 
@@ -111,7 +118,7 @@ class Replay(Pattern):
     brings_rate: ClassVar[bool] = True
 
 
-PATTERNS: tuple[type[Pattern], ...] = (Cbr, Poisson, Burst, Jitter, Replay)
+PATTERNS: tuple[type[Pattern], ...] = (Cbr, Golden, Poisson, Burst, Jitter, Replay)
 
 
 def parse(text: str) -> Pattern:

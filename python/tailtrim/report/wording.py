@@ -20,6 +20,7 @@ INGRESS = {
     "cut": "cut at the capture's end",
     "trimmed": "trimmed",
     "unstamped": "without a stamp",
+    "stalled": "behind a stall of the generator",
 }
 EGRESS = {
     "matched": "matched",
@@ -28,7 +29,11 @@ EGRESS = {
     "cut": "cut at the capture's start",
     "trimmed": "trimmed",
     "unstamped": "without a stamp",
+    "stalled": "behind a stall of the generator",
 }
+
+# With so many, intervals hold as often as they say (docs/intervals.md).
+_ENOUGH_EPISODES = 30
 
 # These are printed even where there are none: readers look for them.
 _ALWAYS = ("matched", "lost", "unmatched")
@@ -102,6 +107,21 @@ def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
         for quantile in summary.latency_ns.quantiles
         if not quantile.supported
     )
+
+
+def few_episodes(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """Return each supported quantile with few episodes beyond it, in percent, and how many."""
+    return tuple(
+        (units.percent(quantile.p), f"only {_episodes(quantile.episodes)} beyond it")
+        for quantile in summary.latency_ns.quantiles
+        if quantile.supported
+        and quantile.episodes is not None
+        and quantile.episodes < _ENOUGH_EPISODES
+    )
+
+
+def _episodes(number: int) -> str:
+    return f"{number} independent episode{'' if number == 1 else 's'}"
 
 
 def body(summary: Summary) -> str | None:

@@ -20,11 +20,12 @@ moved there when it is complete: what exists is whole.
 This package reads; what makes run directories imports :mod:`tailtrim.rundir.writing` by its name.
 """
 
-from tailtrim.rundir.layout import DISTURBED, EVENTS, INTERRUPTS, STALLS, TABLES
+from tailtrim.rundir.layout import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, STALLS, TABLES
 from tailtrim.rundir.reading import RunDirectory
 from tailtrim.rundir.summary import Summary
 
 __all__ = [
+    "DEPARTURES",
     "DISTURBED",
     "EVENTS",
     "INTERRUPTS",

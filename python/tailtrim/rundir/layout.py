@@ -4,6 +4,9 @@ from __future__ import annotations
 
 SUMMARY, PROVENANCE = "summary.json", "provenance.json"
 
+#: What the load generator counted, of a live run.
+GENERATOR = "generator.json"
+
 #: The Parquet tables that every run directory has, without their suffix, what is read most first.
 TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")
 #: Beside them, what ``tailtrim ping`` leaves.
@@ -13,3 +16,5 @@ ROUND_TRIPS = "roundtrip"
 #: interrupt came, when the device was disturbed on purpose, and when its own work stood still.
 EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
 DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
+#: When the load generator's CPU stood still in the middle of sending, and when it sent late probes.
+DEPARTURES = "departures.csv"

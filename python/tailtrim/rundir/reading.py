@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.rundir.layout import PROVENANCE, ROUND_TRIPS, SUMMARY, TABLES
+from tailtrim.rundir.layout import GENERATOR, PROVENANCE, ROUND_TRIPS, SUMMARY, TABLES
 from tailtrim.rundir.summary import Summary
 from tailtrim.tabular import Tabular
 
@@ -72,9 +72,15 @@ class RunDirectory(Tabular):
 
     def provenance(self) -> dict[str, Any]:
         """Command, versions and inputs of the run; empty where the directory has none."""
+        return self._record(PROVENANCE)
+
+    def generator(self) -> dict[str, Any]:
+        """Return what the load generator of a live run counted; empty where there is none."""
+        return self._record(GENERATOR)
+
+    def _record(self, name: str) -> dict[str, Any]:
         try:
-            text = (self.path / PROVENANCE).read_text(encoding="utf-8")
-            provenance = json.loads(text)
+            record = json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return provenance if isinstance(provenance, dict) else {}
+        return record if isinstance(record, dict) else {}

@@ -8,7 +8,7 @@ nanoseconds.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from tailtrim.errors import RunDirectoryError
@@ -30,6 +30,7 @@ class Ingress:
     cut: int
     trimmed: int
     unstamped: int
+    stalled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Egress:
     cut: int
     trimmed: int
     unstamped: int
+    stalled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,10 @@ class Quantile:
     ``low`` and ``high`` bound the true quantile (``None``: the samples do not bound it on that
     side). ``supported`` says whether there is an upper bound; ``samples_needed`` is how many
     independent samples it takes. ``effective_samples`` are the independent samples that those
-    here are worth: late packets that come in clusters count less. ``clusters`` is the number of
-    runs of successive packets above the value (``None``: more than are kept).
+    here are worth: late packets that come in clusters count less. ``episodes`` are the independent
+    ones that those above the value are worth (``None``: of results before that was kept).
+    ``clusters`` is the number of runs of successive packets above the value (``None``: more than
+    are kept).
 
     Among delivery-adjusted quantiles a ``value`` of ``None`` lies among the lost packets: it is
     infinite.
@@ -92,6 +96,7 @@ class Quantile:
     samples_needed: int
     effective_samples: int
     clusters: int | None
+    episodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +159,14 @@ class Bursts:
 
 
 @dataclass(frozen=True, slots=True)
+class DepartedLate:
+    """Samples that the generator sent late, and latency without them in ns by quantile."""
+
+    samples: int
+    without_ns: dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """What a reader must know before trusting the numbers."""
 
@@ -181,6 +194,7 @@ class Summary:
     delay_variation_ns: Spread
     worst: WorstPackets
     bursts: Bursts | None
+    departed_late: DepartedLate | None
     warnings: tuple[Notice, ...]
     text: str
 
@@ -264,11 +278,22 @@ class Summary:
                     for row in bursts["positions"]
                 ),
             ),
+            departed_late=_departed_late(data.get("departed_late")),
             warnings=tuple(_known(Notice, warning) for warning in data["warnings"]),
             text=text,
         )
 
 
+def _departed_late(data: dict[str, Any] | None) -> DepartedLate | None:
+    if data is None:
+        return None
+    return DepartedLate(data["samples"], {q["p"]: q["value"] for q in data["without_ns"]})
+
+
 def _known(kind: type[T], data: dict[str, Any]) -> T:
-    """Fill a dataclass; fields that a later minor version adds are passed over."""
-    return kind(**{field.name: data[field.name] for field in fields(kind)})  # type: ignore[arg-type]
+    """Fill a dataclass; fields that a later minor version adds are passed over.
+
+    A field with a default may be missing: earlier minor versions had none.
+    """
+    named = [field.name for field in fields(kind) if field.default is MISSING or field.name in data]  # type: ignore[arg-type]
+    return kind(**{name: data[name] for name in named})

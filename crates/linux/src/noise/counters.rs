@@ -3,7 +3,8 @@
 use super::smi::Smi;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use tailtrim_host::Cpus;
 use tailtrim_trace::counters::Counters;
 
@@ -140,20 +141,46 @@ fn throttled(cpu: u32) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// How often the calling thread gave up its CPU, and how often it was taken.
-pub(super) fn context_switches() -> (u64, u64) {
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let of = |label: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(label));
-        line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-    };
-    (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
+/// What the scheduler counted of the thread that opened it. Read into the stack: memory that is given back interrupts
+/// the CPUs on which other threads measure.
+#[derive(Debug)]
+pub(super) struct Scheduled {
+    status: Option<File>,
+    schedstat: Option<File>,
 }
 
-/// How long the calling thread has waited for its CPU so far, in ns; nothing where the kernel does not count it.
-pub(super) fn waited_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+/// More than either file has.
+const PAGE_BYTES: usize = 4_096;
+
+impl Scheduled {
+    pub(super) fn open() -> Self {
+        let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).ok();
+        Self { status: open("status"), schedstat: open("schedstat") }
+    }
+
+    /// How often the thread gave up its CPU, and how often it was taken.
+    pub(super) fn context_switches(&self) -> (u64, u64) {
+        let mut page = [0; PAGE_BYTES];
+        let status = now(self.status.as_ref(), &mut page).unwrap_or("");
+        let of = |label: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(label));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+        };
+        (of("voluntary_ctxt_switches:"), of("nonvoluntary_ctxt_switches:"))
+    }
+
+    /// How long the thread has waited for its CPU so far, in ns; nothing where the kernel does not count it.
+    pub(super) fn waited_ns(&self) -> Option<u64> {
+        let mut page = [0; PAGE_BYTES];
+        let schedstat = now(self.schedstat.as_ref(), &mut page)?;
+        schedstat.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+/// What a file of the kernel says now.
+fn now<'a>(file: Option<&File>, page: &'a mut [u8]) -> Option<&'a str> {
+    let bytes = file?.read_at(page, 0).ok()?;
+    std::str::from_utf8(&page[..bytes]).ok()
 }
 
 #[cfg(test)]

@@ -10,11 +10,13 @@ pub use awake::Awake;
 pub use counters::{Delta, Snapshot, Watch};
 
 use crate::host::{Placement, PlacementError};
-use crate::start::{Runner, together};
+use crate::start::{Runner, Start, together};
 use crate::sys::process;
+use counters::Scheduled;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 use tailtrim_host::Cpus;
 
 /// What the measuring threads are called: traces know them by it.
@@ -88,11 +90,32 @@ pub enum NoiseError {
     Thread(#[from] io::Error),
 }
 
-/// Measures all CPUs at once until `stopped`. `begin` is called when all threads are where they belong and
-/// have their memory; they run when it returns.
+/// The threads that measure, where they belong and with their memory.
+pub struct Measuring<'a> {
+    start: &'a Start<()>,
+    end: &'a Start<()>,
+    stopped: &'a AtomicBool,
+}
+
+impl Measuring<'_> {
+    /// Measures until stopped, or for so long. Threads that are done keep what they have until the closure of
+    /// [`measure`] returns: what ends a thread, or gives memory back, interrupts the CPUs of the others.
+    pub fn run(&self, at_most: Option<Duration>) {
+        self.start.begin(());
+        if let Some(at_most) = at_most
+            && !self.end.wait(at_most)
+        {
+            self.stopped.store(true, Ordering::Release);
+        }
+        self.end.all_ready();
+    }
+}
+
+/// Measures all CPUs at once. `during` is called when all threads are where they belong and have their memory; they
+/// run while it calls [`Measuring::run`], until that was long enough or `stopped`.
 ///
 /// # Errors
-/// A CPU that this process may not use, or what `begin` says.
+/// A CPU that this process may not use, or what `during` says.
 ///
 /// # Panics
 /// A measuring thread panicked.
@@ -101,28 +124,28 @@ pub fn measure<E: From<NoiseError>>(
     mode: Mode,
     fifo: bool,
     stopped: &AtomicBool,
-    begin: impl FnOnce() -> Result<(), E>,
+    during: impl FnOnce(&Measuring<'_>) -> Result<(), E>,
 ) -> Result<Vec<Measured>, E> {
-    let (start, runners) = together(cpus.len());
+    let (start, starting) = together(cpus.len());
+    let (end, ending) = together(cpus.len());
     let mut begun = Ok(());
     let all = thread::scope(|scope| {
+        // Dropped before the threads are joined, so that none waits for ever.
+        let (start, end) = (start, end);
         let mut threads = Vec::new();
         let mut problem = None;
-        for (cpu, runner) in cpus.iter().zip(runners) {
+        for (cpu, runners) in cpus.iter().zip(starting.into_iter().zip(ending)) {
             let builder = thread::Builder::new().name(THREAD.to_owned());
-            match builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped, runner)) {
+            match builder.spawn_scoped(scope, move || on(cpu, mode, fifo, stopped, runners)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => problem = Some(error),
             }
         }
-        let all_ready = start.all_ready();
-        if all_ready {
-            begun = begin();
+        if start.all_ready() {
+            begun = during(&Measuring { start: &start, end: &end, stopped });
         }
-        if !all_ready || begun.is_err() {
-            stopped.store(true, Ordering::Release);
-        }
-        start.begin(());
+        stopped.store(true, Ordering::Release);
+        drop((start, end));
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(measured) => measured,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -139,7 +162,7 @@ fn on(
     mode: Mode,
     fifo: bool,
     stopped: &AtomicBool,
-    runner: Runner<()>,
+    (start, end): (Runner<()>, Runner<()>),
 ) -> Result<Measured, NoiseError> {
     let mut measured = Measured { cpu, ..Measured::default() };
     measured.gaps = vec![(0, 0); KEPT];
@@ -147,17 +170,19 @@ fn on(
     let placed = Placement::take(Some(cpu as usize), fifo);
     measured.gaps.clear();
     let _ = process::wake_promptly();
-    if runner.ready().is_none() {
+    let scheduled = Scheduled::open();
+    if start.ready().is_none() {
         return Ok(measured);
     }
     measured.placement = placed?;
-    let (before, waited) = (counters::context_switches(), counters::waited_ns());
+    let (before, waited) = (scheduled.context_switches(), scheduled.waited_ns());
     match mode {
         Mode::Poll { threshold_ticks } => poll::run(threshold_ticks, stopped, &mut measured),
         Mode::Timer { interval_ns } => timer::run(interval_ns, stopped, &mut measured),
     }
-    let after = counters::context_switches();
-    measured.waited_ns = counters::waited_ns().zip(waited).map(|(now, then)| now - then);
+    let after = scheduled.context_switches();
+    measured.waited_ns = scheduled.waited_ns().zip(waited).map(|(now, then)| now - then);
     measured.context_switches = (after.0 - before.0, after.1 - before.1);
+    end.ready();
     Ok(measured)
 }

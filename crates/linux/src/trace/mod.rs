@@ -21,7 +21,7 @@ use crate::sys::affinity;
 use sampler::{Sampler, Samples};
 use serde::Serialize;
 use source::{Recording, Vocabulary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -188,6 +188,16 @@ struct Begin {
     armed: u64,
     sampler: Sampler,
     clocks: Vec<Phc>,
+    end: Option<End>,
+}
+
+/// When and beside what it ended.
+#[derive(Debug)]
+struct End {
+    reading: Reading,
+    disarmed: u64,
+    /// Threads of this process, and of who started it.
+    ours: HashSet<u32>,
 }
 
 impl Recorder {
@@ -249,29 +259,51 @@ impl Recorder {
         let sampler = Sampler::start(counter, self.cpus.iter().collect(), self.device);
         let reading = clock::read_by(counter, Clock::Realtime);
         self.recording.start()?;
-        self.begin = Some(Begin { reading, armed: counter.now(), sampler, clocks });
+        self.begin = Some(Begin { reading, armed: counter.now(), sampler, clocks, end: None });
         Ok(())
+    }
+
+    /// Ends recording, and nothing else: what happens from now on is not part of the trace. One that was not begun stays
+    /// so.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn disarm(&mut self) -> Result<(), TraceError> {
+        if self.begin.as_ref().is_some_and(|begin| begin.end.is_none()) {
+            let end = self.stop()?;
+            self.begin.as_mut().map(|begin| begin.end.replace(end));
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<End, TraceError> {
+        let disarmed = self.recording.stop()?;
+        let reading = clock::read_by(self.recording.counter(), Clock::Realtime);
+        // Some of the threads end soon.
+        Ok(End { reading, disarmed, ours: read::ours() })
     }
 
     /// Ends recording, reads everything and removes what was set up.
     ///
     /// # Errors
-    /// The clock was set meanwhile, or the buffers are damaged.
+    /// It was not begun, the clock was set meanwhile, or the buffers are damaged.
     ///
     /// # Panics
     /// The sampling thread panicked.
     pub fn finish(mut self) -> Result<Trace, TraceError> {
-        let Some(Begin { reading, armed, sampler, clocks }) = self.begin.take() else {
+        let Some(Begin { reading, armed, sampler, clocks, end }) = self.begin.take() else {
             return Err(TraceError::Impossible("the trace was not begun; arm it first".into()));
         };
         let counter = self.recording.counter();
-        let disarmed = self.recording.stop()?;
-        let after = clock::read_by(counter, Clock::Realtime);
+        let End { reading: after, disarmed, ours } = match end {
+            Some(end) => end,
+            None => self.stop()?,
+        };
         let Samples { readings, csv, unlisted, throttled } = sampler.finish();
         self.counts.interrupts_without_column = unlisted;
         let axis = Axis::fit(reading, after, &readings)?;
         let recorded = self.recording.recorded(&self.vocabulary.decoder, disarmed)?;
-        let span = read::Span { axis: &axis, armed, disarmed };
+        let span = read::Span { axis: &axis, armed, disarmed, ours: &ours };
         let events = read::events(recorded, span, self.recording.source(), &mut self.counts);
         let mut chains = Vec::new();
         for clock in clocks {

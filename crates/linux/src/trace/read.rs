@@ -59,6 +59,8 @@ pub(super) struct Span<'a> {
     pub(super) axis: &'a Axis,
     pub(super) armed: u64,
     pub(super) disarmed: u64,
+    /// Threads whose interrupts count as the recorder's.
+    pub(super) ours: &'a HashSet<u32>,
 }
 
 /// Makes events of all; `counts` are filled in.
@@ -69,7 +71,7 @@ pub(super) fn events(
     counts: &mut Counts,
 ) -> Vec<Event> {
     let Recorded { measured, sending } = recorded;
-    let Span { axis, armed, disarmed } = span;
+    let Span { axis, armed, disarmed, ours } = span;
     let symbols = Symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default());
     if symbols.is_empty() && source != Source::Counters {
         counts.refused.push(
@@ -116,7 +118,6 @@ pub(super) fn events(
         }
         events.extend(paired);
     }
-    let ours = ours();
     for event in &events {
         *counts.events.entry(label(event.kind).to_owned()).or_default() += 1;
         counts.with_sender += u64::from(event.sender.is_some());
@@ -128,7 +129,7 @@ pub(super) fn events(
 }
 
 /// The threads of this process, and of who started it.
-fn ours() -> HashSet<u32> {
+pub(super) fn ours() -> HashSet<u32> {
     [std::process::id(), std::os::unix::process::parent_id()]
         .iter()
         .filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())

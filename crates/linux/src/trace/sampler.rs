@@ -1,14 +1,20 @@
 //! What is looked at ten times a second meanwhile: counters of interrupts, the clocks, the device's quota.
+//!
+//! Memory that a process gives back has to go from the translations of every CPU on which a thread of it runs, by an
+//! interrupt; so does memory that moves when a list grows. `noise` measures in the process that samples. So samples lie
+//! in blocks that are given back after the end, and what a look needs beside is there before recording begins.
 
 use crate::clock::{self, Clock, Counter};
 use crate::quota::Throttling;
-use std::fs;
+use std::collections::LinkedList;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tailtrim_trace::axis::Reading;
-use tailtrim_trace::counters::{Counters, Table};
+use tailtrim_trace::counters::Table;
 use tailtrim_trace::lines::Throttled;
 
 /// As often as the published measurements.
@@ -38,7 +44,15 @@ impl Sampler {
     pub(super) fn start(counter: Counter, cpus: Vec<u32>, device: Option<u32>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
-        let thread = Some(thread::spawn(move || sample(counter, &cpus, device, &ends)));
+        let mut sampling = Sampling::new(counter, cpus, device);
+        let thread = thread::spawn(move || {
+            while !ends.load(Ordering::Acquire) {
+                thread::park_timeout(INTERVAL);
+                sampling.look();
+            }
+            sampling.samples()
+        });
+        let thread = Some(thread);
         Self { over, thread }
     }
 
@@ -66,32 +80,107 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(counter: Counter, cpus: &[u32], device: Option<u32>, over: &AtomicBool) -> Samples {
-    let mut samples = Samples::default();
-    let mut before: Option<(i64, Throttling)> = None;
-    let mut table = Table::default();
-    loop {
-        let reading = clock::read_by(counter, Clock::Realtime);
-        let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
-        table.append(&mut samples.csv, reading.ns, &Counters::parse(&text), cpus);
-        samples.readings.push(reading);
-        let now = device.and_then(Throttling::of).map(|throttling| (reading.ns, throttling));
-        if let (Some((from_ns, was)), Some((until_ns, is))) = (&before, &now)
+/// Samples, and the memory to take the next one.
+struct Sampling {
+    counter: Counter,
+    cpus: Vec<u32>,
+    device: Option<u32>,
+    interrupts: Option<File>,
+    text: Vec<u8>,
+    table: Table,
+    row: String,
+    rows: Blocks<u8>,
+    readings: Blocks<Reading>,
+    before: Option<(i64, Throttling)>,
+    throttled: Vec<Throttled>,
+}
+
+impl Sampling {
+    /// Takes the first sample, and with it the memory for the next ones.
+    fn new(counter: Counter, cpus: Vec<u32>, device: Option<u32>) -> Self {
+        let mut sampling = Self {
+            counter,
+            cpus,
+            device,
+            // Kept open, as is the kernel's own memory for it.
+            interrupts: File::open("/proc/interrupts").ok(),
+            text: Vec::new(),
+            table: Table::default(),
+            row: String::new(),
+            rows: Blocks::default(),
+            readings: Blocks::default(),
+            before: None,
+            throttled: Vec::new(),
+        };
+        sampling.look();
+        // The first row has the header. Of the text, some numbers become longer.
+        sampling.text.reserve(sampling.text.len());
+        sampling
+    }
+
+    fn look(&mut self) {
+        let reading = clock::read_by(self.counter, Clock::Realtime);
+        self.text.clear();
+        if let Some(file) = &mut self.interrupts
+            && file.rewind().is_ok()
+        {
+            // What was read before an error is used.
+            let _ = file.read_to_end(&mut self.text);
+        }
+        self.row.clear();
+        let text = str::from_utf8(&self.text).unwrap_or("");
+        self.table.append(&mut self.row, reading.ns, text, &self.cpus);
+        self.rows.extend(self.row.as_bytes());
+        self.readings.extend(&[reading]);
+        // `noise` has no device. Whoever has one stays off the CPUs that are recorded.
+        let Some(device) = self.device else { return };
+        let now = Throttling::of(device).map(|throttling| (reading.ns, throttling));
+        if let (Some((from_ns, was)), Some((until_ns, is))) = (&self.before, &now)
             && was.group == is.group
             && was.ns < is.ns
         {
-            let throttled_ns = is.ns - was.ns;
-            samples.throttled.push(Throttled {
-                from_ns: *from_ns,
-                until_ns: *until_ns,
-                throttled_ns,
-            });
+            let (from_ns, until_ns, throttled_ns) = (*from_ns, *until_ns, is.ns - was.ns);
+            self.throttled.push(Throttled { from_ns, until_ns, throttled_ns });
         }
-        before = now;
-        if over.load(Ordering::Acquire) {
-            samples.unlisted = table.unlisted();
-            return samples;
+        self.before = now;
+    }
+
+    fn samples(self) -> Samples {
+        Samples {
+            readings: self.readings.joined(),
+            csv: String::from_utf8(self.rows.joined()).unwrap_or_default(),
+            unlisted: self.table.unlisted(),
+            throttled: self.throttled,
         }
-        thread::park_timeout(INTERVAL);
+    }
+}
+
+/// A list that grows block by block: what is in it never moves, and nothing is given back before the end.
+struct Blocks<T>(LinkedList<Vec<T>>);
+
+/// Elements of a block, unless more are added at once.
+const BLOCK: usize = 1 << 14;
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Self {
+        Self(LinkedList::new())
+    }
+}
+
+impl<T: Copy> Blocks<T> {
+    fn extend(&mut self, items: &[T]) {
+        let room = |block: &&mut Vec<T>| block.capacity() - block.len() >= items.len();
+        match self.0.back_mut().filter(room) {
+            Some(block) => block.extend_from_slice(items),
+            None => {
+                let mut block = Vec::with_capacity(BLOCK.max(items.len()));
+                block.extend_from_slice(items);
+                self.0.push_back(block);
+            }
+        }
+    }
+
+    fn joined(self) -> Vec<T> {
+        self.0.into_iter().flatten().collect()
     }
 }

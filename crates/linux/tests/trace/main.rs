@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tailtrim_host::Cpus;
 use tailtrim_linux::clock::{self, Clock, Counter};
 use tailtrim_linux::host::Placement;
-use tailtrim_linux::noise::{self, Mode, NoiseError};
+use tailtrim_linux::noise::{self, Measuring, Mode, NoiseError};
 use tailtrim_linux::trace::{Recorder, Request, Trace};
 use tailtrim_trace::axis::Axis;
 use tailtrim_trace::blame::{Gap, Own, blame};
@@ -94,14 +94,15 @@ fn measured(
             disturb();
             stopped.store(true, Ordering::Release);
         });
-        let begin = || {
+        let during = |threads: &Measuring<'_>| {
             recorder.arm().unwrap();
             begun.send(()).unwrap();
+            threads.run(None);
             Ok::<(), NoiseError>(())
         };
         let cpus = [cpu].into_iter().collect();
         let mode = Mode::Poll { threshold_ticks: 2_000 };
-        measured = noise::measure(&cpus, mode, fifo, stopped, begin).unwrap();
+        measured = noise::measure(&cpus, mode, fifo, stopped, during).unwrap();
     });
     let own = Axis::fit(before, clock::read(Clock::Realtime), &[]).unwrap();
     let trace = recorder.finish().unwrap();

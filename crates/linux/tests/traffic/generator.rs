@@ -109,10 +109,10 @@ fn a_sender_that_panics_before_the_start_does_not_hang_the_others() {
     assert!(far.iter_mut().all(|far| received(far).is_empty()));
 }
 
-/// A port that panics when something is sent.
-struct Panicking(MemoryPort);
+/// A port that does something before it sends.
+struct Before<F: FnMut()>(MemoryPort, F);
 
-impl Port for Panicking {
+impl<F: FnMut() + Send> Port for Before<F> {
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
     }
@@ -123,8 +123,9 @@ impl Port for Panicking {
     ) -> Result<usize, PortError> {
         self.0.receive(most, take)
     }
-    fn send(&mut self, _: &[&[u8]]) -> Result<usize, PortError> {
-        resume_unwind(Box::new("a port that panics"))
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        (self.1)();
+        self.0.send(frames)
     }
     fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
         self.0.wait(timeout)
@@ -143,11 +144,40 @@ impl Port for Panicking {
 #[test]
 fn a_sender_that_panics_ends_the_others() {
     let (mut near, _far) = senders(2);
-    near[0] = Box::new(Panicking(memory_pair(10).0));
+    near[0] = Box::new(Before(memory_pair(10).0, || resume_unwind(Box::new("a port that panics"))));
     let endless = load("1kpps", "64", Stop::Packets(u64::MAX));
     let stopped = AtomicBool::new(false);
     let panic = catch_unwind(AssertUnwindSafe(|| {
         generate_together(&mut near, &endless, &stopped, &|_| {}, || {})
     }));
     assert_eq!(panic.unwrap_err().downcast_ref(), Some(&"a port that panics"));
+}
+
+#[test]
+fn stalls_while_a_probe_is_handed_over_are_told_with_the_probes_that_are_late_for_it() {
+    let (near, mut far) = memory_pair(100_000);
+    let mut calls = 0;
+    let mut port = Before(near, || {
+        calls += 1;
+        if calls % 100 == 0 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let load = load("1kpps", "64", Stop::Packets(1_000));
+    let generated = generate(&mut port, load, None, &AtomicBool::new(false), || {}).unwrap();
+    assert_eq!(received(&mut far).len(), 1_000);
+    let stalls = generated.stalls;
+    // Other things of this machine add to that.
+    drop(port);
+    let known = calls / 100;
+    assert!(
+        known > 0 && stalls.sending.count >= known && stalls.sending.longest_ns >= 5_000_000,
+        "{stalls:?}"
+    );
+    assert!(stalls.departed_late >= known, "{stalls:?}");
+    assert_eq!(stalls.sending.count, stalls.stalled.len() as u64);
+    assert!(stalls.worst.iter().any(|stall| stall.sending));
+    for (from_ns, to_ns) in &stalls.stalled {
+        assert!(from_ns < to_ns);
+    }
 }

@@ -26,6 +26,8 @@ impl Findings {
     pub(super) fn analysis(mut self, options: &Options) -> Analysis {
         let latencies = Ranked::new(&self.latencies.histogram);
         self.ingress.matched = latencies.count();
+        self.ingress.stalled = self.latencies.stalled;
+        self.egress.stalled = self.latencies.stalled;
         self.ingress.trimmed += self.latencies.trimmed;
         self.egress.matched = latencies.count();
         self.egress.trimmed += self.latencies.trimmed;

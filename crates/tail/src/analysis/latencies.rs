@@ -1,8 +1,8 @@
 //! What is kept of the latencies of a run.
 
-use super::Options;
 use super::burst::Bursts;
 use super::seconds::{SECOND_NS, second};
+use super::{Departures, Options};
 use crate::matching::Pair;
 use crate::signature::Signature;
 use std::collections::BTreeMap;
@@ -57,6 +57,11 @@ pub(super) struct Latencies {
     pub(super) trimmed_until_ns: i64,
     first_egress_ns: i64,
     pub(super) trimmed: u64,
+    departures: Departures,
+    /// Pairs that are set aside, see [`Departures::stalled`].
+    pub(super) stalled: u64,
+    /// Latencies of the samples that departed late, see [`Departures::late`].
+    pub(super) late: Histogram,
     /// Largest latency of all pairs, trimmed ones included: what this device may take.
     pub(super) longest_ns: i64,
     pub(super) not_positive: u64,
@@ -88,6 +93,9 @@ impl Latencies {
             trimmed_until_ns: if options.trim_ns > 0 { i64::MAX } else { i64::MIN },
             first_egress_ns: i64::MAX,
             trimmed: 0,
+            departures: options.departures.clone(),
+            stalled: 0,
+            late: Histogram::new(),
             longest_ns: 0,
             not_positive: 0,
             histogram: Histogram::new(),
@@ -125,7 +133,7 @@ impl Latencies {
         Ok(())
     }
 
-    /// Whether all of these left after the trim, took their time, and entered in the second being
+    /// Whether all of these left after the trim, departed well, took their time, and entered in the second being
     /// counted. Then nothing depends on their order but the statistics that [`record_plain`] keeps one
     /// after the other, each in a loop of its own: three times faster than packet by packet.
     ///
@@ -133,7 +141,7 @@ impl Latencies {
     fn are_plain(&self, pairs: &[Pair]) -> bool {
         let (start_ns, _, _) = self.current;
         let after_ns = self.trimmed_until_ns.max(self.first_egress_ns.saturating_sub(1));
-        let mut plain = true;
+        let mut plain = self.departures.are_well();
         for pair in pairs {
             plain &= (pair.egress_ns > after_ns)
                 & (pair.egress_ns > pair.ingress_ns)
@@ -177,6 +185,13 @@ impl Latencies {
         if pair.egress_ns <= self.trimmed_until_ns {
             self.trimmed += 1;
             return Ok(());
+        }
+        if self.departures.stalled_at(pair.ingress_ns) {
+            self.stalled += 1;
+            return Ok(());
+        }
+        if self.departures.late_at(pair.ingress_ns) {
+            self.late.record(latency_ns);
         }
         self.not_positive += u64::from(latency_ns <= 0);
         if !is_within_second(pair.ingress_ns, self.current.0) {

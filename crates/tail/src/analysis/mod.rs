@@ -2,6 +2,7 @@
 
 mod burst;
 mod decoding;
+mod departures;
 mod findings;
 mod gaps;
 mod latencies;
@@ -17,6 +18,7 @@ mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
 pub use decoding::{Checkpoint, Decoding, Facts, Packet};
+pub use departures::Departures;
 pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Place, TangledPacket};
 pub use order::OrderError;
@@ -52,6 +54,8 @@ pub struct Options {
     /// Somebody watched behind the device for the whole window after the last ingress packet: what did not
     /// leave is lost, however early the egress capture ends.
     pub watched_to_the_end: bool,
+    /// When the generator was not up to its schedule, as far as that is known.
+    pub departures: Departures,
 }
 
 impl Default for Options {
@@ -66,6 +70,7 @@ impl Default for Options {
             confidence: Probability::P95,
             worst: 5_000,
             watched_to_the_end: false,
+            departures: Departures::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::seconds::millisecond;
 use super::warnings::warnings;
 use super::{Options, WorstPacket};
 use crate::summary::{self, Quantile, Summary};
+use std::collections::BTreeMap;
 use tailtrim_stats::{
     Histogram, Probability, Ranked, Spread, effect_with_bound, ranks, runs, samples_needed,
 };
@@ -55,6 +56,7 @@ pub(super) fn summarize(
             gap_ns: bursts.gap_ns,
             positions: bursts.positions.iter().enumerate().map(position).collect(),
         }),
+        departed_late: departed_late(run, options, latencies, &probabilities),
         warnings: warnings(run),
     };
     (summary, curve)
@@ -71,6 +73,29 @@ fn probabilities(samples: u64, options: &Options) -> Vec<Probability> {
     probabilities.sort_unstable();
     probabilities.dedup();
     probabilities
+}
+
+/// What departures that were late changed, where these are known.
+fn departed_late(
+    run: &Findings,
+    options: &Options,
+    latencies: &Ranked,
+    probabilities: &[Probability],
+) -> Option<summary::DepartedLate> {
+    if options.departures.are_well() {
+        return None;
+    }
+    let late: BTreeMap<i64, u64> = run.latencies.late.sorted().into_iter().collect();
+    let others = latencies.entries().iter().map(|&(ns, count)| {
+        let late = late.get(&ns).copied().unwrap_or(0);
+        (ns, count.saturating_sub(late))
+    });
+    let others = Ranked::new(&Histogram::from_pairs(others.filter(|(_, count)| *count > 0)));
+    let value = |&p: &Probability| summary::QuantileValue { p, value: others.quantile(p) };
+    Some(summary::DepartedLate {
+        samples: run.latencies.late.count(),
+        without_ns: probabilities.iter().map(value).collect(),
+    })
 }
 
 /// Nine probabilities to a decade of 1 − p (0.1 … 0.9, 0.91 … 0.99 …), as long as a sample lies above.
@@ -108,6 +133,7 @@ impl Quantiles<'_> {
         } else {
             self.with_undelivered(undelivered, above, delivered)
         };
+        let episodes = ((above + undelivered) as f64 / effect) as u64;
         let effect = effect_with_bound(p, count, confidence, effect);
         let interval = ranks(p, count, confidence, effect);
         let at = |rank: u64| self.latencies.at_rank(rank);
@@ -119,6 +145,7 @@ impl Quantiles<'_> {
             supported: interval.high.is_some(),
             samples_needed: samples_needed(p, confidence),
             effective_samples: (count as f64 / effect) as u64,
+            episodes,
             clusters: value.and_then(|value_ns| self.clusters_above(value_ns)),
         }
     }

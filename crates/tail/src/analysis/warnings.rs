@@ -2,9 +2,17 @@
 
 use super::findings::Findings;
 use crate::summary::{Tap, Taps, Warning, grouped};
+use tailtrim_stats::Ranked;
+use tailtrim_wire::traffic::phases;
 
 /// Two captures that are stopped one after the other, by hand or by a script, end within about a second.
 const STOPPED_TOGETHER_NS: i64 = 1_000_000_000;
+
+/// With fewer samples, not even p99 is supported (its upper bound takes 368), and readers are told so.
+const FEWEST_SAMPLES: u64 = 368;
+
+/// A rate is constant where the quartiles of its gaps are within this part of the interval, as for periodic causes.
+const CONSTANT: f64 = 0.1;
 
 /// The warnings, in the order in which they are shown.
 pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
@@ -14,6 +22,7 @@ pub(super) fn warnings(run: &Findings) -> Vec<Warning> {
     warnings.add_packets(run);
     warnings.add_without_samples(run);
     warnings.add_ends(run);
+    warnings.add_phases(run);
     warnings.0
 }
 
@@ -80,6 +89,15 @@ impl Warnings {
     fn add_packets(&mut self, run: &Findings) {
         let samples = run.latencies.histogram.count();
         self.add(
+            "generator_stalled",
+            run.ingress.stalled,
+            format!(
+                "{} packets entered while the generator's CPU stood still in the middle of sending: their delay may be \
+             the generator's, and they are set aside",
+                grouped(run.ingress.stalled),
+            ),
+        );
+        self.add(
             "duplicate",
             run.ingress.duplicate,
             format!(
@@ -134,6 +152,41 @@ impl Warnings {
                 ),
             );
         }
+    }
+
+    /// Clocks that packets at a constant rate keep to: what happens at the other phases no interval shows.
+    fn add_phases(&mut self, run: &Findings) {
+        let (tap, gaps) = (&run.taps.ingress, Ranked::new(&run.ingress_gaps));
+        let Some((first_ns, last_ns)) = tap.first_ns.zip(tap.last_ns) else { return };
+        let packets = gaps.count() + 1;
+        let run_ns = last_ns.saturating_sub(first_ns) as f64;
+        let interval_ns = run_ns / gaps.count().max(1) as f64;
+        let apart_ns = gaps.iqr().unwrap_or(0) as f64;
+        if run.latencies.histogram.count() < FEWEST_SAMPLES
+            || interval_ns <= phases::REACH_NS as f64
+            || apart_ns >= CONSTANT * interval_ns
+        {
+            return;
+        }
+        let looked_at = packets.min(phases::LOOKED_AT as u64);
+        let missed: Vec<String> = phases::clocks(run_ns as u64)
+            .filter_map(|hz| {
+                let times = (0..looked_at).map(|n| (n as f64 * interval_ns) as u64);
+                let share = phases::lacking(times, hz, phases::REACH_NS)?;
+                Some(format!("{:.0} % of {hz} Hz", 100.0 * share))
+            })
+            .collect();
+        let count = if missed.is_empty() { 0 } else { packets };
+        self.add(
+            "phases_not_met",
+            count,
+            format!(
+                "packets every {:.3} µs meet few phases of some clocks ({}): what the device does at the others, no \
+             interval shows; send with schedule golden, or compare with another rate",
+                interval_ns / 1e3,
+                missed.join(", "),
+            ),
+        );
     }
 
     /// Why nothing matched.

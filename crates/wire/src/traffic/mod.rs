@@ -4,6 +4,7 @@
 mod delay;
 mod disturbance;
 mod frame;
+pub mod phases;
 mod probe;
 mod rate;
 mod schedule;

@@ -16,6 +16,9 @@ pub enum Pattern {
     Poisson,
     /// So many back to back, then a gap.
     Burst(u64),
+    /// Constant bit rate, each departure at a place of its own within its gap, in steps of the golden ratio: whatever
+    /// repeats is met at all of its phases alike.
+    Golden,
     /// Constant bit rate, each departure shifted by up to this many thousandths of the gap either way.
     Jitter(u64),
 }
@@ -23,7 +26,7 @@ pub enum Pattern {
 /// A pattern that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "schedule {text:?}: expected cbr, poisson, burst:N (2 or more), jitter:SHARE (more than 0, at most 0.5) or replay:CAPTURE[:SCALE]"
+    "schedule {text:?}: expected cbr, golden, poisson, burst:N (2 or more), jitter:SHARE (more than 0, at most 0.5) or replay:CAPTURE[:SCALE]"
 )]
 pub struct PatternError {
     text: String,
@@ -36,6 +39,7 @@ impl FromStr for Pattern {
         let error = || PatternError { text: text.to_owned() };
         match text.split_once(':') {
             None if text == "cbr" => Ok(Self::Cbr),
+            None if text == "golden" => Ok(Self::Golden),
             None if text == "poisson" => Ok(Self::Poisson),
             Some(("burst", size)) => {
                 size.parse().ok().filter(|size| *size > 1).map(Self::Burst).ok_or_else(error)
@@ -56,12 +60,17 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cbr => f.write_str("cbr"),
+            Self::Golden => f.write_str("golden"),
             Self::Poisson => f.write_str("poisson"),
             Self::Burst(size) => write!(f, "burst:{size}"),
             Self::Jitter(share) => write!(f, "jitter:{}", *share as f64 / 1e3),
         }
     }
 }
+
+/// The golden ratio without its whole part, of 2^64. Its multiples come closest to even in each of its stretches: of all
+/// numbers it is approximated worst by fractions (Hurwitz's theorem).
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Intended departures in ns after the start, ascending, without end but for a replay's. The same seed
 /// gives the same schedule on every machine and in every version.
@@ -80,6 +89,11 @@ enum Kind {
         left: u64,
         gap_ns: u64,
         shift: u64,
+    },
+    Golden {
+        at_ns: Multiples,
+        gap_ns: u64,
+        place: u64,
     },
     Poisson {
         mean_ns: f64,
@@ -107,6 +121,10 @@ impl Schedule {
             Pattern::Cbr => regular(1, 0),
             Pattern::Burst(size) => regular(*size, 0),
             Pattern::Jitter(share) => regular(1, *share),
+            Pattern::Golden => {
+                let (at_ns, gap_ns) = (Multiples::new(interval_ns), interval_ns.times(1));
+                Kind::Golden { at_ns, gap_ns, place: 0 }
+            }
             Pattern::Poisson => {
                 Kind::Poisson { mean_ns: interval_ns.as_f64(), whole_ns: 0, part_ns: 0.0 }
             }
@@ -152,6 +170,13 @@ impl Iterator for Schedule {
                 let shift_ns = self.random.next_u64() % (2 * reach_ns + 1);
                 Some((at_ns + shift_ns).saturating_sub(reach_ns))
             }
+            Kind::Golden { at_ns: multiples, gap_ns, place } => {
+                let start_ns = multiples.current();
+                multiples.advance();
+                let within_ns = (u128::from(*gap_ns) * u128::from(*place)) >> u64::BITS;
+                *place = place.wrapping_add(GOLDEN);
+                Some(start_ns + within_ns as u64)
+            }
             Kind::Poisson { mean_ns, whole_ns, part_ns } => {
                 let at_ns = *whole_ns;
                 // 53 random bits in (0, 1]; `libm`'s logarithm is the same on every machine.
@@ -180,7 +205,7 @@ mod tests {
     proptest! {
         #[test]
         fn departures_ascend_and_keep_the_rate(
-            pattern in prop::sample::select(vec!["cbr", "poisson", "burst:2", "burst:64", "jitter:0.5", "jitter:0.001"]),
+            pattern in prop::sample::select(vec!["cbr", "golden", "poisson", "burst:2", "burst:64", "jitter:0.5", "jitter:0.001"]),
             rate in 1_u64..20_000_000,
         ) {
             let count = 20_000;
@@ -208,6 +233,29 @@ mod tests {
                 2_000_000_000
             ]
         );
+    }
+
+    #[test]
+    fn golden_departures_meet_all_phases_of_every_clock() {
+        // 20 s at 10 kpkt/s: phases of 10 µs of clocks that a constant rate meets at 1 to 100 phases.
+        for hz in [4_u64, 100, 250, 300, 1_000] {
+            let met = |pattern: &str| {
+                let (period_ns, phases) = (NS_PER_S / hz, 100_000 / hz);
+                let mut met = vec![false; phases as usize];
+                for at_ns in departures(pattern, 10_000, 200_000) {
+                    met[(at_ns % period_ns * phases / period_ns) as usize] = true;
+                }
+                met.iter().filter(|met| **met).count() as f64 / phases as f64
+            };
+            assert!(met("golden") > 0.999, "{hz} Hz: {}", met("golden"));
+            assert!(met("cbr") < 0.4, "{hz} Hz: {}", met("cbr"));
+        }
+    }
+
+    #[test]
+    fn golden_departures_lie_each_in_a_gap_of_its_own() {
+        let at = departures("golden", 10_000, 6);
+        assert_eq!(at, [0, 161_803, 223_606, 385_410, 447_213, 509_016]);
     }
 
     #[test]
@@ -243,7 +291,7 @@ mod tests {
 
     #[test]
     fn patterns_print_as_they_are_read() {
-        for text in ["cbr", "poisson", "burst:32", "jitter:0.2", "jitter:0.5"] {
+        for text in ["cbr", "golden", "poisson", "burst:32", "jitter:0.2", "jitter:0.5"] {
             assert_eq!(text.parse::<Pattern>().unwrap().to_string(), text);
         }
         for text in

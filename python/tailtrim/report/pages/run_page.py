@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim import slo
-from tailtrim.report import units, wording
+from tailtrim.report import departures, units, wording
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
@@ -70,6 +70,9 @@ def render(shown: Shown) -> bytes:
         problems=list(_problems(shown.experiment)),
         objectives=_objectives(shown),
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
+        departures=departures.departure_rows([(run.name, run.directory) for run in runs]),
+        departures_columns=departures.COLUMNS,
+        departures_legend=departures.legend,
         table=LatencyTable.of([run.summary for run in runs], names),
         sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
-from tailtrim.report import units, wording
+from tailtrim.report import departures, units, wording
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tailtrim.experiment import Outcome
     from tailtrim.plan import Run
@@ -55,7 +55,27 @@ def render(complete: Sequence[Complete]) -> Group:
         f" {_MARK}: not supported by so few samples." if unsupported else ""
     )
     cost = _cost_of_tracing(complete)
-    return Group(table, Text(legend, style="dim"), *([Text(cost)] if cost else []))
+    parts: list[Table | Text] = [table, Text(legend, style="dim"), *_departures(complete)]
+    return Group(*parts, *([Text(cost)] if cost else []))
+
+
+def _departures(complete: Sequence[Complete]) -> Iterator[Table | Text]:
+    """Yield how late the generator sent in each run, and what that changed."""
+    named = [(_name(run, outcome, ""), result) for run, outcome, result in complete]
+    rows = departures.departure_rows(named)
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("\nDepartures", min_width=len("Departures"), overflow="fold")
+    for column in departures.COLUMNS:
+        table.add_column(f"\n{column}", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(Text(row.name), *row.cells)
+    yield table
+    yield Text(departures.legend(rows), style="dim")
+    for row in rows:
+        if row.note is not None:
+            yield Text(f"{row.name}: {row.note}.")
 
 
 def _cost_of_tracing(complete: Sequence[Complete]) -> str | None:
