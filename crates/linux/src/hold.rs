@@ -29,7 +29,7 @@ pub fn while_lives(
     let other = opened(other)?;
     let mut child = command.spawn()?;
     let waited = started(child.id()).and_then(|()| until_either_ends(&other, &child));
-    // What nobody waited for keeps its number.
+    // A process that was not waited for keeps its number.
     if child.try_wait()?.is_none() {
         child.kill()?;
     }

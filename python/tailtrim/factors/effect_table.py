@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group
 from rich.table import Table
@@ -35,7 +35,10 @@ def render(effects: Effects) -> Group:
         table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
         for index, name in enumerate(HEAD_80):
             ends = index in {0, len(HEAD_80) - 1}
-            table.add_column(name, justify="left" if ends else "right", no_wrap=True)
+            # Boot lines are long; numbers are not cut.
+            wraps = index == 0
+            justify: Literal["left", "right"] = "left" if ends else "right"
+            table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
         for case in effects.of(loop):
             if case.quantiles_ns is not None:
                 row = cells(case)

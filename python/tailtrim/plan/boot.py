@@ -14,7 +14,7 @@ _LONGEST = 1_900
 
 
 class Boot(Strict):
-    """A kernel and its boot line. Runs with the same are done in boots of their own."""
+    """A kernel and its boot line. Runs with the same kernel and boot line share boots."""
 
     kernel: str = Field(
         min_length=1,

@@ -214,7 +214,7 @@ mod tests {
         watch.waited(400_030_100);
         watch.waited(400_090_100);
         let seen = watch.end();
-        // Of its own the test waits 92 µs after each call.
+        // The test itself waits 92 µs after each call.
         assert_eq!(seen.waiting.count, 2_000);
         assert_eq!((seen.sending.count, seen.sending.longest_ns), (1, 30_000));
         assert_eq!(seen.stalled, [(400_000_000, 400_030_000)]);

@@ -132,7 +132,7 @@ impl Sampling {
         self.table.append(&mut self.row, reading.ns, text, &self.cpus);
         self.rows.extend(self.row.as_bytes());
         self.readings.extend(&[reading]);
-        // `noise` has no device. Whoever has one stays off the CPUs that are recorded.
+        // `noise` has no device. With one, this thread stays off the CPUs that are recorded.
         let Some(device) = self.device else { return };
         let now = Throttling::of(device).map(|throttling| (reading.ns, throttling));
         if let (Some((from_ns, was)), Some((until_ns, is))) = (&self.before, &now)

@@ -16,7 +16,7 @@ pub enum Pattern {
     Poisson,
     /// So many back to back, then a gap.
     Burst(u64),
-    /// Constant bit rate, each departure at a place of its own within its gap, in steps of the golden ratio: whatever
+    /// Constant bit rate, each departure at another place within its gap, in steps of the golden ratio: whatever
     /// repeats is met at all of its phases alike.
     Golden,
     /// Constant bit rate, each departure shifted by up to this many thousandths of the gap either way.

@@ -276,7 +276,7 @@ def remove_reservation(connection: Connection) -> None:
     """Remove a reservation that is stale, if there is one.
 
     Raises:
-        HostError: somebody's is not stale, or it cannot be removed.
+        HostError: a reservation of another owner is not stale, or it cannot be removed.
         RunError: the connection is lost.
 
     """

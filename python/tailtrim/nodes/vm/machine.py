@@ -61,7 +61,7 @@ class Wired:
 def accelerator(asked: str = "auto") -> Accelerator:
     """Return what runs the guest's instructions: the CPU (KVM), or QEMU (TCG).
 
-    By itself KVM is chosen only where this host is no guest: nested, it hangs on some.
+    ``auto`` is KVM only where this host is not a guest itself: nested KVM hangs on some hosts.
 
     Raises:
         HostError: KVM is asked for and this host has none.
