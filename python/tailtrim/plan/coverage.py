@@ -40,7 +40,8 @@ def notes(runs: Sequence[Run]) -> list[str]:
     seen: dict[tuple[str, str, float], Traffic] = {}
     for run in runs:
         one = run.traffic
-        seen.setdefault((str(one.schedule), str(one.rate or one.rate_pps), one.duration_s), one)
+        rate = str(one.rate) if one.rate is not None else f"{one.rate_pps or 0:,} packets/s"
+        seen.setdefault((str(one.schedule), rate, one.duration_s), one)
     told = []
     for (schedule, rate, duration_s), traffic in seen.items():
         clocks = uncovered(traffic)

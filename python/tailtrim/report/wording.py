@@ -109,19 +109,18 @@ def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
     )
 
 
-def few_episodes(summary: Summary) -> tuple[tuple[str, str], ...]:
-    """Return each supported quantile with few episodes beyond it, in percent, and how many."""
-    return tuple(
-        (units.percent(quantile.p), f"only {_episodes(quantile.episodes)} beyond it")
+def few_episodes(summary: Summary) -> str | None:
+    """Say which supported quantiles have few independent episodes beyond them; ``None`` if none."""
+    listed = ", ".join(
+        f"p{units.percent(quantile.p)} ({quantile.episodes})"
         for quantile in summary.latency_ns.quantiles
         if quantile.supported
         and quantile.episodes is not None
         and quantile.episodes < _ENOUGH_EPISODES
     )
-
-
-def _episodes(number: int) -> str:
-    return f"{number} independent episode{'' if number == 1 else 's'}"
+    if not listed:
+        return None
+    return f"few independent ones beyond {listed}: intervals may be too narrow"
 
 
 def body(summary: Summary) -> str | None:

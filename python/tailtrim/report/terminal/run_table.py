@@ -183,8 +183,8 @@ def _remarks(row: LatencyRow, *, named: bool) -> Table:
         grid.add_row("tail", Text(clusters))
     for p, why in wording.unsupported(summary):
         grid.add_row(f"{p} %", Text(why))
-    for p, why in wording.few_episodes(summary):
-        grid.add_row(f"{p} %", Text(f"{why}: the interval is less sure than it says"))
+    if few := wording.few_episodes(summary):
+        grid.add_row("episodes", Text(few))
     for notice in summary.warnings:
         grid.add_row(Text("warning", style="bold"), Text(units.printable(notice.text)))
     return grid
