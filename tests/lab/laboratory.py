@@ -99,3 +99,8 @@ class Lab:
             (self.folder / "out" / run / f"{name}.json").read_text()
         )
         return parsed
+
+
+def passed(summary: dict[str, Any]) -> int:
+    """Return how many packets passed: with a latency, or behind a stall of the generator."""
+    return int(summary["samples"] + summary["ingress"]["stalled"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from laboratory import passed
 from peers import FAR, adds_up
 from releases import entering, path_with
 
@@ -33,7 +34,7 @@ def test_a_testbed_is_built(lab: Lab, newest: str, preset: str) -> None:
     assert ended.returncode == 0, ended.stderr
     (run,) = json.loads(ended.stdout)["runs"]
     assert run["summary"]["ingress"]["packets"] == 2_500
-    assert run["summary"]["samples"] > 2_400
+    assert passed(run["summary"]) > 2_400
     assert lab.left() == []
 
 

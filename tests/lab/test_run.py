@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from laboratory import passed
 
 from tailtrim.devices import Wire
 from tailtrim.devices.ready import wait_until_ready
@@ -39,7 +40,7 @@ def test_every_packet_is_accounted_for(lab: Lab, preset: str) -> None:
     for side in ("ingress", "egress"):
         outcomes = dict(summary[side])
         assert outcomes.pop("packets") == sum(outcomes.values())
-    assert summary["samples"] > 2_400
+    assert passed(summary) > 2_400
     assert lab.left() == []
     if preset == "forward":
         device = lab.result("run-000", "device")
@@ -119,7 +120,7 @@ def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
         timeout=120,
     )
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["runs"][0]["summary"]["samples"] > 2_400
+    assert passed(json.loads(ended.stdout)["runs"][0]["summary"]) > 2_400
     assert not json.loads((lab.folder / "out" / "experiment.json").read_text())["host"]["root"]
     assert lab.left() == []
 

@@ -70,19 +70,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.plan import coverage, load  # noqa: PLC0415
+    from tailtrim.plan import load  # noqa: PLC0415
 
     objectives = asserting.asked(asserts, junit)
     try:
         plan = examples.located(plan)
         loaded, runs = load(plan)
-        for note in coverage.notes(runs):
-            say(f"note: {units.printable(note)}", err=True)
         if check:
             for run in runs:
                 label = units.printable(run.label)
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             boot_cost.tell(loaded, runs)
+            _tell_coverage(runs)
             raise typer.Exit
         if loaded.testbed == LOCAL:
             enter()
@@ -134,6 +133,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
     if done:
         say(f"{done} of {len(experiment.runs)} runs are there", err=True)
     boot_cost.tell(experiment.plan, experiment.missing())
+    _tell_coverage(experiment.missing())
     images = images_for(
         experiment,
         lambda what: say(f"{what} …", err=True),
@@ -150,6 +150,15 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
             err=True,
         )
         raise
+
+
+def _tell_coverage(runs: list[Run]) -> None:
+    from tailtrim.plan import coverage  # noqa: PLC0415 - the help does without
+
+    notes = coverage.notes(runs)
+    if notes:
+        more = f" (likewise {len(notes) - 1} more)" if len(notes) > 1 else ""
+        say(f"note: {units.printable(notes[0])}{more}", err=True)
 
 
 def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) -> bool:
