@@ -76,7 +76,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     assert (seen["quiet"][1], seen[ISOLATED][1]) == ("", "1")
     assert (lab.folder / "out" / "report" / "boots.md").is_file()
     assert files(image.folder) == before
-    assert connections() == connected
+    assert connections() <= connected
     assert lab.left() == []
 
 
