@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _GONE_S = 60.0
 #: What of the agent runs on a host in each phase.
 _PHASES = {
-    "reserved": ("dut", "node watch"),
+    # Not the shell that started it, whose script has the other words as well.
+    "reserved": ("dut", "--silence 10s"),
     "ready": ("dut", "forward --from"),
     "measuring": ("gen", "generate --port"),
 }
