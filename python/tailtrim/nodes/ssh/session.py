@@ -63,7 +63,7 @@ folder=$(mktemp -d /var/tmp/tailtrim-XXXXXXXX) || exit 1
 echo "folder $folder"
 while read -r beat && [ -d "$lock" ]; do : >"$lock/alive"; echo; done |
     "$agent" node watch --with "$server" --silence "$silence"
-# A message to a connection that is gone would end this shell (SIGPIPE) before it has removed anything.
+# A message to a connection that is gone would end this shell (SIGPIPE) before it has tidied up.
 exec >/dev/null 2>&1
 # It has ended the connection, unless it was killed itself.
 case $(cat "/proc/$server/comm" 2>/dev/null) in sshd*) kill -s TERM "$server" ;; esac
