@@ -50,4 +50,4 @@ def test_without_a_setup_the_demo_s_needs_are_not_taken_for_none(tmp_path: Path)
 
 
 def test_what_makes_packages_is_declared(tmp_path: Path) -> None:
-    assert missing(tmp_path, "dist") == ["dpkg-dev", "debhelper"]
+    assert missing(tmp_path, "dist") == ["dpkg-dev", "debhelper", "help2man"]

@@ -89,6 +89,11 @@ def test_the_parts_of_the_way_add_up_to_the_latency(tmp_path: Path) -> None:
     assert way.latency_ns.tolist() == [70, 60, 90]
 
 
+def test_a_packet_that_was_set_aside_is_in_the_log_only(tmp_path: Path) -> None:
+    log = [(0, 110, 40), (1, 150, 20), (2, 215, 30), (3, 305, 60)]
+    assert way_of(recorded(tmp_path, log)).to_device_ns.tolist() == [10, 15, 5]
+
+
 @pytest.mark.parametrize("log", [[(0, 50, 40)], [(0, 110, 40), (1, 111, 40)], []])
 def test_a_log_that_does_not_fit_the_packets(
     tmp_path: Path, log: list[tuple[int, int, int]]

@@ -62,9 +62,10 @@ def way_of(run: RunDirectory) -> Way:
     came, left = (column.to_numpy().astype(np.int64) for column in samples.columns)
     order = np.argsort(came, kind="stable")
     came, left = came[order], left[order]
-    arrived = kept[:, 1]
-    # Packets stay in their order, and one is with the device before the next one is sent.
-    at = np.searchsorted(came, arrived, side="right") - 1
-    if not at.size or at[0] < 0 or np.unique(at).size != at.size:
+    # Packets stay in their order, and one is with the device before the next one is sent. The log
+    # also has those that were set aside behind a stall of the generator.
+    at = np.searchsorted(kept[:, 1], came)
+    if not at.size or at[-1] >= len(kept) or np.unique(at).size != at.size:
         raise RunDirectoryError(f"{log}: does not fit the packets of the run")
-    return Way(arrived - came[at], kept[:, 2], left[at] - arrived - kept[:, 2])
+    arrived, delay = kept[at, 1], kept[at, 2]
+    return Way(arrived - came, delay, left - arrived - delay)
