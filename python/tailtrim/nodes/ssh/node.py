@@ -36,6 +36,7 @@ _READY_S, _END_S = 15.0, 15.0
 _MISSING = 66
 
 # How each port was, as commands; then what follows, in a namespace. Descriptor 7 is where it was.
+# What is told to a connection that is gone must not end the shell that brings the ports back.
 _MAKE = """
 inner=$1; shift
 restore=
@@ -61,7 +62,7 @@ exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
 """
 _HOLD = """
 restore=$1; shift
-trap '' HUP INT TERM
+trap '' HUP INT TERM PIPE
 come() {
     for port; do
         nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
