@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from guest import TARGET
-from shell_node import ShellNode
 from tools import BUSYBOX, CPIO, QEMU, need
 
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
-from tailtrim.nodes.node import Facts
+from tailtrim.nodes.node import Facts, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +30,11 @@ ANSWER_S = 120
 CONSOLE = "console=ttyS0 panic=-1"
 
 
-class Guest(ShellNode):
+class Guest(Shell):
     """A guest with a shell on a serial port."""
 
     def __init__(self, port: socket.socket) -> None:
-        super().__init__("dut", Facts("guest", "x86_64", 1, root=True))
+        self.role, self.facts = "dut", Facts("guest", "x86_64", 1, root=True)
         self._port = port
         self._number, self._heard = 0, b""
 

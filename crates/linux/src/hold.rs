@@ -19,7 +19,7 @@ const END: Duration = Duration::from_secs(2);
 /// `started` is called with its number.
 ///
 /// # Errors
-/// There is no such other process, the command cannot be started, or `started` fails; the command is
+/// The other process does not exist, the command cannot be started, or `started` fails; the command is
 /// ended then.
 pub fn while_lives(
     other: u32,

@@ -60,6 +60,44 @@ class Host(ABC):
                 raise tool.missing()
 
 
+class Shell(Host):
+    """A host on which commands run to their end; ``role`` names it in errors."""
+
+    role: str
+
+    @abstractmethod
+    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
+        """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
+
+    def run(self, *command: str, given: str | None = None) -> str:
+        """Run a command and return its output.
+
+        Raises:
+            HostError: it failed.
+
+        """
+        ended = self.call(*command, given=given)
+        if ended.returncode != 0:
+            problem = (ended.stderr or ended.stdout).strip().splitlines()
+            told = problem[0] if problem else f"ended with {ended.returncode}"
+            raise HostError(f"{self.role}: {' '.join(command)}: {told}")
+        return ended.stdout
+
+    def set(self, name: str, value: str) -> None:
+        """Set a sysctl; one that the kernel lacks is left alone."""
+        path = f"/proc/sys/{name}"
+        self.run("sh", "-c", f"[ ! -e {path} ] || echo {value} > {path}")
+
+    def exists(self, path: str) -> bool:
+        """Return whether it has a file."""
+        return self.call("test", "-e", path).returncode == 0
+
+    def find(self, tool: Tool) -> str | None:
+        """Return the path of a tool; ``None`` where it is not installed."""
+        found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
+        return found or next(filter(self.exists, tool.places), None)
+
+
 class Process(Protocol):
     """A process on a node whose standard input and output this process holds."""
 
@@ -135,7 +173,7 @@ class Frames(Protocol):
         """
 
 
-class Node(Host):
+class Node(Shell):
     """A machine, or a part of one, for as long as the context lasts.
 
     Everything that was started on it ends with it at the latest, and with this process, whatever
@@ -184,10 +222,6 @@ class Node(Host):
             HostError: there is none.
 
         """
-
-    @abstractmethod
-    def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
-        """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
 
     @abstractmethod
     def open(
@@ -260,34 +294,6 @@ class Node(Host):
             HostError: the node's kernel, or its user, may not.
 
         """
-
-    def run(self, *command: str, given: str | None = None) -> str:
-        """Run a command and return its output.
-
-        Raises:
-            HostError: it failed.
-
-        """
-        ended = self.call(*command, given=given)
-        if ended.returncode != 0:
-            problem = (ended.stderr or ended.stdout).strip().splitlines()
-            told = problem[0] if problem else f"ended with {ended.returncode}"
-            raise HostError(f"{self.role}: {' '.join(command)}: {told}")
-        return ended.stdout
-
-    def set(self, name: str, value: str) -> None:
-        """Set a sysctl; one that the node's kernel lacks is left alone."""
-        path = f"/proc/sys/{name}"
-        self.run("sh", "-c", f"[ ! -e {path} ] || echo {value} > {path}")
-
-    def exists(self, path: str) -> bool:
-        """Return whether the node has a file."""
-        return self.call("test", "-e", path).returncode == 0
-
-    def find(self, tool: Tool) -> str | None:
-        """Return the path of a tool on the node; ``None`` where it is not installed."""
-        found = self.call("sh", "-c", 'command -v "$1"', "sh", tool.program).stdout.strip()
-        return found or next(filter(self.exists, tool.places), None)
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

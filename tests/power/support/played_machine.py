@@ -11,12 +11,10 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from shell_node import ShellNode
-
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.boot.grub import CHECK, EDITENV
-from tailtrim.nodes.node import Facts
+from tailtrim.nodes.node import Facts, Shell
 from tailtrim.nodes.power import Power, State
 
 if TYPE_CHECKING:
@@ -55,11 +53,11 @@ exec env -i PATH=/media/bin "$@"
 """
 
 
-class Machine(ShellNode):
+class Machine(Shell):
     """A machine for boots; it is reached with :meth:`reach`."""
 
     def __init__(self, tree: Path) -> None:
-        super().__init__("dut", Facts("6.1", "x86_64", 1, root=True))
+        self.role, self.facts = "dut", Facts("6.1", "x86_64", 1, root=True)
         self._tree = tree
         self.up = True
         #: Whether kernels that were asked for hang.

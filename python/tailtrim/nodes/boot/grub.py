@@ -15,7 +15,7 @@ from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Shell
 
 EDITENV = Tool("grub-editenv", "grub-common")
 PROBE = Tool("grub-probe", "grub-common")
@@ -36,7 +36,7 @@ _WRITE = 'cat >"$1.new" && sync "$1.new" && mv "$1.new" "$1" && sync "${1%/*}"'
 class Grub:
     """Debian's GRUB 2, in /boot/grub."""
 
-    def prepare(self, node: Node, line: BootLine) -> None:
+    def prepare(self, node: Shell, line: BootLine) -> None:
         """Write an entry, and make it the next one.
 
         Raises:
@@ -54,7 +54,7 @@ class Grub:
         if f"next_entry={_ENTRY}" not in node.run(EDITENV.program, _ENVIRONMENT, "list").split():
             raise HostError(f"{node.role}: {_ENVIRONMENT} has no next_entry, expected {_ENTRY}")
 
-    def leave(self, node: Node) -> None:
+    def leave(self, node: Shell) -> None:
         """Reboot, through systemd where there is.
 
         Raises:
@@ -63,7 +63,7 @@ class Grub:
         """
         leave(node, *(("systemctl", "reboot") if has_systemd(node) else ("reboot",)))
 
-    def restore(self, node: Node) -> None:
+    def restore(self, node: Shell) -> None:
         """Remove the entry, and what says that it is the next one.
 
         Raises:
@@ -80,10 +80,10 @@ class Grub:
         if node.exists(_ENVIRONMENT):
             self._next(node, "unset next_entry")
 
-    def _next(self, node: Node, command: str) -> None:
+    def _next(self, node: Shell, command: str) -> None:
         node.run(EDITENV.program, _ENVIRONMENT, *command.split())
 
-    def _require(self, node: Node, line: BootLine) -> None:
+    def _require(self, node: Shell, line: BootLine) -> None:
         """Make sure that GRUB reads the entry, and that it can forget it."""
         for path in filter(None, (line.kernel, line.initrd)):
             if not path.startswith("/boot/"):
@@ -106,16 +106,16 @@ class Grub:
             raise error
 
 
-def _custom(node: Node) -> str:
+def _custom(node: Shell) -> str:
     """Return custom.cfg, which need not be there."""
     return node.run("cat", CUSTOM) if node.exists(CUSTOM) else ""
 
 
-def _write(node: Node, text: str) -> None:
+def _write(node: Shell, text: str) -> None:
     node.run("sh", "-c", _WRITE, "sh", CUSTOM, given=text)
 
 
-def _entry(node: Node, line: BootLine) -> str:
+def _entry(node: Shell, line: BootLine) -> str:
     uuid = node.run(PROBE.program, "--target=fs_uuid", _FOLDER).strip()
     # In single quotes GRUB takes a word as it is; a boot line has none in it.
     words = "".join(f" '{word}'" for word in line.words)
@@ -127,6 +127,6 @@ def _entry(node: Node, line: BootLine) -> str:
     return f"{_BEGIN}\nmenuentry '{_ENTRY}' --id '{_ENTRY}' {{\n{body}}}\n{_END}\n"
 
 
-def _relative(node: Node, path: str) -> str:
+def _relative(node: Shell, path: str) -> str:
     """Return a path as GRUB has it: within its filesystem."""
     return node.run(RELATIVE.program, path).strip()

@@ -10,7 +10,7 @@ from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Shell
 
 #: Its package can also take over every reboot of a host.
 KEXEC = Tool("kexec", "kexec-tools", service=True)
@@ -20,7 +20,7 @@ _LOADED = "/sys/kernel/kexec_loaded"
 class Kexec:
     """kexec: the firmware is left out, and with it what a reset does to devices."""
 
-    def prepare(self, node: Node, line: BootLine) -> None:
+    def prepare(self, node: Shell, line: BootLine) -> None:
         """Load the kernel.
 
         Raises:
@@ -36,7 +36,7 @@ class Kexec:
         if node.run("cat", _LOADED).strip() != "1":
             raise HostError(f"{node.role}: {_LOADED} is not 1, expected it after kexec --load")
 
-    def leave(self, node: Node) -> None:
+    def leave(self, node: Shell) -> None:
         """Start what was loaded: through systemd, which ends its services first, where there is.
 
         Raises:
@@ -49,7 +49,7 @@ class Kexec:
             node.run("sync")
             leave(node, KEXEC.program, "--exec")
 
-    def restore(self, node: Node) -> None:
+    def restore(self, node: Shell) -> None:
         """Forget what was loaded; the next kernel has nothing loaded anyway.
 
         Raises:

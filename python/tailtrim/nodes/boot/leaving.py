@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError, RunError
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Shell
 
 #: From here on an exit code is a signal's, or that of ssh for a lost connection.
 _NOT_OF_COMMANDS = 128
 
 
-def has_systemd(node: Node) -> bool:
+def has_systemd(node: Shell) -> bool:
     """Return whether systemd runs there."""
     return node.exists("/run/systemd/system")
 
 
-def leave(node: Node, *command: str) -> None:
+def leave(node: Shell, *command: str) -> None:
     """Run a command that ends the node's system.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Shell
 
 #: Boot loaders put it before what they were told.
 _OF_LOADERS = "BOOT_IMAGE="
@@ -48,7 +48,7 @@ class BootLine:
         """The boot line."""
         return " ".join(self.words)
 
-    def require(self, node: Node) -> None:
+    def require(self, node: Shell) -> None:
         """Make sure that a node has the files.
 
         Raises:
@@ -81,7 +81,7 @@ class Seen:
     words: tuple[str, ...]
 
     @classmethod
-    def of(cls, node: Node) -> Self:
+    def of(cls, node: Shell) -> Self:
         """Ask a node.
 
         Raises:

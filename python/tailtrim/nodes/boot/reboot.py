@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from tailtrim.nodes.boot.line import BootLine
-    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.node import Shell
     from tailtrim.nodes.power import Power
 
     #: Connects to a node.
-    Reach = Callable[[], AbstractContextManager[Node]]
+    Reach = Callable[[], AbstractContextManager[Shell]]
 
 _POLL_S = 1.0
 
@@ -25,13 +25,13 @@ _POLL_S = 1.0
 class Way(Protocol):
     """A way into another boot line: :class:`.kexec.Kexec` or :class:`.grub.Grub`."""
 
-    def prepare(self, node: Node, line: BootLine) -> None:
+    def prepare(self, node: Shell, line: BootLine) -> None:
         """Make it the next one."""
 
-    def leave(self, node: Node) -> None:
+    def leave(self, node: Shell) -> None:
         """End the running system for it."""
 
-    def restore(self, node: Node) -> None:
+    def restore(self, node: Shell) -> None:
         """Take back what was prepared."""
 
 
@@ -77,7 +77,7 @@ def reboot(
     return after
 
 
-def _restore(node: Node, way: Way, error: TailtrimError) -> None:
+def _restore(node: Shell, way: Way, error: TailtrimError) -> None:
     """Take back what was prepared before an error; what cannot be is told with it."""
     try:
         way.restore(node)

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import host
@@ -268,16 +268,7 @@ class Connection:
             RunError: the connection is lost.
 
         """
-        return self._settled(
-            subprocess.run(
-                self.words(*command),
-                input=data,
-                capture_output=True,
-                check=False,
-                env=host.environment(),
-                start_new_session=True,
-            )
-        )
+        return self._ran(command, input=data, stdout=subprocess.PIPE)
 
     def fetch(self, target: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command there, and write what it prints to a file here.
@@ -287,21 +278,17 @@ class Connection:
 
         """
         with target.open("wb") as file:
-            return self._settled(
-                subprocess.run(
-                    self.words(*command),
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.PIPE,
-                    check=False,
-                    env=host.environment(),
-                    start_new_session=True,
-                )
-            )
+            return self._ran(command, stdin=subprocess.DEVNULL, stdout=file)
 
-    def _settled(
-        self, ended: subprocess.CompletedProcess[bytes]
-    ) -> subprocess.CompletedProcess[bytes]:
+    def _ran(self, command: tuple[str, ...], **streams: Any) -> subprocess.CompletedProcess[bytes]:
+        ended: subprocess.CompletedProcess[bytes] = subprocess.run(
+            self.words(*command),
+            **streams,
+            stderr=subprocess.PIPE,
+            check=False,
+            env=host.environment(),
+            start_new_session=True,
+        )
         if ended.returncode == _OF_SSH:
             self.check()
         return ended
