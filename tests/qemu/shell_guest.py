@@ -76,7 +76,8 @@ def booted(folder: Path, *options: str) -> Iterator[Guest]:
     """Boot one with these options of QEMU."""
     place, console = folder / "serial", folder / "console"
     command = [
-        *(QEMU.program, "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic"),
+        *(QEMU.program, "-accel", "tcg,thread=single", "-cpu", "max"),
+        *("-smp", "2", "-m", "1024", "-nographic"),
         *("-no-reboot", "-monitor", "none", "-serial", f"file:{console}"),
         *("-serial", f"unix:{place},server=on,wait=on", *options),
     ]

@@ -38,6 +38,11 @@ _OFFLOADS = ("csum", "guest_csum", "gso", "guest_tso4", "guest_tso6", "guest_ecn
 _LAST_LINES = 8
 _PANIC = "Kernel panic - not syncing"
 _LOOK_S = 0.01
+# In several threads, TCG before QEMU 8.1 lets one CPU run an instruction that another one is
+# patching: kernels end by "Oops: int3" (https://bugs.launchpad.net/bugs/2051965).
+_ACCELERATORS = {"kvm": "kvm", "tcg": "tcg,thread=single"}
+# The thread of one CPU (KVM), or of all (TCG in one thread).
+_CPU_THREAD = re.compile(r"(?:CPU (\d+)|ALL CPUs)/\w+\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,8 @@ class Machine:
         """Keep each CPU of the guest on one of this host, in turn, and the rest of QEMU to these.
 
         Returns:
-            The CPU of this host for each of the guest.
+            The CPU of this host for each thread that runs the guest's CPUs: one each with KVM, one
+            for all with TCG.
 
         Raises:
             HostError: this host does not let it have one of them.
@@ -179,10 +185,10 @@ class Machine:
         """
         placed: dict[int, int] = {}
         for task in Path(f"/proc/{self.pid}/task").iterdir():
-            thread = re.fullmatch(r"CPU (\d+)/\w+\s*", _text(str(task / "comm")))
+            thread = _CPU_THREAD.fullmatch(_text(str(task / "comm")))
             on = list(cpus)
             if thread is not None:
-                number = int(thread.group(1))
+                number = int(thread.group(1) or 0)
                 placed[number] = cpus[number % len(cpus)]
                 on = [placed[number]]
             try:
@@ -215,7 +221,7 @@ def _command(image: Image, hardware: Hardware, cmdline: str, console: Path) -> l
     return [
         *("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none"),
         *("-no-reboot", "-name", "tailtrim,debug-threads=on"),
-        *("-machine", f"pc,accel={hardware.accelerator}"),
+        *("-machine", "pc", "-accel", _ACCELERATORS[hardware.accelerator]),
         *("-cpu", "host" if hardware.accelerator == "kvm" else "max"),
         *("-smp", str(hardware.cpus), "-m", str(hardware.memory_mib)),
         *("-kernel", str(folder / "vmlinuz"), "-initrd", str(folder / "initramfs")),
