@@ -62,6 +62,12 @@ proptest! {
             prop_assert!((ratio * other.ratio.unwrap() - 1.0).abs() < 1e-9);
             prop_assert!(row.low.is_none_or(|low| low <= ratio));
             prop_assert!(row.high.is_none_or(|high| ratio <= high));
+            // "Worse" was once said beside an interval from 0.64 to 6.1.
+            match row.verdict {
+                Conclusion::Worse => prop_assert!(row.low.is_none_or(|low| low > 1.0)),
+                Conclusion::Better => prop_assert!(row.high.is_none_or(|high| high < 1.0)),
+                _ => {}
+            }
             if let (Some(alone), Some(corrected)) = (row.p_value, row.adjusted_p) {
                 // Never less than alone, never more than by Bonferroni (within the draws).
                 prop_assert!(corrected >= alone && corrected <= 3.0 * alone + 0.01);

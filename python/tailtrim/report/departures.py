@@ -12,8 +12,16 @@ if TYPE_CHECKING:
 
     from tailtrim.rundir import RunDirectory
 
-#: What the columns are called; times are in µs.
-COLUMNS = ("Late 50", "99", "Max", "Late %", "Latency", "on time", "Aside")
+#: What the columns are called, in two lines of a table's head and in one line; times are in µs.
+COLUMNS = (
+    (("Late", "50"), "Late p50, µs"),
+    (("", "99"), "Late p99, µs"),
+    (("", "Max"), "Late max, µs"),
+    (("Sent", "late, %"), "Sent late, %"),
+    (("Latency", "of all"), "Latency of all"),
+    (("", "on time"), "Latency, on time"),
+    (("Set", "aside"), "Set aside"),
+)
 #: The highest of these that the samples support shows what late departures changed.
 _SHOWN = ("0.9999", "0.999", "0.99", "0.5")
 
@@ -83,9 +91,9 @@ def _note(stalls: dict[str, dict[str, int]], *, shared: bool) -> str | None:
 def legend(rows: Sequence[DepartureRow]) -> str:
     """Return what the columns mean."""
     text = (
-        "How late probes were sent in µs; Late %: more than 20 µs. Latency: of all samples, and of"
-        " those sent on time."
+        "How late packets were sent in µs; sent late: by more than 20 µs. Latency: of all samples,"
+        " and of those sent on time."
     )
     if any(row.cells[-1] != "0" for row in rows):
-        text += " Aside: set aside, since the generator stood still while it sent them."
+        text += " Set aside: the generator stood still while it sent them."
     return text

@@ -67,8 +67,8 @@ def _departures(complete: Sequence[Complete]) -> Iterator[Table | Text]:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("\nDepartures", min_width=len("Departures"), overflow="fold")
-    for column in departures.COLUMNS:
-        table.add_column(f"\n{column}", justify="right", no_wrap=True)
+    for lines, _ in departures.COLUMNS:
+        table.add_column("\n".join(lines), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(Text(row.name), *row.cells)
     yield table
