@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use tailtrim_trace::axis::{Axis, Reading};
 use tailtrim_trace::format::Format;
 use tailtrim_trace::page::{Layout, Page};
@@ -17,12 +18,17 @@ const FORMATS: &str = include_str!("../../crates/trace/tests/trace/formats.txt")
 const LAYOUT: &str = include_str!("../../crates/trace/tests/trace/header_page.txt");
 /// Where the data of a page begins, by [`LAYOUT`].
 const DATA: usize = 16;
+/// Made once: they are the same each time.
+static KERNEL: LazyLock<Decoder> = LazyLock::new(|| with(Decoder::default(), FORMATS));
+static SYMBOLS: LazyLock<Symbols> = LazyLock::new(|| {
+    Symbols::parse("ffffffff81000000 T start\nffffffff81000100 t flush_tlb_func\n")
+});
 
 fuzz_target!(|data: &[u8]| {
     let [how, text_len, rest @ ..] = data else { return };
     let (text, buffer) = rest.split_at(rest.len().min(usize::from(*text_len) * 2));
     let text = String::from_utf8_lossy(text);
-    let decoder = decoder(&text);
+    let decoder = with(KERNEL.clone(), &text);
     let (records, lost) = match how & 3 {
         0 => from_perf(&decoder, buffer),
         1 => from_page(&decoder, &text, buffer),
@@ -31,10 +37,9 @@ fuzz_target!(|data: &[u8]| {
     pair(&records, lost);
 });
 
-/// Formats of a kernel, and those of the text, which may replace them.
-fn decoder(text: &str) -> Decoder {
-    let mut decoder = Decoder::default();
-    for format in [FORMATS, text].iter().flat_map(|all| all.split("name: ").skip(1)) {
+/// The decoder, with the formats of a text, which may replace its own.
+fn with(mut decoder: Decoder, text: &str) -> Decoder {
+    for format in text.split("name: ").skip(1) {
         if let Ok(format) = Format::parse(&format!("name: {format}")) {
             let _ = decoder.add(&format);
             let _ = (format.names_of("vec"), format.names_of("reason"));
@@ -83,10 +88,10 @@ fn pair(records: &[Record], lost: bool) {
     let reading = |ticks, ns| Reading { ticks, ns, half_ticks: 10 };
     let (before, after) = (reading(1_000, 1 << 60), reading(2_501_000, (1 << 60) + 1_000_000));
     let axis = Axis::fit(before, after, &[]).unwrap();
-    let symbols = Symbols::parse("ffffffff81000000 T start\nffffffff81000100 t flush_tlb_func\n");
-    let senders = Senders::new(records, &symbols);
+    let symbols = &*SYMBOLS;
+    let senders = Senders::new(records, symbols);
     let comms = HashMap::from([(0, "swapper".to_owned())]);
-    let context = Context { axis: &axis, symbols: &symbols, senders: &senders, comms: &comms };
+    let context = Context { axis: &axis, symbols, senders: &senders, comms: &comms };
     let mut pairing = Pairing::new(context, 1, 1_000);
     for (number, record) in records.iter().enumerate() {
         if lost && number == records.len() / 2 {

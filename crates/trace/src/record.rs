@@ -118,7 +118,7 @@ pub struct ShapeError {
 }
 
 /// Where the parts of one kind of record lie.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Shape {
     Vector { enters: bool, name: String },
     HandlerEntry { line: Field, name: Field },
@@ -139,7 +139,7 @@ enum Shape {
 }
 
 /// Where it lies in whose context a record was written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Context {
     pid: Field,
     flags: Option<Field>,
@@ -149,7 +149,7 @@ struct Context {
 const INTERRUPTING: i64 = 0x08 | 0x10 | 0x40;
 
 /// Reads records by the formats of this kernel.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Decoder {
     shapes: HashMap<u16, (Shape, Context)>,
 }
