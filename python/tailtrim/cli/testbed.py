@@ -42,7 +42,7 @@ class Action(StrEnum):
     POWER = "power"
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     action: Annotated[
         Action,
         typer.Argument(

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import cpus, wiring
 from tailtrim.nodes.ports import Port
+from tailtrim.nodes.revival import Revival, dead
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.description import Place, TestbedDescription
+    from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Facts
 
 #: How long links may take until they carry.
@@ -40,6 +41,7 @@ class HostsTestbed(Testbed):
         self._description, self._experiment = description, experiment
         self._sessions: dict[str, Session] = {}
         self._facts: Facts | None = None
+        self._revival = Revival()
         self.notices: list[str] = []
 
     def __enter__(self) -> Self:
@@ -85,6 +87,42 @@ class HostsTestbed(Testbed):
                 self.notices.append(f"{node}: a stale reservation was taken: {known.stale}")
         return known
 
+    def session_after_boot(self, node: str) -> Session:
+        """Return a new session with a node that was booted: what it had is gone.
+
+        Raises:
+            HostError: it cannot be reached, or others have it.
+
+        """
+        known = self._sessions.pop(node, None)
+        if known is not None:
+            known.close()
+        return self.session(node)
+
+    def revive(self, told: Callable[[str], None]) -> str | None:
+        """Cycle the power of hosts that have died, once each, where the testbed file allows it."""
+        revived = []
+        for node in sorted({*self._nodes.values()}):
+            session, entry = self._sessions.get(node), self._description.nodes[node]
+            if (session is not None and not session.lost) or not dead(node, entry):
+                continue
+            try:
+                revived.append(self._revival.revived(node, entry, told))
+            except HostError as error:
+                self.gone = str(error)
+                self.notices.append(self.gone)
+                return None
+        return "; ".join(revived) or None
+
+    @property
+    def device(self) -> str:
+        """The name of the device's node."""
+        return self._nodes["dut"]
+
+    def entry(self) -> NodeEntry:
+        """Return what the testbed file says of the device's node."""
+        return self._description.nodes[self.device]
+
     def facts(self) -> Facts:
         """Return what the device's node is, or was when it could be reached."""
         if self._facts is None:
@@ -93,17 +131,11 @@ class HostsTestbed(Testbed):
 
     def host(self) -> Session:
         """Return the device's node."""
-        return self.session(self._nodes["dut"])
+        return self.session(self.device)
 
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of the device's node."""
-        session = self.host()
-        ended = session.as_root(session.agent, "audit", "--observe", "0", "--json")
-        try:
-            return dict(json.loads(ended.stdout))
-        except ValueError as error:
-            told = ended.stderr.strip() or f"ended with {ended.returncode}"
-            raise HostError(f"{session.name}: tailtrim-agent audit: {told}") from error
+        return self.host().audit("--observe", "0")
 
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> HostsForwarding:
         """Bring the ports of the hosts into namespaces of the run."""

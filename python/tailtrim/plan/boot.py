@@ -24,8 +24,8 @@ class Boot(Strict):
     )
     cmdline: str = Field(
         default="",
-        description="Boot line, such as isolcpus=1: in a virtual machine beside the console's words,"
-        " on a host of a testbed file behind nodes.NAME.boot.line of that.",
+        description="Boot line, such as isolcpus=1: in a virtual machine beside the console's"
+        " words, on a host of a testbed file behind nodes.NAME.boot.line of that.",
     )
 
     @field_validator("cmdline")
