@@ -212,6 +212,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
             say(f"warning: {told}", err=True)
     for notice in experiment.testbed.notices:
         say(f"warning: {units.printable(notice)}", err=True)
+    _tell_together("warning", " was repeated", [(o, "; ".join(o.repeated) or None) for o in of_all])
     untraced = ": no trace, only counters of interrupts"
     _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])
     _tell_together("warning", ": skipped", [(o, o.skipped) for o in of_all])
