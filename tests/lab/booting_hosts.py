@@ -94,7 +94,7 @@ class BootingHost:
             self._host.run("rm", "-f", "/run/off")
 
     def _cabled(self, host: str, port: str) -> bool:
-        return port in self._hosts.hosts[host].run("ls", "/sys/class/net").split()
+        return f" {port}@" in self._hosts.hosts[host].run("ip", "-oneline", "link")
 
 
 class Plug(Emulator):

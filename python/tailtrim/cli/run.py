@@ -30,6 +30,7 @@ Examples:
   tailtrim run forwarder-tail.yml --out results/tail --resume
   tailtrim run forwarder-tail.yml --resume --retry-invalid
   tailtrim run forwarder-tail.yml --check        # print the runs only
+  tailtrim run forwarder-tail.yml --dry-run      # and all that is done to each node
 """
 
 
@@ -59,6 +60,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     check: Annotated[
         bool, typer.Option("--check", help="Only check the plan and print its runs.")
     ] = False,
+    dry: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print all that would be done to each node, and change nothing."
+        ),
+    ] = False,
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
     json: Annotated[
@@ -66,7 +73,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import boot_cost, dry_run  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
@@ -82,6 +89,9 @@ def command(  # noqa: PLR0913 - one parameter an option
                 say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
             boot_cost.tell(loaded, runs)
             _tell_coverage(runs)
+            raise typer.Exit
+        if dry:
+            dry_run.tell(loaded, runs, json=json)
             raise typer.Exit
         if loaded.testbed == LOCAL:
             enter()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import CaptureError, HostError, RunError
+from tailtrim.experiment.record import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tailtrim.experiment.record import Outcome
-    from tailtrim.nodes.testbed import Testbed
+    from tailtrim.experiment.record import Experiment, Outcome
+    from tailtrim.plan import Run
 
 
 def attempted(
-    testbed: Testbed, conduct: Callable[[], Outcome], told: Callable[[str], None]
+    experiment: Experiment, run: Run, conduct: Callable[[], Outcome], told: Callable[[str], None]
 ) -> Outcome:
     """Conduct a run, and again after each node that came back; its outcome has why.
 
@@ -28,11 +29,15 @@ def attempted(
         try:
             outcome = conduct()
         except (RunError, CaptureError, HostError) as error:
-            revived = testbed.revive(told)
+            revived = experiment.testbed.revive(told)
             if revived is None:
                 for before in repeated:
                     error.add_note(f"repeated before: {before}")
                 raise
             repeated.append(f"{error}; {revived}")
         else:
-            return replace(outcome, repeated=tuple(repeated))
+            break
+    if repeated:
+        outcome = replace(outcome, repeated=tuple(repeated))
+        write_json(experiment.path / run.folder / "outcome.json", asdict(outcome))
+    return outcome

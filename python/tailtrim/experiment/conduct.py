@@ -103,7 +103,7 @@ def _conduct_all(
             continue
         try:
             once = partial(_conduct, experiment, run, booted, partial(told, run))
-            outcome = attempted(experiment.testbed, once, partial(told, run))
+            outcome = attempted(experiment, run, once, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)

@@ -157,6 +157,15 @@ class Roles(Strict):
     dut: DutRole
 
     @property
+    def nodes(self) -> dict[str, str]:
+        """The nodes by role."""
+        return {
+            "loadgen": self.loadgen.node,
+            "timestamper": self.timestamper.node,
+            "dut": self.dut.node,
+        }
+
+    @property
     def ports(self) -> dict[str, Place]:
         """The ports by what they are for."""
         return {
@@ -229,6 +238,11 @@ class TestbedDescription(Strict):
         if inline is not None:
             used["timestamper"] += [inline.to_dut[1], inline.to_loadgen[1]]
         return used
+
+    def interfaces(self, role: str) -> list[str]:
+        """Return the interfaces that a role needs on its node."""
+        ports = self.nodes[getattr(self.roles, role).node].ports
+        return [ports[name].interface for name in self.used()[role]]
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield what does not fit together."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.node import Facts, Host, Node
 
 #: How long links may take until they carry.
 _CARRIER_S = 30.0
@@ -62,12 +62,7 @@ class HostsTestbed(Testbed):
 
     @property
     def _nodes(self) -> dict[str, str]:
-        roles = self._description.roles
-        return {
-            "loadgen": roles.loadgen.node,
-            "timestamper": roles.timestamper.node,
-            "dut": roles.dut.node,
-        }
+        return self._description.roles.nodes
 
     def session(self, node: str) -> Session:
         """Return the session with a node: a new one where there is none, or it was lost.
@@ -160,20 +155,20 @@ class HostsForwarding(Forwarding):
     def __init__(
         self,
         description: TestbedDescription,
-        sessions: Mapping[str, Session],
+        sessions: Mapping[str, Host],
         folder: Path,
         largest_frame: int,
+        made: Callable[..., Any] = SshNode,
     ) -> None:
-        """Bring the ports to where they are used, and make them ready."""
-        used, placed = description.used(), placement(description, sessions)
+        """Bring the ports to where they are used, each node by ``made``, and make them ready."""
+        placed = placement(description, {role: one.facts for role, one in sessions.items()})
         with ExitStack() as stack:
 
-            def node(role: str) -> SshNode:
-                entry = description.nodes[getattr(description.roles, role).node]
-                ports = [entry.ports[name].interface for name in used[role]]
+            def node(role: str) -> Node:
                 own, spared = placed[role]
+                ports = description.interfaces(role)
                 return stack.enter_context(
-                    SshNode(role, sessions[role], ports, folder, cpus=own, spared=spared)
+                    made(role, sessions[role], ports, folder, cpus=own, spared=spared)
                 )
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
@@ -239,16 +234,16 @@ class HostsForwarding(Forwarding):
 
 
 def placement(
-    description: TestbedDescription, sessions: Mapping[str, Session]
+    description: TestbedDescription, facts: Mapping[str, Facts]
 ) -> dict[str, tuple[list[int], list[int]]]:
     """Return the CPUs of each role for what measures or is measured, and those for what waits.
 
     Roles of one node share its CPUs as those of one machine do.
     """
-    roles = {role: getattr(description.roles, role).node for role in sessions}
+    roles = {role: getattr(description.roles, role).node for role in facts}
     placed = {}
     for role, node in roles.items():
-        entry, every = description.nodes[node], list(range(sessions[role].facts.cpus))
+        entry, every = description.nodes[node], list(range(facts[role].cpus))
         own = every[1:] or every if entry.cpus is None else entry.cpus
         spared = every[:1] if entry.spared is None else entry.spared
         if list(roles.values()).count(node) > 1:
