@@ -8,11 +8,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from booting_hosts import LINE, OLD, RELEASE, BootingHost, Plug
 from hosts import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from hosts import Hosts
     from laboratory import Lab
@@ -180,3 +182,49 @@ def _dying(lab: Lab, said: dict[str, Any], hosts: Hosts, dut: BootingHost) -> tu
         dut.dies()
         _, told = running.communicate(timeout=120)
     return running.returncode, told
+
+
+def test_what_of_a_plan_cannot_run_is_found_before_it_runs(
+    lab: Lab, three_hosts: Hosts, dut: BootingHost, plug: Plug
+) -> None:
+    said = bootable(three_hosts, power=plug.said)
+    plan = lab.plan(
+        dut={"preset": "$dut", "command": "no-such-program {in} {out}"},
+        boot={"kernel": "$kernel", "cmdline": "$line"},
+        loop={
+            "dut": ["forward", "xdp", "command"],
+            "kernel": [RELEASE, "4.19.0-none"],
+            "line": ["quiet", "isolcpus=900"],
+        },
+        testbed=said,
+        boots=1,
+    )
+    code, found = _checked(lab, said, plan)
+    assert code == 3
+    of_plan = [(one["kind"], one["what"]) for one in found if one["where"] == "plan"]
+    faults = [what for kind, what in of_plan if kind == "fault"]
+    assert any(
+        "(xdp" in what and what.endswith("and 3 more: preset xdp: only with testbed: local")
+        for what in faults
+    )
+    assert any("and 3 more: no-such-program is not installed" in what for what in faults)
+    assert any("/boot/vmlinuz-4.19.0-none is missing, expected a kernel" in what for what in faults)
+    assert any("isolcpus" in what and "beyond this machine's CPUs" in what for what in faults)
+    assert ("good", "4 of 12 runs have what they need, 4 kernels and boot lines") in of_plan
+    good = [one["what"] for one in found if one["kind"] == "good" and one["where"] == "dut"]
+    assert any(what.startswith("its power is on (netio http://127.0.0.1:") for what in good)
+    assert dut.line == OLD
+    (told,) = (
+        one["what"]
+        for one in _checked(lab, bootable(three_hosts, may=["reboot"]), plan)[1]
+        if one["where"] == "plan"
+    )
+    assert told.endswith("add bootline to nodes.dut.may of the testbed file")
+
+
+def _checked(lab: Lab, said: dict[str, Any], plan: Path) -> tuple[int, list[dict[str, str]]]:
+    place = lab.folder / "testbed.yml"
+    place.write_text(yaml.safe_dump(said), encoding="utf-8")
+    ended = lab.run("testbed", "check", str(place), "--plan", str(plan), "--json")
+    found: list[dict[str, str]] = json.loads(ended.stdout)["findings"]
+    return ended.returncode, found

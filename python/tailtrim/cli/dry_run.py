@@ -31,7 +31,7 @@ def tell(plan: Plan, runs: list[Run], *, json: bool) -> None:
     say(f"{would.name}: {would.expected.text()}. Nothing is changed by --dry-run.")
     for name, node in would.nodes.items():
         roles = ", ".join(node.roles)
-        say(f"\n{name} ({roles})" if roles and roles != name else f"\n{name}")
+        say(f"\n{name} ({roles})" if roles and not name.startswith(roles) else f"\n{name}")
         for step, of in node.steps.items():
             told = units.printable(f"{step.do:<{_WIDTH}}  {step.what}{_runs(of, len(runs))}")
             say(f"  {told}")

@@ -48,7 +48,8 @@ class Expected:
         """Return it in a line."""
         boots = f"{self.boots} boots of {self.configurations} kernels and boot lines, "
         how = "about" if self.known else "at least"
-        takes = f"{self.runs} runs: {how} {math.ceil(self.takes_s / 60)} min"
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        takes = f"{runs}: {how} {math.ceil(self.takes_s / 60)} min"
         with_boots = self.boots > 0 and self.accelerator is None
         more = f" ({self.accelerator})" if self.accelerator else ""
         more = " and the time of the boots" if with_boots else more

@@ -43,6 +43,11 @@ class Step(NamedTuple):
     what: str
 
 
+def _in_a_line(word: str) -> str:
+    lines = [line.partition("  #")[0].strip() for line in word.splitlines()]
+    return "; ".join(filter(None, lines)) if len(lines) > 1 else word
+
+
 def _quoted(word: str) -> str:
     return word if word.startswith(FOLDER) else shlex.quote(word)
 
@@ -101,7 +106,7 @@ class DryNode(Node):
 
     def note(self, do: Kind, *command: str) -> None:
         """Note a command, or a text."""
-        words = [" ".join(word.split()) if "\n" in word else word for word in command]
+        words = [_in_a_line(word) for word in command]
         told = words[0] if len(words) == 1 else " ".join(map(_quoted, words))
         self.steps.append(Step(do, told))
 

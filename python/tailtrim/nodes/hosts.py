@@ -167,9 +167,10 @@ class HostsForwarding(Forwarding):
             def node(role: str) -> Node:
                 own, spared = placed[role]
                 ports = description.interfaces(role)
-                return stack.enter_context(
+                one: Node = stack.enter_context(
                     made(role, sessions[role], ports, folder, cpus=own, spared=spared)
                 )
+                return one
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})

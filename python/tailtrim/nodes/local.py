@@ -89,7 +89,8 @@ class LocalForwarding(Forwarding):
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                return stack.enter_context(made(role, folder, facts, own, capturing))
+                one: Namespace = stack.enter_context(made(role, folder, facts, own, capturing))
+                return one
 
             self.loadgen = node("loadgen", [generating])
             self.timestamper = node("timestamper", capturing)
@@ -184,7 +185,7 @@ class LocalReflection(Reflection):
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                one = stack.enter_context(made(role, folder, facts, own, [asking]))
+                one: Namespace = stack.enter_context(made(role, folder, facts, own, [asking]))
                 wiring.without_ipv6(one)
                 return one
 
