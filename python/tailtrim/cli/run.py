@@ -184,6 +184,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
                 "floor": run.floor,
                 "repetition": run.repetition,
                 "invalid": list(outcome.invalid),
+                "repeated": list(outcome.repeated),
                 "untraced": outcome.untraced,
                 "generator": result.generator(),
                 "summary": jsons.loads(result.summary.text),

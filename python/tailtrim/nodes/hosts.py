@@ -105,7 +105,6 @@ class HostsTestbed(Testbed):
                 revived.append(self._revival.revived(node, entry, told))
             except HostError as error:
                 self.gone = str(error)
-                self.notices.append(self.gone)
                 return None
         return "; ".join(revived) or None
 
