@@ -20,7 +20,7 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
     from tailtrim.slo import Objective
 
 EXAMPLES = """\b
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.cli import boot_cost, dry_run  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
@@ -84,11 +84,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         plan = examples.located(plan)
         loaded, runs = load(plan)
         if check:
-            for run in runs:
-                label = units.printable(run.label)
-                say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
-            boot_cost.tell(loaded, runs)
-            _tell_coverage(runs)
+            _tell_runs(loaded, runs)
             raise typer.Exit
         if dry:
             dry_run.tell(loaded, runs, json=json)
@@ -115,6 +111,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     asserting.judge(measured, objectives, junit)
     if not any(at.summary.samples for _, at in complete):
         raise typer.Exit(NEGATIVE)
+
+
+def _tell_runs(plan: Plan, runs: list[Run]) -> None:
+    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+
+    for run in runs:
+        label = units.printable(run.label)
+        say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
+    boot_cost.tell(plan, runs)
+    _tell_coverage(runs)
 
 
 def _keep(plan: Path, experiment: Experiment) -> None:
