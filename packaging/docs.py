@@ -83,6 +83,12 @@ def _agent() -> str:
 _OF_TESTBED = {
     "nodes.NAME": "NodeEntry",
     "nodes.NAME.ssh": "Ssh",
+    "nodes.NAME.boot": "NodeBoot",
+    "nodes.NAME.power, kind: redfish": "Redfish",
+    "nodes.NAME.power, kind: ipmi": "Ipmi",
+    "nodes.NAME.power, kind: outlet": "Outlet",
+    "nodes.NAME.power, kind: person": "Person",
+    "nodes.NAME.power.password": "Secret",
     "nodes.NAME.ports.NAME": "PortEntry",
     "roles.loadgen": "LoadgenRole",
     "roles.timestamper": "TimestamperRole",

@@ -61,6 +61,7 @@ class Nothing:
 
     wired = 0
     notices = ()
+    gone: str | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -76,6 +77,10 @@ class Nothing:
 
     def audit(self) -> dict[str, Any]:
         return {}
+
+    def revive(self, told: Callable[[str], None]) -> str | None:
+        del told
+        return None
 
     def forwarding(self, folder: Path, largest_frame: int) -> Any:
         type(self).wired += 1

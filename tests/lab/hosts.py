@@ -38,8 +38,10 @@ if [ -d /etc/sudoers.d ]; then
     echo 'tester ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/tester
 fi
 cp "$4" /run/keys && chmod 644 /run/keys
-"$1" -D -e -f "$2" &
-while :; do wait; sleep 0.2; done
+while :; do
+    [ -e /run/off ] || "$1" -D -e -f "$2"
+    sleep 0.2
+done
 """
 _CONFIGURATION = """\
 Port 22

@@ -56,7 +56,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     seen = {}
     for run in ("run-000", "run-001"):
         nodes = lab.result(run, "nodes")
-        dut, line = nodes["guest"], nodes["guest"]["boot_line"]
+        dut, line = nodes["boot"], nodes["boot"]["boot_line"]
         assert nodes["roles"] == {"loadgen": "local", "timestamper": "local", "dut": dut["boot"]}
         assert dut["kernel"] == nodes["nodes"][dut["boot"]]["kernel"] == image.kernel
         assert nodes["nodes"][dut["boot"]]["boot_line"] == line["seen"]

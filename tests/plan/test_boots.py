@@ -82,7 +82,11 @@ def test_what_does_not_boot_is_done_as_often_and_knows_no_kernel(tmp_path: Path)
     [
         ('boot: {kernel: $kernel, cmdline: "isolcpus=$cpus quiet"}\n', "", "dut.node: vm needs"),
         ("rate_pps: $rate}", "rate_pps: $rate}\ntrace: true", "line 5: trace: not with dut.node"),
-        ("rate_pps: $rate}", "rate_pps: $rate}\nrepeat: 2", "line 5: repeat: with dut.node: vm"),
+        (
+            "rate_pps: $rate}",
+            "rate_pps: $rate}\nrepeat: 2",
+            "line 5: repeat: with boot, boots says",
+        ),
         ("preset: router", "preset: xdp", "dut.node: preset xdp is not possible"),
         ("isolcpus=$cpus quiet", "isolcpus=$cpus\\nquiet", "boot.cmdline: expected at most"),
         ("where: [vm, bare]", "where: [bare]", "boot: the device's node does not boot"),

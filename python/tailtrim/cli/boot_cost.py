@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from tailtrim.cli.console import say
-from tailtrim.nodes.vm.machine import EMULATED_BOOT_S, EMULATED_RUN_S, accelerator
-from tailtrim.plan import LEAST_BOOTS, booted
+from tailtrim.experiment.expected import Expected
+from tailtrim.plan import LEAST_BOOTS
 
 if TYPE_CHECKING:
     from tailtrim.plan import Plan, Run
@@ -15,22 +14,11 @@ if TYPE_CHECKING:
 
 def tell(plan: Plan, runs: list[Run]) -> None:
     """Print number and time of the boots that these runs need; nothing where they need none."""
-    boots = booted(runs)
-    if not boots:
+    expected = Expected.of(plan, runs)
+    if not expected.boots:
         return
-    configurations = len({run.boot for run in runs if run.boot is not None})
-    accelerated = accelerator(plan.vm.accelerator)
-    takes_s, how = sum(run.traffic.duration_s for run in runs), "at least"
-    if accelerated == "tcg":
-        in_guests = sum(run.boot is not None for run in runs)
-        takes_s += boots * EMULATED_BOOT_S + in_guests * EMULATED_RUN_S
-        how = "about"
-    say(
-        f"{boots} boots of {configurations} kernels and boot lines, {len(runs)} runs: {how}"
-        f" {math.ceil(takes_s / 60)} min ({accelerated})",
-        err=True,
-    )
-    if accelerated == "tcg":
+    say(expected.text(), err=True)
+    if expected.accelerator == "tcg":
         say("warning: QEMU emulates the CPU (tcg): latencies are not those of hardware", err=True)
     if plan.boots < LEAST_BOOTS:
         told = f"boots: {plan.boots} is too few to tell kernels or boot lines apart"

@@ -17,7 +17,7 @@ class Entry(NamedTuple):
 
 CATALOGUE = {
     "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
-    "testbed": Entry("Measure", "Check, show or clean the hosts of a testbed", "testbed"),
+    "testbed": Entry("Measure", "Check, show, clean or switch the hosts of a testbed", "testbed"),
     "image": Entry("Measure", "Build a live image for virtual machines", "image"),
     "selftest": Entry("Measure", "Measure the floor and the error of tailtrim here", "selftest"),
     "generate": Entry("Measure", "Send probe packets on a schedule", None),

@@ -20,7 +20,7 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment import Experiment, Outcome
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
     from tailtrim.slo import Objective
 
 EXAMPLES = """\b
@@ -30,6 +30,7 @@ Examples:
   tailtrim run forwarder-tail.yml --out results/tail --resume
   tailtrim run forwarder-tail.yml --resume --retry-invalid
   tailtrim run forwarder-tail.yml --check        # print the runs only
+  tailtrim run forwarder-tail.yml --dry-run      # and all that is done to each node
 """
 
 
@@ -59,6 +60,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     check: Annotated[
         bool, typer.Option("--check", help="Only check the plan and print its runs.")
     ] = False,
+    dry: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print all that would be done to each node, and change nothing."
+        ),
+    ] = False,
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
     json: Annotated[
@@ -66,7 +73,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
-    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
@@ -77,11 +84,10 @@ def command(  # noqa: PLR0913 - one parameter an option
         plan = examples.located(plan)
         loaded, runs = load(plan)
         if check:
-            for run in runs:
-                label = units.printable(run.label)
-                say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
-            boot_cost.tell(loaded, runs)
-            _tell_coverage(runs)
+            _tell_runs(loaded, runs)
+            raise typer.Exit
+        if dry:
+            dry_run.tell(loaded, runs, json=json)
             raise typer.Exit
         if loaded.testbed == LOCAL:
             enter()
@@ -105,6 +111,16 @@ def command(  # noqa: PLR0913 - one parameter an option
     asserting.judge(measured, objectives, junit)
     if not any(at.summary.samples for _, at in complete):
         raise typer.Exit(NEGATIVE)
+
+
+def _tell_runs(plan: Plan, runs: list[Run]) -> None:
+    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+
+    for run in runs:
+        label = units.printable(run.label)
+        say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
+    boot_cost.tell(plan, runs)
+    _tell_coverage(runs)
 
 
 def _keep(plan: Path, experiment: Experiment) -> None:
@@ -174,6 +190,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
                 "floor": run.floor,
                 "repetition": run.repetition,
                 "invalid": list(outcome.invalid),
+                "repeated": list(outcome.repeated),
                 "untraced": outcome.untraced,
                 "generator": result.generator(),
                 "summary": jsons.loads(result.summary.text),
@@ -212,6 +229,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
             say(f"warning: {told}", err=True)
     for notice in experiment.testbed.notices:
         say(f"warning: {units.printable(notice)}", err=True)
+    _tell_together("warning", " was repeated", [(o, "; ".join(o.repeated) or None) for o in of_all])
     untraced = ": no trace, only counters of interrupts"
     _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])
     _tell_together("warning", ": skipped", [(o, o.skipped) for o in of_all])

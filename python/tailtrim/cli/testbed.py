@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, say
-from tailtrim.errors import OutputError
+from tailtrim.cli import testbed_power
+from tailtrim.cli.console import IMPOSSIBLE, complain, say
+from tailtrim.errors import HostError, OutputError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
@@ -21,9 +22,14 @@ EXAMPLES = """\b
 Examples:
   tailtrim testbed check lab.yml                # go to each host and try what the file says
   tailtrim testbed show lab.yml --out lab.svg
+  tailtrim testbed check lab.yml --plan plan.yml  # also: what of the plan cannot run there
   tailtrim testbed clean lab.yml                # remove the agents that were copied there
+  tailtrim testbed power lab.yml dut state
+  tailtrim testbed power lab.yml dut cycle
+  tailtrim testbed power lab.yml dut off --hard # take the power away
+  tailtrim testbed power lab.yml dut next pxe   # boot from the network, once
 
-Exit code: 0 if no fault was found, otherwise 3.
+Exit code: 0 if no fault was found, otherwise 3; 3 also if a node cannot be switched.
 """
 
 
@@ -33,19 +39,38 @@ class Action(StrEnum):
     CHECK = "check"
     SHOW = "show"
     CLEAN = "clean"
+    POWER = "power"
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     action: Annotated[
         Action,
         typer.Argument(
             metavar="ACTION",
             help="check: connect to each host, and send frames through each cable; show: draw it;"
-            " clean: remove what was copied to the hosts.",
+            " clean: remove what was copied to the hosts; power: read or switch the power of a"
+            " node.",
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A testbed file, YAML.")],
+    power: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NODE STATE",
+            help="With power: a node, and state, on, off, cycle, next pxe or next disk.",
+        ),
+    ] = None,
     *,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="PLAN", help="With check: also say what of a plan cannot run there."
+        ),
+    ] = None,
+    hard: Annotated[
+        bool,
+        typer.Option("--hard", help="With power NODE off: take the power away, do not shut down."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="With show: write the drawing, an SVG."),
@@ -54,18 +79,29 @@ def command(
         bool, typer.Option("--json", help="With check and clean: print the findings as JSON.")
     ] = False,
 ) -> None:
-    """Check, show or clean the hosts that a testbed file describes."""
+    """Check, show, clean or switch the hosts that a testbed file describes."""
     from tailtrim.nodes import drawing, testbed_check  # noqa: PLC0415 - the help does without
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415
 
+    _options_fit(action, power=bool(power), plan=plan is not None, hard=hard)
     description = load_testbed(file)
+    if action is Action.POWER:
+        try:
+            testbed_power.switch(description, power or [], hard=hard)
+        except HostError as error:
+            complain(error)
+            raise typer.Exit(IMPOSSIBLE) from error
+        return
     if action is Action.SHOW:
         say(drawing.text(description))
         if out is not None:
             _write(out, drawing.svg(description))
         return
     if action is Action.CHECK:
-        found = testbed_check.examine(description, lambda what: say(what, err=True))
+        from tailtrim.experiment.impossible import tried  # noqa: PLC0415 - the help does without
+
+        more = None if plan is None else tried(plan, description)
+        found = testbed_check.examine(description, lambda what: say(what, err=True), more)
     else:
         found = testbed_check.clean(description)
     faults = sum(one.kind == "fault" for one in found)
@@ -77,6 +113,22 @@ def command(
         say(f"{faults} faults" if faults != 1 else "1 fault")
     if faults:
         raise typer.Exit(IMPOSSIBLE)
+
+
+def _options_fit(action: Action, *, power: bool, plan: bool, hard: bool) -> None:
+    """Refuse what belongs to another action.
+
+    Raises:
+        typer.BadParameter: there is such.
+
+    """
+    for given, name, of in (
+        (power, "NODE", Action.POWER),
+        (hard, "--hard", Action.POWER),
+        (plan, "--plan", Action.CHECK),
+    ):
+        if given and action is not of:
+            raise typer.BadParameter(f"{name} belongs to testbed {of}, not to testbed {action}")
 
 
 def _tell(finding: Finding) -> None:

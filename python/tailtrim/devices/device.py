@@ -69,6 +69,11 @@ class Device(Strict):
             )
 
     @property
+    def tunes(self) -> bool:
+        """Whether it changes settings of its host that reach beyond its node."""
+        return False
+
+    @property
     def named(self) -> tuple[str, ...]:
         """Values of options that its name in tables tells."""
         return ()

@@ -17,7 +17,13 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from tailtrim.devices import nftables
 from tailtrim.devices.bridge import join
 from tailtrim.devices.device import Device
-from tailtrim.devices.host_change import TUNED, coalescing, preemption, tuned_profile
+from tailtrim.devices.host_change import (
+    AS_IS,
+    TUNED,
+    coalescing,
+    preemption,
+    tuned_profile,
+)
 from tailtrim.errors import RunError
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.testbed import DESTINATION_PORT
@@ -114,6 +120,11 @@ class Reflector(Device):
             host.require(nftables.NFT)
         if self.firewall.startswith("iptables"):
             host.require(_IPTABLES)
+
+    @property
+    def tunes(self) -> bool:
+        """Whether the NIC, the kernel or tuned of its host are set."""
+        return any(one != AS_IS for one in (self.coalesce_us, self.tuned, self.preemption))
 
     @property
     def joined(self) -> bool:

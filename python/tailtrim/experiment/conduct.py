@@ -14,14 +14,19 @@ from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment.attempts import attempted
+from tailtrim.experiment.booted import Booted, Way
 from tailtrim.experiment.guests import Guests
+from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.measure import Measured, measure
+from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
 from tailtrim.experiment.where import Where
 from tailtrim.explain import explain
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
+from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
@@ -64,33 +69,46 @@ def conduct(
         OutputError: results cannot be written.
 
     """
-    with experiment.testbed, Guests(experiment, images or {}) as guests:
-        _conduct_all(experiment, guests, told, ended)
+    way = _way(experiment, images or {})
+    with experiment.testbed, Booted(experiment, way) as booted:
+        _conduct_all(experiment, booted, told, ended)
+
+
+def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
+    """Return what boots where a plan has boots."""
+    if isinstance(experiment.testbed, HostsTestbed):
+        return RebootedHosts(experiment, experiment.testbed)
+    return Guests(experiment, images)
 
 
 def _conduct_all(
     experiment: Experiment,
-    guests: Guests,
+    booted: Booted,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
 ) -> None:
     experiment.save()
     experiment.audit()
     missing = experiment.missing()
-    lacking = _lacking(experiment, missing)
-    for run, error in lacking:
+    impossible = _lacking(experiment, missing)
+    booted.prepare()
+    for run, error in impossible:
         _skip(experiment, run, error, ended)
-    skipped = {run.number for run, _ in lacking}
+    skipped = {run.number for run, _ in impossible}
     for run in missing:
         if run.number in skipped:
             continue
+        if experiment.testbed.gone is not None:
+            _skip(experiment, run, HostError(experiment.testbed.gone), ended)
+            continue
         try:
-            outcome = _conduct(experiment, run, guests, partial(told, run))
+            once = partial(_conduct, experiment, run, booted, partial(told, run))
+            outcome = attempted(experiment, run, once, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
         except HostError as error:
-            if not _may_be_skipped(experiment, run):
+            if not experiment.testbed.gone and not _may_be_skipped(experiment, run):
                 raise
             _skip(experiment, run, error, ended)
             continue
@@ -106,25 +124,19 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
 
     """
     host = experiment.testbed.host()
-    lacking = []
+    found = []
     for run in runs:
-        too_large = run.dut.too_large(run.traffic.largest_frame)
-        if too_large is not None:
-            lacking.append((run, HostError(f"traffic.frame_bytes: {too_large}")))
+        error = lacking(experiment.plan, run, host)
+        if error is None:
             continue
-        if run.boot is not None:
-            # What a guest has shows when it has booted.
-            continue
-        try:
-            run.dut.require(host)
-        except HostError as error:
-            if not _may_be_skipped(experiment, run):
-                raise
-            lacking.append((run, error))
-    without = {run.number for run, _ in lacking}
-    if lacking and all(run.floor or run.number in without for run in experiment.runs):
-        raise lacking[0][1]
-    return lacking
+        of_host = run.dut.too_large(run.traffic.largest_frame) is None
+        if of_host and not _may_be_skipped(experiment, run):
+            raise error
+        found.append((run, error))
+    without = {run.number for run, _ in found}
+    if found and all(run.floor or run.number in without for run in experiment.runs):
+        raise found[0][1]
+    return found
 
 
 def _may_be_skipped(experiment: Experiment, run: Run) -> bool:
@@ -143,7 +155,7 @@ def _skip(
 
 
 def _conduct(
-    experiment: Experiment, run: Run, guests: Guests, told: Callable[[str], None]
+    experiment: Experiment, run: Run, booted: Booted, told: Callable[[str], None]
 ) -> Outcome:
     place = experiment.path / run.folder
     with _draft(place) as draft:
@@ -151,24 +163,19 @@ def _conduct(
         if isinstance(run.dut, Reflector):
             outcome = _round_trips(experiment, run, run.dut, draft, told)
         else:
-            outcome = _passing(experiment, run, guests, draft, told)
+            outcome = _passing(experiment, run, booted, draft, told)
         _put(draft / "run", place)
     return outcome
 
 
 def _passing(
-    experiment: Experiment, run: Run, guests: Guests, draft: Path, told: Callable[[str], None]
+    experiment: Experiment, run: Run, booted: Booted, draft: Path, told: Callable[[str], None]
 ) -> Outcome:
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, dut, result = experiment.plan, run.dut, draft / "run"
     assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    wired = (
-        guests.forwarding(run, draft, told)
-        if run.boot is not None
-        else experiment.testbed.forwarding(draft, run.traffic.largest_frame)
-    )
-    with wired as at:
-        where = Where(at) if run.boot is None else guests.where(at)
+    with booted.forwarding(run, draft, told) as at:
+        where = booted.where(run, at)
         changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
         generator, taps = measured.generator, measured.capture
@@ -186,7 +193,7 @@ def _passing(
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
-    doubts += [*measured.doubts, *(guests.doubts if run.boot is not None else ())]
+    doubts += [*measured.doubts, *booted.doubts(run, where)]
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
     for tap in taps["taps"].values():
         tap["file"] = Path(tap["file"]).name if plan.keep_captures else None

@@ -1,32 +1,23 @@
-"""Guests of an experiment: images before anything runs, and a boot for each block of runs."""
+"""Guests of an experiment: images before anything runs, and a virtual machine for each boot."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from tailtrim.errors import HostError, PlanError, RunError
-from tailtrim.experiment.record import write_json
-from tailtrim.experiment.where import Where
-from tailtrim.nodes import agent
+from tailtrim.experiment.boot_lines import BootLines
+from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.nodes.vm import image, kernel
 from tailtrim.nodes.vm.forwarding import GuestForwarding
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.machine import COMMON
-from tailtrim.plan.blocks import block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from tailtrim.experiment.record import Experiment
-    from tailtrim.nodes.testbed import Forwarding
     from tailtrim.nodes.vm.image import Image
     from tailtrim.plan import Boot, Run
-
-#: Below the experiment: a folder for each boot.
-_BOOTS = "boots"
-_WRONG = "error"
 
 
 def images_for(
@@ -45,10 +36,12 @@ def images_for(
         PlanError: a boot line does not do what it says.
 
     """
+    if experiment.plan.testbed != LOCAL:
+        return {}
     boots = dict.fromkeys(run.boot for run in experiment.missing() if run.boot is not None)
     vm = experiment.plan.vm
     images: dict[Boot, Image] = {}
-    wrong = []
+    lines = BootLines(warned)
     for boot in boots:
         given = Path(boot.kernel)
         if given.is_dir() and not kernel.NAME.fullmatch(boot.kernel):
@@ -57,108 +50,38 @@ def images_for(
             recipe = image.Recipe(boot.kernel, vm.release, tuple(vm.packages))
             images[boot] = image.built(recipe, told)
         line = f"{COMMON} {boot.cmdline}".strip()
-        for found in agent.boot_line_findings(line, images[boot].kernel, vm.cpus):
-            text = f"boot.cmdline: {found['title']} ({boot.kernel})"
-            if found["severity"] == _WRONG:
-                meant = f", expected {found['right']}" if found["right"] else ""
-                wrong.append(f"{text}{meant}")
-            else:
-                warned(text)
-    if wrong:
-        raise PlanError(*dict.fromkeys(wrong))
+        lines.look(line, images[boot].kernel, vm.cpus, boot.kernel)
+    lines.refuse()
     return images
 
 
 class Guests:
-    """The guest that the runs of a boot share, for as long as the context lasts.
+    """A virtual machine for each boot: a way to boot of :mod:`.booted`.
 
     Args:
-        experiment: whose runs; each boot has a folder in it, with console, audit and record.
+        experiment: whose runs.
         images: what each boot boots.
 
     """
 
+    node: str | None = None
+    #: It takes long where its CPU is emulated.
+    asked_once = True
+
     def __init__(self, experiment: Experiment, images: dict[Boot, Image]) -> None:
-        """Boot nothing yet."""
+        """Take what is known."""
         self._experiment, self._images = experiment, images
-        self._stack = ExitStack()
-        self._block: Hashable = None
-        self._guest: Guest | None = None
-        self._failed: str | None = None
-        self._doubts: tuple[str, ...] = ()
-        self._where: Where | None = None
 
-    def __enter__(self) -> Self:
-        """Return the guests themselves."""
-        return self
+    def prepare(self) -> None:
+        """Do nothing: images are there, and lines were looked at."""
 
-    def __exit__(self, *_: object) -> None:
-        """End what runs."""
-        self._end()
-
-    def forwarding(self, run: Run, folder: Path, told: Callable[[str], None]) -> GuestForwarding:
-        """Wire the guest of a run for packets that pass its device.
-
-        Raises:
-            HostError: this host cannot.
-            RunError: the guest of this block did not boot.
-
-        """
-        if run.boot is None:
-            raise ValueError("a run without a boot")
-        block = block_of(run)
-        if block != self._block or not (self._failed or (self._guest and self._guest.alive)):
-            self._end()
-            self._block = block
-            told(f"booting {run.boot.kernel}")
-            try:
-                self._boot(run.boot)
-            except RunError as error:
-                # Its other runs would wait as long, for the same.
-                self._failed = str(error)
-        if self._failed or self._guest is None:
-            raise RunError(self._failed or "no guest")
-        largest, facts = run.traffic.largest_frame, self._experiment.testbed.facts()
-        return GuestForwarding(self._guest, folder, largest, facts)
-
-    def where(self, at: Forwarding) -> Where:
-        """Return the nodes of a run whose device is in the guest."""
-        record = self._guest.record if self._guest is not None else {}
-        self._where = Where(at, record, self._where)
-        return self._where
-
-    @property
-    def doubts(self) -> tuple[str, ...]:
-        """What of its boot line had no effect."""
-        return self._doubts
-
-    def _end(self) -> None:
-        self._stack.close()
-        self._guest, self._failed, self._doubts, self._where = None, None, (), None
-
-    def _boot(self, boot: Boot) -> None:
+    def boot(self, boot: Boot, place: Path) -> Guest:
+        """Boot one; its console goes to a file."""
         vm = self._experiment.plan.vm
-        place = self._new_folder()
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
-        guest = self._stack.enter_context(
-            Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
-        )
-        guest.named(place.name)
-        write_json(place / "boot.json", guest.record)
-        with suppress(HostError):
-            write_json(place / "audit.json", guest.audit())
-        line = guest.boot_line()
-        write_json(place / "boot-line.json", line)
-        self._doubts = tuple(
-            f"boot line: {found['title']}"
-            for found in line["findings"]
-            if found["severity"] == _WRONG
-        )
-        self._guest = guest
+        return Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
 
-    def _new_folder(self) -> Path:
-        boots = self._experiment.path / _BOOTS
-        boots.mkdir(exist_ok=True)
-        place = boots / f"boot-{len(list(boots.iterdir())):03d}"
-        place.mkdir()
-        return place
+    def forwarding(self, node: Guest, run: Run, folder: Path) -> GuestForwarding:
+        """Wire it."""
+        facts = self._experiment.testbed.facts()
+        return GuestForwarding(node, folder, run.traffic.largest_frame, facts)

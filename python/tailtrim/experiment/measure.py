@@ -65,27 +65,23 @@ def measure(
         device = stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
-        taps = ("--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}")
-        kept = ("--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd")
         capture = stack.enter_context(
-            Agent(at.timestamper, "capture", *taps, *kept, cpus=at.timestamper.cpus)
+            Agent(at.timestamper, *capturing(at, plan), cpus=at.timestamper.cpus)
         )
         capture.ready()
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
             at.stand_off()
-            watched = ",".join(map(str, dut.serving(at)))
-            events = ("--cpus", watched, "--out", at.dut.path(EVENTS))
             trace = stack.enter_context(
-                Agent(at.dut, "trace", *events, *_quota(device), tidies_up=True)
+                Agent(at.dut, *tracing(at, dut), *_quota(device), tidies_up=True)
             )
             trace.ready()
         told("measuring")
         before = at.timestamper.clocks()
-        load = _load(run, dut.destination(at), at)
-        load += ["--stall-log", at.loadgen.path(DEPARTURES)]
-        generator = stack.enter_context(Agent(at.loadgen, "generate", *load))
+        generator = stack.enter_context(
+            Agent(at.loadgen, *generating(run, dut.destination(at), at))
+        )
         generator.ready()
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
@@ -134,9 +130,23 @@ def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | N
     return Agent(node, "disturb", what, *arguments, "--log", node.path(DISTURBED))
 
 
-def _load(run: Run, target: Port, at: Forwarding) -> list[str]:
+def capturing(at: Forwarding, plan: Plan) -> list[str]:
+    """Return verb and arguments of the agent that captures at the taps."""
+    taps = ["--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}"]
+    kept = ["--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd"]
+    return ["capture", *taps, *kept]
+
+
+def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:
+    """Return those of the agent that traces the device's CPUs."""
+    watched = ",".join(map(str, dut.serving(at)))
+    return ["trace", "--cpus", watched, "--out", at.dut.path(EVENTS)]
+
+
+def generating(run: Run, target: Port, at: Forwarding) -> list[str]:
+    """Return those of the agent that sends the load of a run."""
     traffic = run.traffic
-    arguments = ["--port", at.send.name, "--dst-mac", target.mac]
+    arguments = ["generate", "--port", at.send.name, "--dst-mac", target.mac]
     arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.schedule)]
     rate = traffic.rate if traffic.rate is not None else traffic.rate_pps
     arguments += ["--rate", str(rate)] if rate is not None else []
@@ -146,4 +156,5 @@ def _load(run: Run, target: Port, at: Forwarding) -> list[str]:
     arguments += ["--seed", str(traffic.seed + run.repetition)]
     arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
     arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
-    return [*arguments, "--cpu", str(at.loadgen.cpus[0])]
+    arguments += ["--cpu", str(at.loadgen.cpus[0])]
+    return [*arguments, "--stall-log", at.loadgen.path(DEPARTURES)]

@@ -37,7 +37,7 @@ class Outcome:
 
     ``skipped`` says why this host cannot have the device or the factor that the run is about,
     ``left_out`` what of several factors it cannot, ``untraced`` why a run that was to have a trace
-    has only counters of interrupts.
+    has only counters of interrupts, ``repeated`` why earlier attempts failed, in which a node died.
     """
 
     run: str
@@ -48,6 +48,7 @@ class Outcome:
     skipped: str | None = None
     left_out: tuple[str, ...] = ()
     untraced: str | None = None
+    repeated: tuple[str, ...] = ()
 
 
 class Experiment:
@@ -154,10 +155,12 @@ class Experiment:
 
     def changes(self, environment: dict[str, dict[str, str]]) -> list[str]:
         """Return what is different from when the first run began, as reasons against a run."""
-        if not self.environment:
-            self.environment = environment
+        new = {name: one for name, one in environment.items() if name not in self.environment}
+        if new:
+            self.environment |= new
             self.save()
-        told = changes(self.environment, environment)
+        # What the device's node boots is asked for: in such runs it is not among these.
+        told = changes({name: self.environment[name] for name in environment}, environment)
         return [f"the environment changed since the first run: {one}" for one in told]
 
     def audit(self) -> None:
@@ -190,7 +193,7 @@ class Experiment:
 
 def outcome_of(raw: dict[str, Any]) -> Outcome:
     """Return what the record says of a run."""
-    lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out")}
+    lists = {name: tuple(raw.get(name, ())) for name in ("invalid", "left_out", "repeated")}
     return Outcome(**(raw | lists))
 
 

@@ -73,11 +73,9 @@ def reflect(
     with ExitStack() as stack:
         stack.enter_context(at.aside())
         answering = stack.enter_context(Answering(reflector, at, lacking))
-        how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
-        how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
-        how += [part for p in experiment.quantiles for part in ("--quantile", p)]
-        asked = [*reflector.asking(), *_schedule(run), *how]
-        client = stack.enter_context(Agent(at.client, "ping", *asked, cpus=at.client.cpus))
+        asked = pinging(reflector, run, at)
+        asked += [part for p in experiment.quantiles for part in ("--quantile", p)]
+        client = stack.enter_context(Agent(at.client, *asked, cpus=at.client.cpus))
         told("measuring")
         before = at.client.clocks()
         client.ready()
@@ -93,6 +91,13 @@ def reflect(
         doubts += ping_doubts(experiment.plan.limits, pinged)
         counted = answering.stop()
     return Reflected(pinged, counted, tuple(doubts), tuple(left_out))
+
+
+def pinging(reflector: Reflector, run: Run, at: Reflection) -> list[str]:
+    """Return verb and arguments of the agent that asks."""
+    how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
+    how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
+    return ["ping", *reflector.asking(), *_schedule(run), *how]
 
 
 def ping_doubts(limits: Limits, pinged: dict[str, Any]) -> list[str]:

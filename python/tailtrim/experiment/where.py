@@ -21,9 +21,9 @@ class Where:
 
     Args:
         at: the run's testbed.
-        guest: what is known of the guest that has the device, if there is one.
-        before: the nodes of an earlier run of the same boot: a guest is asked once, since it takes
-            long where its CPU is emulated.
+        boot: how the device's node was booted for this run, if it was.
+        before: the nodes of an earlier run of the same boot: what was booted is asked once then.
+        apart: the name of a node that boots during the experiment: how it is set up differs.
 
     Raises:
         RunError: a node does not say how it is set up.
@@ -33,26 +33,28 @@ class Where:
     def __init__(
         self,
         at: Forwarding | Reflection,
-        guest: dict[str, Any] | None = None,
+        boot: dict[str, Any] | None = None,
         before: Where | None = None,
+        *,
+        apart: str | None = None,
     ) -> None:
         """Ask the nodes."""
-        self._guest = guest
+        self._boot = boot
         self._roles = {role: node.host_name for role, node in at.nodes.items()}
-        own = at.nodes["dut"].host_name if guest is not None else None
         self._ports: dict[str, dict[str, str]] = {
             role: before._ports[role]  # noqa: SLF001 - of this class
-            if before is not None and one.node.host_name == own
+            if before is not None and one.node.host_name == apart
             else port(one)
             for role, one in at.ports.items()
         }
-        nodes = [node for node in at.nodes.values() if node.host_name != own]
+        nodes = {node.host_name: node for node in at.nodes.values()}
+        booted = [nodes.pop(apart)] if apart in nodes else []
         #: How each node is set up that outlives a boot, by its name.
-        self.environment = _environments(nodes)
-        self._booted: dict[str, dict[str, str]] = {}
-        if guest is not None:
-            known = before._booted if before is not None else None  # noqa: SLF001 - of this class
-            self._booted = known or _environments([at.nodes["dut"]])
+        self.environment = _environments(nodes.values())
+        #: Likewise of the node that boots.
+        self.booted: dict[str, dict[str, str]] = (
+            before.booted if before is not None else _environments(booted)
+        )
 
     def record(self, capture: dict[str, Any] | None) -> dict[str, Any]:
         """Return what ``nodes.json`` holds.
@@ -63,11 +65,11 @@ class Where:
         """
         return {
             "schema": SCHEMA,
-            "nodes": self.environment | self._booted,
+            "nodes": self.environment | self.booted,
             "roles": self._roles,
             "ports": self._ports,
             "numbers": self._round_trips() if capture is None else self._passing(capture),
-            **({} if self._guest is None else {"guest": self._guest}),
+            **({} if self._boot is None else {"boot": self._boot}),
         }
 
     def _passing(self, capture: dict[str, Any]) -> dict[str, Any]:
@@ -99,8 +101,4 @@ class Where:
 
 
 def _environments(nodes: Iterable[Node]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for node in nodes:
-        if node.host_name not in found:
-            found[node.host_name] = environment(node)
-    return found
+    return {node.host_name: environment(node) for node in nodes}

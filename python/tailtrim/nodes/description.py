@@ -14,6 +14,8 @@
       timestamper: {node: stamp, tap_in: a0, tap_out: b0}
       dut: {node: dut, dut_in: left, dut_out: right}
 
+What may be done to a node beside starting programs is what its ``may`` lists, and nothing else.
+
 The timestamper has both taps, and so one clock. It is inline where the load generator's cables go
 to its taps: whatever comes in at ``tap_in`` leaves at the port that is cabled to ``dut_in``, and
 from ``tap_out`` at the one cabled to ``sink``. Where the load generator's cables go to the device,
@@ -25,13 +27,17 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from tailtrim.nodes.boot.line import unchanged
+from tailtrim.nodes.power import AnyPower
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from tailtrim.nodes.power import Power
 
 #: Without a dot, which is between a node and its port.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]
@@ -41,6 +47,13 @@ Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
 Pci = Annotated[str, Field(pattern=r"^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
 #: A port as others name it: node and port.
 Place = tuple[str, str]
+#: What a testbed file may allow, and how its refusal is told.
+May = Literal["tune", "reboot", "bootline"]
+_MAY_NOT: dict[May, str] = {
+    "tune": "may not be tuned",
+    "reboot": "may not be rebooted or switched off",
+    "bootline": "may not be booted with another boot line",
+}
 #: A mistake: where in the file, and what is wrong there.
 Mistake = tuple[tuple[str, ...], str]
 
@@ -57,12 +70,45 @@ class PortEntry(Strict):
     )
 
 
+class NodeBoot(Strict):
+    """How a node is booted where a plan has a boot line for it."""
+
+    by: Literal["grub", "kexec"] = Field(
+        default="grub",
+        description="grub: GRUB's next entry, which the next reset falls back from; kexec: the"
+        " running kernel starts the next one, without the firmware.",
+    )
+    line: str = Field(
+        description="What each of its boot lines begins with, such as root=/dev/sda1 ro. What the"
+        " plan says follows.",
+    )
+
+    @field_validator("line")
+    @classmethod
+    def _is_a_line(cls, value: str) -> str:
+        return " ".join(unchanged(value.split()))
+
+
 class NodeEntry(Strict):
     """A node."""
 
     ssh: Ssh
-    may: list[Literal["tune", "reboot", "bootline"]] = Field(
-        default_factory=list, description="What may be done to it beside starting programs."
+    may: list[May] = Field(
+        default_factory=list,
+        description="What may be done to it beside starting programs: tune, reboot (and switch its"
+        " power), bootline (boot a kernel and boot line of a plan).",
+    )
+    power: AnyPower | None = Field(
+        default=None, description="What switches its power. With may: [reboot] it is used."
+    )
+    boot: NodeBoot | None = Field(
+        default=None, description="How it is booted, for plans with boot."
+    )
+    boot_s: float = Field(
+        default=300.0,
+        gt=0,
+        le=3_600,
+        description="How long a boot may take until the node is reached by SSH, in seconds.",
     )
     cpus: list[Annotated[int, Field(ge=0)]] | None = Field(
         default=None,
@@ -72,6 +118,11 @@ class NodeEntry(Strict):
         default=None, description="CPUs for what only waits. Default: the first."
     )
     ports: dict[Name, PortEntry] = Field(description="Its ports by name.")
+
+    @property
+    def cycled_by(self) -> Power | None:
+        """What may switch its power off and on again; ``None`` where that is not allowed."""
+        return self.power if "reboot" in self.may else None
 
 
 class LoadgenRole(Strict):
@@ -104,6 +155,15 @@ class Roles(Strict):
     loadgen: LoadgenRole
     timestamper: TimestamperRole
     dut: DutRole
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        """The nodes by role."""
+        return {
+            "loadgen": self.loadgen.node,
+            "timestamper": self.timestamper.node,
+            "dut": self.dut.node,
+        }
 
     @property
     def ports(self) -> dict[str, Place]:
@@ -146,6 +206,15 @@ class TestbedDescription(Strict):
         node, port = place
         return self.nodes[node].ports[port]
 
+    def forbids(self, node: str, *wanted: May) -> list[str]:
+        """Return why something may not be done to a node, and the words to add to its file."""
+        allowed = self.nodes[node].may
+        return [
+            f"node {node} {_MAY_NOT[one]}, add {one} to nodes.{node}.may of the testbed file"
+            for one in wanted
+            if one not in allowed
+        ]
+
     @property
     def cables(self) -> list[tuple[Place, Place]]:
         """Each cable once, by its two ends."""
@@ -169,6 +238,11 @@ class TestbedDescription(Strict):
         if inline is not None:
             used["timestamper"] += [inline.to_dut[1], inline.to_loadgen[1]]
         return used
+
+    def interfaces(self, role: str) -> list[str]:
+        """Return the interfaces that a role needs on its node."""
+        ports = self.nodes[getattr(self.roles, role).node].ports
+        return [ports[name].interface for name in self.used()[role]]
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield what does not fit together."""

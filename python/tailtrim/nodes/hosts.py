@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import cpus, wiring
 from tailtrim.nodes.ports import Port
+from tailtrim.nodes.revival import Revival, dead
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tailtrim.nodes.description import Place, TestbedDescription
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
+    from tailtrim.nodes.node import Facts, Host, Node
 
 #: How long links may take until they carry.
 _CARRIER_S = 30.0
@@ -40,6 +41,7 @@ class HostsTestbed(Testbed):
         self._description, self._experiment = description, experiment
         self._sessions: dict[str, Session] = {}
         self._facts: Facts | None = None
+        self._revival = Revival()
         self.notices: list[str] = []
 
     def __enter__(self) -> Self:
@@ -60,12 +62,7 @@ class HostsTestbed(Testbed):
 
     @property
     def _nodes(self) -> dict[str, str]:
-        roles = self._description.roles
-        return {
-            "loadgen": roles.loadgen.node,
-            "timestamper": roles.timestamper.node,
-            "dut": roles.dut.node,
-        }
+        return self._description.roles.nodes
 
     def session(self, node: str) -> Session:
         """Return the session with a node: a new one where there is none, or it was lost.
@@ -85,6 +82,41 @@ class HostsTestbed(Testbed):
                 self.notices.append(f"{node}: a stale reservation was taken: {known.stale}")
         return known
 
+    def session_after_boot(self, node: str) -> Session:
+        """Return a new session with a node that was booted: what it had is gone.
+
+        Raises:
+            HostError: it cannot be reached, or others have it.
+
+        """
+        known = self._sessions.pop(node, None)
+        if known is not None:
+            known.close()
+        return self.session(node)
+
+    def revive(self, told: Callable[[str], None]) -> str | None:
+        """Cycle the power of hosts that have died, once each, where the testbed file allows it."""
+        revived = []
+        for node in sorted({*self._nodes.values()}):
+            session, entry = self._sessions.get(node), self._description.nodes[node]
+            if (session is not None and not session.lost) or not dead(node, entry):
+                continue
+            try:
+                revived.append(self._revival.revived(node, entry, told))
+            except HostError as error:
+                self.gone = str(error)
+                return None
+        return "; ".join(revived) or None
+
+    @property
+    def device(self) -> str:
+        """The name of the device's node."""
+        return self._nodes["dut"]
+
+    def entry(self) -> NodeEntry:
+        """Return what the testbed file says of the device's node."""
+        return self._description.nodes[self.device]
+
     def facts(self) -> Facts:
         """Return what the device's node is, or was when it could be reached."""
         if self._facts is None:
@@ -93,17 +125,11 @@ class HostsTestbed(Testbed):
 
     def host(self) -> Session:
         """Return the device's node."""
-        return self.session(self._nodes["dut"])
+        return self.session(self.device)
 
     def audit(self) -> dict[str, Any]:
         """Return what the agent's audit says of the device's node."""
-        session = self.host()
-        ended = session.as_root(session.agent, "audit", "--observe", "0", "--json")
-        try:
-            return dict(json.loads(ended.stdout))
-        except ValueError as error:
-            told = ended.stderr.strip() or f"ended with {ended.returncode}"
-            raise HostError(f"{session.name}: tailtrim-agent audit: {told}") from error
+        return self.host().audit("--observe", "0")
 
     def forwarding(self, folder: Path, largest_frame: int = 1_518) -> HostsForwarding:
         """Bring the ports of the hosts into namespaces of the run."""
@@ -128,21 +154,22 @@ class HostsForwarding(Forwarding):
     def __init__(
         self,
         description: TestbedDescription,
-        sessions: Mapping[str, Session],
+        sessions: Mapping[str, Host],
         folder: Path,
         largest_frame: int,
+        made: Callable[..., Any] = SshNode,
     ) -> None:
-        """Bring the ports to where they are used, and make them ready."""
-        used, placed = description.used(), placement(description, sessions)
+        """Bring the ports to where they are used, each node by ``made``, and make them ready."""
+        placed = placement(description, {role: one.facts for role, one in sessions.items()})
         with ExitStack() as stack:
 
-            def node(role: str) -> SshNode:
-                entry = description.nodes[getattr(description.roles, role).node]
-                ports = [entry.ports[name].interface for name in used[role]]
+            def node(role: str) -> Node:
                 own, spared = placed[role]
-                return stack.enter_context(
-                    SshNode(role, sessions[role], ports, folder, cpus=own, spared=spared)
+                ports = description.interfaces(role)
+                one: Node = stack.enter_context(
+                    made(role, sessions[role], ports, folder, cpus=own, spared=spared)
                 )
+                return one
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
@@ -207,16 +234,16 @@ class HostsForwarding(Forwarding):
 
 
 def placement(
-    description: TestbedDescription, sessions: Mapping[str, Session]
+    description: TestbedDescription, facts: Mapping[str, Facts]
 ) -> dict[str, tuple[list[int], list[int]]]:
     """Return the CPUs of each role for what measures or is measured, and those for what waits.
 
     Roles of one node share its CPUs as those of one machine do.
     """
-    roles = {role: getattr(description.roles, role).node for role in sessions}
+    roles = {role: getattr(description.roles, role).node for role in facts}
     placed = {}
     for role, node in roles.items():
-        entry, every = description.nodes[node], list(range(sessions[role].facts.cpus))
+        entry, every = description.nodes[node], list(range(facts[role].cpus))
         own = every[1:] or every if entry.cpus is None else entry.cpus
         spared = every[:1] if entry.spared is None else entry.spared
         if list(roles.values()).count(node) > 1:

@@ -73,8 +73,14 @@ class LocalForwarding(Forwarding):
     loadgen: Namespace
     timestamper: Namespace
 
-    def __init__(self, folder: Path, largest_frame: int, facts: Facts) -> None:
-        """Make the nodes and lay the fibres."""
+    def __init__(
+        self,
+        folder: Path,
+        largest_frame: int,
+        facts: Facts,
+        made: Callable[..., Any] = Namespace,
+    ) -> None:
+        """Make the nodes, each by ``made``, and lay the fibres."""
         generating, others = cpus.placed()
         capturing = others[:-1] or [generating]
         # A pair of virtual interfaces hands frames on in the sender's context.
@@ -83,7 +89,8 @@ class LocalForwarding(Forwarding):
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                return stack.enter_context(Namespace(role, folder, facts, own, capturing))
+                one: Namespace = stack.enter_context(made(role, folder, facts, own, capturing))
+                return one
 
             self.loadgen = node("loadgen", [generating])
             self.timestamper = node("timestamper", capturing)
@@ -165,15 +172,22 @@ class LocalForwarding(Forwarding):
 class LocalReflection(Reflection):
     """Client and reflector on this machine; what only waits is on the client's CPU."""
 
-    def __init__(self, folder: Path, facts: Facts, *, between: bool) -> None:
-        """Make the nodes and lay the fibres."""
+    def __init__(
+        self,
+        folder: Path,
+        facts: Facts,
+        *,
+        between: bool,
+        made: Callable[..., Any] = Namespace,
+    ) -> None:
+        """Make the nodes, each by ``made``, and lay the fibres."""
         asking, others = cpus.placed()
         with ExitStack() as stack:
 
             def node(role: str, own: Sequence[int]) -> Namespace:
-                made = stack.enter_context(Namespace(role, folder, facts, own, [asking]))
-                wiring.without_ipv6(made)
-                return made
+                one: Namespace = stack.enter_context(made(role, folder, facts, own, [asking]))
+                wiring.without_ipv6(one)
+                return one
 
             client, reflector = node("client", [asking]), node("reflector", others)
             self.client, self.reflector = client, reflector

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -140,10 +140,11 @@ class Testbed(ABC):
     """A testbed that a plan names.
 
     It is the experiment's alone for as long as the context lasts. ``notices`` are what users should
-    know of its nodes.
+    know of its nodes; ``gone`` is why no run is possible any more, once that is so.
     """
 
     notices: Sequence[str] = ()
+    gone: str | None = None
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -157,6 +158,19 @@ class Testbed(ABC):
     @abstractmethod
     def __exit__(self, *_: object) -> None:
         """Give its nodes up."""
+
+    def revive(self, told: Callable[[str], None]) -> str | None:
+        """Bring nodes back that have died, where that is allowed: after a run that broke.
+
+        Args:
+            told: is called with what is being done.
+
+        Returns:
+            What died and how it came back; ``None`` where nothing died, or it is ``gone``.
+
+        """
+        del told
+        return None
 
     @abstractmethod
     def facts(self) -> Facts:

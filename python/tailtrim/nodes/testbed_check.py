@@ -19,6 +19,7 @@ from tailtrim.errors import HostError, RunError, TailtrimError
 from tailtrim.nodes import environment, wiring
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
+from tailtrim.nodes.power import Person
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import Connection
 from tailtrim.nodes.ssh.node import SshNode
@@ -26,7 +27,7 @@ from tailtrim.nodes.ssh.session import Session, remove_reservation
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Frames
@@ -51,12 +52,17 @@ class Finding:
     remedy: str = ""
 
 
-def examine(description: TestbedDescription, told: Callable[[str], None]) -> list[Finding]:
+def examine(
+    description: TestbedDescription,
+    told: Callable[[str], None],
+    more: Callable[[Mapping[str, Session]], Iterable[Finding]] | None = None,
+) -> list[Finding]:
     """Return what was found on the hosts of a testbed.
 
     Args:
         description: what its file says.
         told: is called with what is being done.
+        more: what else is to be looked at on the hosts, by their names.
 
     """
     found: list[Finding] = []
@@ -64,11 +70,13 @@ def examine(description: TestbedDescription, told: Callable[[str], None]) -> lis
         sessions: dict[str, Session] = {}
         for name, entry in description.nodes.items():
             told(f"{name}: connecting")
+            found += _power(name, entry)
             session = _reached(name, entry, found, stack)
             if session is not None:
                 sessions[name] = session
                 found += _node(session, entry)
         found += _clocks(description, sessions)
+        found += more(sessions) if more is not None else ()
         if any(one.kind == "fault" for one in found):
             told("cables are not tried before these faults are corrected")
             return found
@@ -114,6 +122,19 @@ def _reached(name: str, entry: NodeEntry, found: list[Finding], stack: ExitStack
         what = f"had a stale reservation, which was taken: {session.stale}"
         found.append(Finding("note", name, what))
     return session
+
+
+def _power(name: str, entry: NodeEntry) -> Iterator[Finding]:
+    """Read the state of a node's power; a person is not asked for a check."""
+    if entry.power is None:
+        return
+    if isinstance(entry.power, Person):
+        yield Finding("note", name, f"its power is switched by a {entry.power.place}: not tried")
+        return
+    try:
+        yield Finding("good", name, f"its power is {entry.power.state()} ({entry.power.place})")
+    except TailtrimError as error:
+        yield _fault(name, error)
 
 
 def _node(session: Session, entry: NodeEntry) -> Iterator[Finding]:

@@ -19,10 +19,13 @@ class Boot(Strict):
     kernel: str = Field(
         min_length=1,
         description="Debian's by RELEASE/FLAVOUR, such as trixie/rt (amd64, cloud or rt), a"
-        " bzImage, or a directory that tailtrim image build has made.",
+        " bzImage, or a directory that tailtrim image build has made. On a host of a testbed file:"
+        " the release of a kernel in its /boot, such as 6.12.48-rt-amd64.",
     )
     cmdline: str = Field(
-        default="", description="Boot line, beside the console's words, such as isolcpus=1."
+        default="",
+        description="Boot line, such as isolcpus=1: in a virtual machine beside the console's"
+        " words, on a host of a testbed file behind nodes.NAME.boot.line of that.",
     )
 
     @field_validator("cmdline")

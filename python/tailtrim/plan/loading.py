@@ -12,6 +12,7 @@ from tailtrim.devices import InlineDevice, Wire
 from tailtrim.plan.base import kinds
 from tailtrim.plan.blocks import arranged
 from tailtrim.plan.model import TOGETHER, Plan, Run
+from tailtrim.plan.permitted import refusals
 from tailtrim.plan.source import Place, Source
 from tailtrim.plan.testbed import testbed_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.devices import AnyDevice
+    from tailtrim.nodes.description import TestbedDescription
     from tailtrim.plan.base import Scalar
     from tailtrim.plan.traffic import Traffic
 
@@ -31,15 +33,19 @@ _PARTS = ("dut", "traffic", "boot")
 _DEVICES = kinds(Plan.model_fields["dut"])
 
 
-def load(path: Path) -> tuple[Plan, list[Run]]:
+def load(path: Path, testbed: TestbedDescription | None = None) -> tuple[Plan, list[Run]]:
     """Read a plan and lay out its runs, in the order in which they are to be done.
+
+    Args:
+        path: where it is.
+        testbed: instead of the one that it names.
 
     Raises:
         PlanError: the file cannot be read, or asks for what makes no sense.
 
     """
     source = Source(path)
-    source.data["testbed"] = testbed_of(source, path.parent)
+    source.data["testbed"] = testbed or testbed_of(source, path.parent)
     loop, factors = loop_of(source), loop_of(source, "factors")
     repeat = source.data.get("repeat", 1)
     # What is not a number, or less than one, is told when the plan is looked at.
@@ -58,8 +64,10 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     data = {key: value for key, value in data.items() if key not in {*variables, TOGETHER}}
     plans += [_plan(data, one.values, loop | factors, source) for one in combinations[1:]]
     _all_used(loop, factors, source)
-    if plans[0].boot is not None and not any(one.in_guest for one in plans):
-        source.fail(("boot",), "the device's node does not boot, expected dut.node: vm")
+    if plans[0].boot is not None and not any(one.boots_node for one in plans):
+        told = "the device's node does not boot, expected dut.node: vm or a testbed file"
+        source.fail(("boot",), told)
+    source.refuse(dict.fromkeys(refusal for one in plans for refusal in refusals(one)))
     # Where some runs make sense, the others are skipped.
     too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
     if too_large[0] is not None and all(too_large):
@@ -156,7 +164,7 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     plan = plans[0]
     wire = Wire(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
-    booting = any(one.in_guest for one in plans)
+    booting = any(one.boots_node for one in plans)
     # What boots makes no difference to what does not.
     of_host = of_traffic | set(names_in(source.data["dut"]))
     runs: list[Run] = []
@@ -172,7 +180,7 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
             floors.add(key)
             loop = {name: value for name, value in one.told.items() if name in of_traffic}
             runs.append(_run(wire, concrete.traffic, loop, 0, floor=True))
-        boot = concrete.boot if concrete.in_guest else None
+        boot = concrete.boot if concrete.boots_node else None
         same = (concrete.dut.model_dump_json(), key, boot.model_dump_json() if boot else "")
         if same in done:
             # Variables of other devices make no difference to this one.

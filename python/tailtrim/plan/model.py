@@ -66,8 +66,9 @@ class Plan(Strict):
     traffic: Traffic
     boot: Boot | None = Field(
         default=None,
-        description="What the device's node boots, with dut.node: vm. The node boots once for each"
-        " kernel and boot line, and does all their runs; then anew, as often as boots says.",
+        description="What the device's node boots: with dut.node: vm the virtual machine, with a"
+        " testbed file the host. The node boots once for each kernel and boot line, and does all"
+        " their runs; then anew, as often as boots says.",
     )
     vm: VirtualMachine = Field(default_factory=VirtualMachine)
     boots: int = Field(
@@ -141,8 +142,17 @@ class Plan(Strict):
         """Whether the device is in a virtual machine."""
         return isinstance(self.dut, InlineDevice) and self.dut.node == "vm"
 
+    @property
+    def boots_node(self) -> bool:
+        """Whether the device's node boots: a virtual machine, or a host of a testbed file."""
+        if self.boot is None or not isinstance(self.dut, InlineDevice):
+            return False
+        return self.in_guest or self.testbed != "local"
+
     def _boots_what_it_needs(self) -> None:
         """Refuse what a virtual machine cannot have, and a boot without one."""
+        if self.boots_node and self.repeat > 1:
+            raise ValueError("repeat: with boot, boots says how often, leave it out")
         if not self.in_guest:
             return
         if self.testbed != "local":
@@ -153,8 +163,6 @@ class Plan(Strict):
             raise ValueError("trace: not with dut.node: vm, whose clock is not that of the taps")
         if self.dut.preset == "xdp":
             raise ValueError("dut.node: preset xdp is not possible in a virtual machine")
-        if self.repeat > 1:
-            raise ValueError("repeat: with dut.node: vm, boots says how often, leave it out")
 
     def _is_of_round_trips(self) -> None:
         """Refuse what only packets that pass a device can have."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan.source import Source
+from tailtrim.strict import Strict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tailtrim.nodes.ssh.address import Ssh
+    from tailtrim.nodes.description import NodeEntry
     from tailtrim.plan.source import Place
 
-#: Keys of an address that are paths.
-_PATHS = ("key", "known_hosts")
+Part = TypeVar("Part", bound=Strict)
+#: Keys of an address that are paths, those of power, and those of a password.
+_PATHS = ("key", "known_hosts", "ca_file", "file")
 
 
 def load_testbed(path: Path) -> TestbedDescription:
@@ -54,18 +56,24 @@ def testbed_of(source: Source, folder: Path) -> Literal["local"] | TestbedDescri
 def _described(source: Source, data: Any, within: Place, folder: Path) -> TestbedDescription:
     found = source.validated(TestbedDescription, data, within)
     source.refuse(((*within, *place), problem) for place, problem in found.mistakes())
-    nodes = {
-        name: entry.model_copy(update={"ssh": _located(entry.ssh, folder)})
-        for name, entry in found.nodes.items()
-    }
+    nodes = {name: _located(entry, folder) for name, entry in found.nodes.items()}
     return found.model_copy(update={"nodes": nodes})
 
 
-def _located(ssh: Ssh, folder: Path) -> Ssh:
-    """Return an address with paths that are right from everywhere."""
+def _located(entry: NodeEntry, folder: Path) -> NodeEntry:
+    """Return a node with paths that are right from everywhere."""
+    power = entry.power
+    if power is not None:
+        password = getattr(power, "password", None)
+        inner = {} if password is None else {"password": _absolute(password, folder)}
+        power = _absolute(power, folder).model_copy(update=inner)
+    return entry.model_copy(update={"ssh": _absolute(entry.ssh, folder), "power": power})
+
+
+def _absolute(part: Part, folder: Path) -> Part:
     whole = {
         key: str((folder / path).absolute())
         for key in _PATHS
-        if (path := getattr(ssh, key)) is not None and not path.startswith("~")
+        if (path := getattr(part, key, None)) is not None and not path.startswith("~")
     }
-    return ssh.model_copy(update=whole)
+    return part.model_copy(update=whole)

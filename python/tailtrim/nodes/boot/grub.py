@@ -7,7 +7,7 @@ up so is back in its old entry after its next reset.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.boot.leaving import has_systemd, leave
@@ -36,6 +36,8 @@ _WRITE = 'cat >"$1.new" && sync "$1.new" && mv "$1.new" "$1" && sync "${1%/*}"'
 class Grub:
     """Debian's GRUB 2, in /boot/grub."""
 
+    tools: ClassVar[tuple[Tool, ...]] = (EDITENV, PROBE, RELATIVE, CHECK)
+
     def prepare(self, node: Shell, line: BootLine) -> None:
         """Write an entry, and make it the next one.
 
@@ -43,7 +45,7 @@ class Grub:
             HostError: the node's GRUB cannot, or refuses the entry.
 
         """
-        node.require(EDITENV, PROBE, RELATIVE, CHECK)
+        node.require(*self.tools)
         line.require(node)
         self._require(node, line)
         kept = _OWN.sub("", _custom(node))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.boot.leaving import has_systemd, leave
@@ -20,6 +20,8 @@ _LOADED = "/sys/kernel/kexec_loaded"
 class Kexec:
     """kexec: the firmware is left out, and with it what a reset does to devices."""
 
+    tools: ClassVar[tuple[Tool, ...]] = (KEXEC,)
+
     def prepare(self, node: Shell, line: BootLine) -> None:
         """Load the kernel.
 
@@ -27,7 +29,7 @@ class Kexec:
             HostError: the node has not what it takes, or its kernel refuses.
 
         """
-        node.require(KEXEC)
+        node.require(*self.tools)
         line.require(node)
         initrd = [f"--initrd={line.initrd}"] if line.initrd else []
         # The system call that takes files where the kernel has it: lockdown allows no other.

@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Self
 from tailtrim.errors import HostError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.nodes.node import Shell
 
 #: Boot loaders put it before what they were told.
 _OF_LOADERS = "BOOT_IMAGE="
 _FILES = ("/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/osrelease", "/proc/cmdline")
+
+
+def unchanged(words: Sequence[str]) -> Sequence[str]:
+    """Return words that boot loaders pass on as they are.
+
+    Raises:
+        ValueError: one has white space or quotes in it.
+
+    """
+    for word in words:
+        if not word or set(word) & set("'\"\\") or word.split() != [word]:
+            raise ValueError(f"{word!r}: expected a word without white space, quotes and \\")
+    return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +52,10 @@ class BootLine:
 
     def __post_init__(self) -> None:
         """Make sure that it arrives as it was given."""
-        for word in self.words:
-            if not word or set(word) & set("'\"\\") or word.split() != [word]:
-                raise HostError(
-                    f"boot line: {word!r}: expected a word without white space, quotes and \\"
-                )
+        try:
+            unchanged(self.words)
+        except ValueError as error:
+            raise HostError(f"boot line: {error}") from error
 
     @property
     def text(self) -> str:

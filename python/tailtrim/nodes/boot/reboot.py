@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.nodes.boot.line import Seen
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.boot.line import BootLine
     from tailtrim.nodes.node import Shell
     from tailtrim.nodes.power import Power
+    from tailtrim.nodes.tool import Tool
 
     #: Connects to a node.
     Reach = Callable[[], AbstractContextManager[Shell]]
@@ -24,6 +25,9 @@ _POLL_S = 1.0
 
 class Way(Protocol):
     """A way into another boot line: :class:`.kexec.Kexec` or :class:`.grub.Grub`."""
+
+    #: What the node has to have.
+    tools: ClassVar[tuple[Tool, ...]]
 
     def prepare(self, node: Shell, line: BootLine) -> None:
         """Make it the next one."""

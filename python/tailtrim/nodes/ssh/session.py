@@ -12,6 +12,7 @@ where the node itself dies, it ends by its age.
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import platform
 import select
@@ -20,7 +21,7 @@ import subprocess
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import host
@@ -39,6 +40,8 @@ STALE_S = 60
 #: Where the reservation is, of which the kernel keeps nothing over a boot.
 LOCK = "/run/tailtrim-reservation"
 _READY_S = 15.0
+#: The CPU may be emulated.
+_AUDIT_S = 120.0
 _SUDO = ("sudo", "-n", "--")
 
 # Taking a reservation is done by one at a time, so that a stale one is taken once. It ends when all
@@ -90,8 +93,9 @@ trap '' PIPE
 while echo 2>/dev/null; do sleep {BEAT_S}; done
 rm -rf "$1"
 """
+# All CPUs that are online: of isolated ones nproc knows nothing.
 _FACTS = """
-uname -r; uname -m; nproc; cat /proc/self/uid_map
+uname -r; uname -m; getconf _NPROCESSORS_ONLN; cat /proc/self/uid_map
 sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1
 """
 _EVERY_USER = ["0", "0", "4294967295"]
@@ -206,14 +210,32 @@ class Session(Host):
         """Whether the login user is root."""
         return not self._sudo
 
-    def as_root(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    def as_root(
+        self, *command: str, given: str | None = None, within_s: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command on the node to its end, as root.
 
         Raises:
-            RunError: the connection is lost.
+            RunError: the connection is lost, or the command takes longer than ``within_s``.
 
         """
-        return self.connection.call(*self.held(command), given=given)
+        return self.connection.call(*self.held(command), given=given, within_s=within_s)
+
+    def audit(self, *arguments: str) -> dict[str, Any]:
+        """Return what the agent's audit says of the node.
+
+        Raises:
+            HostError: it says nothing.
+            RunError: the connection is lost, or it takes too long.
+
+        """
+        command = (self.agent, "audit", *arguments, "--json")
+        ended = self.as_root(*command, within_s=_AUDIT_S)
+        try:
+            return dict(json.loads(ended.stdout))
+        except ValueError as error:
+            told = ended.stderr.strip() or f"ended with {ended.returncode}"
+            raise HostError(f"{self.name}: tailtrim-agent audit: {told}") from error
 
     def held(self, command: tuple[str, ...], pid_file: str | None = None) -> list[str]:
         """Return what root has to start on the node so that a command ends with the connection."""

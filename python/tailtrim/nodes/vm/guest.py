@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
@@ -39,7 +38,6 @@ AGENT = "/usr/local/sbin/tailtrim-agent"
 _FOLDER = "/run/tailtrim"
 _BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-_AUDIT_S = 120.0
 
 # The client of SSH gets the socket to the guest itself, not a program in between.
 _PROXY = (
@@ -163,7 +161,7 @@ class Guest:
             HostError: it says nothing.
 
         """
-        return self._audit("--observe", "0")
+        return self.session.audit("--observe", "0")
 
     def boot_line(self) -> dict[str, Any]:
         """Return what its kernel made of its boot line, as the agent's audit sees it.
@@ -172,15 +170,7 @@ class Guest:
             HostError: it says nothing.
 
         """
-        return self._audit("--boot-line")
-
-    def _audit(self, *arguments: str) -> dict[str, Any]:
-        command = (AGENT, "audit", *arguments, "--json")
-        ended = self.session.connection.call(*command, within_s=_AUDIT_S)
-        try:
-            return dict(json.loads(ended.stdout))
-        except ValueError as error:
-            raise HostError(f"dut: tailtrim-agent audit: {ended.stderr.strip()}") from error
+        return self.session.audit("--boot-line")
 
     def _named(self) -> None:
         words = [f"{name}={port.mac}" for name, port in PORTS.items()]
@@ -239,9 +229,11 @@ class GuestSession(Session):
         """Whether the guest has gone, or cannot be reached any more."""
         return not (self._machine.alive and self.connection.alive)
 
-    def as_root(self, *command: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    def as_root(
+        self, *command: str, given: str | None = None, within_s: float | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest to its end."""
-        return self.connection.call(*command, given=given)
+        return self.connection.call(*command, given=given, within_s=within_s)
 
     def run(self, *command: str) -> str:
         """Run a command in the guest and return its output.

@@ -1,0 +1,250 @@
+"""All that an experiment would do to each node: nothing is changed, and no host is connected.
+
+Devices and testbeds do it to nodes that note it (:mod:`tailtrim.nodes.dry`). What only a host knows
+is told as such: numbers of CPUs that its testbed file does not name, and MAC addresses.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.devices import Reflector
+from tailtrim.devices.reflector import Answering
+from tailtrim.errors import HostError
+from tailtrim.experiment.expected import Expected
+from tailtrim.experiment.measure import capturing, generating, tracing
+from tailtrim.experiment.reflect import pinging
+from tailtrim.nodes import host, wiring
+from tailtrim.nodes.agent import Agent
+from tailtrim.nodes.boot.host import Asked
+from tailtrim.nodes.dry import DryNode, Step, UnknownCpu
+from tailtrim.nodes.hosts import HostsForwarding
+from tailtrim.nodes.local import LocalForwarding, LocalReflection
+from tailtrim.nodes.node import Facts
+from tailtrim.nodes.ports import Port
+from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.nodes.vm.guest import PORTS
+from tailtrim.nodes.vm.machine import COMMON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tailtrim.devices import InlineDevice
+    from tailtrim.nodes.description import NodeEntry, TestbedDescription
+    from tailtrim.nodes.testbed import Forwarding, Reflection
+    from tailtrim.plan import Boot, Plan, Run
+
+SCHEMA = "tailtrim.dry-run/1"
+#: Of a host that is not asked.
+_UNKNOWN = Facts("", "", 2, root=True)
+_NOWHERE = Path("/nonexistent")
+
+
+@dataclass(slots=True)
+class NodeSteps:
+    """What would be done to a node: each step with the runs that it is for, in order."""
+
+    roles: list[str]
+    steps: dict[Step, list[str]] = field(default_factory=dict)
+
+    def add(self, step: Step, run: str | None = None) -> None:
+        """Add a step; without a run it is of the whole experiment."""
+        runs = self.steps.setdefault(step, [])
+        if run is not None and run not in runs:
+            runs.append(run)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What an experiment would take and do."""
+
+    name: str
+    expected: Expected
+    nodes: dict[str, NodeSteps]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as data."""
+        takes = self.expected
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "runs": takes.runs,
+            "boots": takes.boots,
+            "configurations": takes.configurations,
+            "expected_s": takes.takes_s,
+            "expected_is": "about" if takes.known else "at least",
+            "nodes": [
+                {
+                    "node": name,
+                    "roles": node.roles,
+                    "steps": [
+                        {"do": step.do, "what": step.what, "runs": runs}
+                        for step, runs in node.steps.items()
+                    ],
+                }
+                for name, node in self.nodes.items()
+            ],
+        }
+
+
+def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
+    """Return what an experiment would do to each node.
+
+    Args:
+        plan: the experiment.
+        runs: its runs in order.
+
+    """
+    nodes: dict[str, NodeSteps] = {}
+    if plan.testbed != LOCAL:
+        for name in dict.fromkeys(plan.testbed.roles.nodes.values()):
+            nodes[name] = NodeSteps([])
+            for step in _of_host(plan, plan.testbed, name):
+                nodes[name].add(step)
+    for run in runs:
+        if run.boot is not None:
+            where, step = _boot(plan, run.boot)
+            nodes.setdefault(where, NodeSteps([])).add(step, run.folder)
+        for role, name, steps in _steps(plan, run):
+            node = nodes.setdefault(name, NodeSteps([]))
+            if role not in node.roles:
+                node.roles.append(role)
+            for step in steps:
+                node.add(step, run.folder)
+    return DryRun(plan.name, Expected.of(plan, runs), nodes)
+
+
+def _of_host(plan: Plan, testbed: TestbedDescription, name: str) -> Iterable[Step]:
+    """Yield what is done to a host once."""
+    entry = testbed.nodes[name]
+    yield Step("reserve", f"for {plan.name}, until the experiment ends")
+    yield Step("copy agent", "to ~/.cache/tailtrim, if this version is not there")
+    for role in (role for role, node in testbed.roles.nodes.items() if node == name):
+        ports = ", ".join(testbed.interfaces(role))
+        yield Step("ports", f"{ports}: into a network namespace of the {role}, and back")
+    yield Step("power", _power(entry))
+
+
+def _power(entry: NodeEntry) -> str:
+    if entry.cycled_by is None:
+        lacks = "power" if entry.power is None else "reboot in may"
+        return f"not switched (no {lacks} in the testbed file)"
+    return f"off and on once if the node dies ({entry.cycled_by.place})"
+
+
+def _boot(plan: Plan, boot: Boot) -> tuple[str, Step]:
+    """Return which node boots, and into what."""
+    if plan.testbed == LOCAL:
+        line = f"{COMMON} {boot.cmdline}".strip()
+        return "dut (virtual machine)", Step("boot", f"QEMU, kernel {boot.kernel}, line: {line}")
+    name = plan.testbed.roles.dut.node
+    entry = plan.testbed.nodes[name]
+    asked = Asked(boot.kernel, boot.cmdline)
+    if entry.boot is None:
+        raise HostError(f"{name}: nodes.{name}.boot is not in the testbed file")
+    line = " ".join(asked.words(entry.boot))
+    return name, Step("boot", f"by {entry.boot.by}, kernel {asked.release}, line: {line}")
+
+
+def _steps(plan: Plan, run: Run) -> Iterable[tuple[str, str, list[Step]]]:
+    """Return role, name and steps of each node of a run."""
+    if isinstance(run.dut, Reflector):
+        nodes = _round_trips(run, run.dut)
+    else:
+        nodes = _passing(plan, run, run.dut)
+    in_guest = run.boot is not None and plan.testbed == LOCAL
+    for node in nodes:
+        name = node.role if plan.testbed == LOCAL else plan.testbed.roles.nodes[node.role]
+        if in_guest and node.role == "dut":
+            name = "dut (virtual machine)"
+        yield node.role, name, list(dict.fromkeys(node.steps))
+
+
+def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
+    nodes: list[DryNode] = []
+    at = _forwarding(plan, run, nodes)
+    if run.boot is not None and plan.testbed == LOCAL:
+        at.dut.cpus, at.dut.spared = list(range(plan.vm.cpus)), [0]
+    with ExitStack() as stack:
+        dut.start(at, run.traffic.ip, stack)
+        for node, words, cpus in (
+            (at.timestamper, capturing(at, plan), at.timestamper.cpus),
+            *([(at.dut, tracing(at, dut), ())] if run.traced else []),
+            (at.loadgen, generating(run, dut.destination(at), at), ()),
+        ):
+            stack.enter_context(Agent(node, *words, cpus=cpus))
+        if dut.disturbance is not None:
+            disturbing = Step("start", f"tailtrim-agent disturb {dut.disturbance}")
+            nodes[-1].steps.append(disturbing)
+    return nodes
+
+
+def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
+    largest = run.traffic.largest_frame
+    if plan.testbed == LOCAL:
+        local = LocalForwarding if run.boot is None else _WithGuest
+        return local(_NOWHERE, largest, host.facts(), made=partial(_local, nodes))
+    testbed = plan.testbed
+    hosts = {role: DryNode(role, _UNKNOWN, (), ()) for role in testbed.roles.nodes}
+    return HostsForwarding(testbed, hosts, _NOWHERE, largest, made=partial(_remote, nodes, testbed))
+
+
+class _WithGuest(LocalForwarding):
+    """The testbed of this machine with a virtual machine as the device's node."""
+
+    def _connect_device(self, stack: ExitStack, make: Callable[[], Any]) -> None:
+        del stack
+        dut = self.dut = make()
+        dut.note("ports", f"{' and '.join(PORTS)}: virtio-net, on taps of the timestamper")
+        dut.note("set up", f"{' and '.join(PORTS)} up, in a network namespace of the run")
+        self.dut_in, self.dut_out = (Port(dut, name, one.mac) for name, one in PORTS.items())
+        wiring.tap_inline(self, self._to_dut, self._to_loadgen)
+
+
+def _local(nodes: list[DryNode], role: str, _: Path, facts: Facts, *cpus: list[int]) -> DryNode:
+    node = DryNode(role, facts, *(cpus or ((), ())))
+    nodes.append(node)
+    return node
+
+
+def _remote(  # noqa: PLR0913 - as SshNode is made
+    nodes: list[DryNode],
+    testbed: TestbedDescription,
+    role: str,
+    _: DryNode,
+    ports: list[str],
+    __: Path,
+    *,
+    cpus: list[int],
+    spared: list[int],
+) -> DryNode:
+    entry = testbed.nodes[testbed.roles.nodes[role]]
+    macs = {one.interface: (one.mac or "MAC").lower() for one in entry.ports.values()}
+    own: list[int] = [UnknownCpu()] if entry.cpus is None else cpus
+    waiting: list[int] = [UnknownCpu()] if entry.spared is None else spared
+    node = DryNode(role, _UNKNOWN, own, waiting, macs)
+    del ports
+    nodes.append(node)
+    return node
+
+
+def _round_trips(run: Run, reflector: Reflector) -> list[DryNode]:
+    nodes: list[DryNode] = []
+    made = partial(_local, nodes)
+    at: Reflection = LocalReflection(_NOWHERE, host.facts(), between=reflector.joined, made=made)
+
+    def tuning(change: Callable[[], None]) -> None:
+        for node in nodes:
+            node.kind = "tune"
+        change()
+        for node in nodes:
+            node.kind = "set up"
+
+    with ExitStack() as stack:
+        stack.enter_context(Answering(reflector, at, tuning))
+        stack.enter_context(Agent(at.client, *pinging(reflector, run, at), cpus=at.client.cpus))
+    return nodes

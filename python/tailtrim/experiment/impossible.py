@@ -1,0 +1,73 @@
+"""What of a plan cannot run on a testbed, and why: for ``testbed check --plan``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import PlanError, TailtrimError
+from tailtrim.experiment.boot_lines import BootLines
+from tailtrim.experiment.lacking import lacking
+from tailtrim.experiment.rebooted import look
+from tailtrim.nodes.testbed_check import Finding
+from tailtrim.plan import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from tailtrim.nodes.description import TestbedDescription
+    from tailtrim.nodes.ssh.session import Session
+    from tailtrim.plan import Plan, Run
+
+_WHERE = "plan"
+
+
+def tried(
+    path: Path, testbed: TestbedDescription
+) -> Callable[[Mapping[str, Session]], Iterable[Finding]]:
+    """Return what looks on the hosts of a testbed for what a plan needs.
+
+    Args:
+        path: the plan; the testbed that it names is not used.
+        testbed: where it is to run.
+
+    """
+    try:
+        plan, runs = load(path, testbed)
+    except PlanError as error:
+        mistakes = [Finding("fault", _WHERE, str(one)) for one in error.args]
+        return lambda _: mistakes
+    return partial(_found, plan, runs, testbed)
+
+
+def _found(
+    plan: Plan, runs: list[Run], testbed: TestbedDescription, sessions: Mapping[str, Session]
+) -> Iterator[Finding]:
+    node = testbed.roles.dut.node
+    session = sessions.get(node)
+    if session is None:
+        yield Finding(
+            "note", _WHERE, f"{node} was not reached: not looked for what runs need there"
+        )
+        return
+    reasons: dict[str, list[Run]] = {}
+    for run in runs:
+        error = lacking(plan, run, session)
+        if error is not None:
+            told = "; ".join([str(error), *getattr(error, "__notes__", ())])
+            reasons.setdefault(told, []).append(run)
+    for reason, without in reasons.items():
+        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        yield Finding("fault", _WHERE, f"{without[0].folder} ({without[0].label}){more}: {reason}")
+    boots = dict.fromkeys(run.boot for run in runs if run.boot is not None)
+    for boot in boots:
+        warnings: list[str] = []
+        try:
+            look(session, testbed.nodes[node], [boot], BootLines(warnings.append)).refuse()
+        except TailtrimError as error:
+            yield from (Finding("fault", _WHERE, str(one)) for one in error.args)
+        yield from (Finding("note", _WHERE, one) for one in warnings)
+    possible = len(runs) - sum(map(len, reasons.values()))
+    booted = f", {len(boots)} kernels and boot lines" if boots else ""
+    yield Finding("good", _WHERE, f"{possible} of {len(runs)} runs have what they need{booted}")

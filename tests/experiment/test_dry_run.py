@@ -1,0 +1,129 @@
+"""What an experiment would do to each node, told without doing it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tailtrim.experiment.dry_run import dry_run
+from tailtrim.plan import load
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
+TRAFFIC = {"rate_pps": 100, "duration_s": 2}
+POWER = {"kind": "person", "machine": "rack 3"}
+
+Steps = dict[str, list[tuple[str, str]]]
+
+
+def told(folder: Path, plan: dict[str, Any]) -> tuple[dict[str, Any], Steps]:
+    """Return all of it, and what is done to each node."""
+    place = folder / "plan.yml"
+    place.write_text(yaml.safe_dump({"name": "dry", "traffic": TRAFFIC} | plan), "utf-8")
+    would = dry_run(*load(place)).as_json()
+    steps = {
+        node["node"]: [(step["do"], step["what"]) for step in node["steps"]]
+        for node in would["nodes"]
+    }
+    return would, steps
+
+
+def hosts(**dut: Any) -> dict[str, Any]:
+    said: dict[str, Any] = yaml.safe_load((EXAMPLE / "testbed.yml").read_text("utf-8"))
+    said["nodes"]["dut"] |= dut
+    return said
+
+
+def has(steps: list[tuple[str, str]], do: str, *parts: str) -> bool:
+    return any(kind == do and all(part in what for part in parts) for kind, what in steps)
+
+
+def test_each_host_is_told_what_is_done_to_it(tmp_path: Path) -> None:
+    allowed = {
+        "may": ["reboot", "bootline"],
+        "boot": {"by": "kexec", "line": "root=/dev/sda1 ro"},
+        "power": POWER,
+    }
+    plan = {
+        "testbed": hosts(**allowed),
+        "dut": {"preset": "router"},
+        "boot": {"kernel": "$kernel", "cmdline": "isolcpus=1"},
+        "loop": {"kernel": ["6.1.0-40-amd64", "6.12.48-rt"]},
+        "boots": 2,
+        "floor": False,
+    }
+    would, steps = told(tmp_path, plan)
+    assert (would["runs"], would["boots"], would["configurations"]) == (4, 4, 2)
+    assert (would["expected_s"], would["expected_is"]) == (8, "at least")
+    assert set(steps) == {"gen", "stamp", "dut"}
+    for node in steps.values():
+        assert has(node, "reserve", "for dry")
+        assert has(node, "copy agent", "~/.cache/tailtrim")
+    line = "root=/dev/sda1 ro isolcpus=1"
+    assert has(steps["dut"], "boot", f"by kexec, kernel 6.12.48-rt, line: {line}")
+    assert has(steps["dut"], "ports", "enp1s0f0, enp1s0f1: into a network namespace of the dut")
+    assert has(steps["dut"], "set up", "ip address add 198.18.0.254/24 dev enp1s0f0")
+    assert has(steps["dut"], "set up", "ip neighbour replace 198.19.0.1 lladdr 02:00:00:00:07:02")
+    assert has(steps["dut"], "power", "off and on once if the node dies (person at rack 3)")
+    assert has(steps["gen"], "power", "not switched (no power in the testbed file)")
+    # Its file names the CPUs of the generator, and not those of the timestamper.
+    assert has(steps["gen"], "start", "generate --port enp1s0f0", "--cpu 2", "--stop-after 2.0")
+    taps = "--tap ingress=enp1s0f0 --tap egress=enp2s0f0"
+    assert has(steps["stamp"], "start", f"taskset --cpu-list CPU tailtrim-agent capture {taps}")
+
+
+def test_power_that_may_not_be_used_is_told(tmp_path: Path) -> None:
+    plan = {"testbed": hosts(power=POWER, may=[]), "dut": {"preset": "wire"}}
+    _, steps = told(tmp_path, plan)
+    assert has(steps["dut"], "power", "not switched (no reboot in may in the testbed file)")
+
+
+def test_steps_have_the_runs_that_they_are_for(tmp_path: Path) -> None:
+    would, _ = told(tmp_path, {"dut": {"preset": "$dut"}, "loop": {"dut": ["bridge", "forward"]}})
+    (dut,) = (node for node in would["nodes"] if node["node"] == "dut")
+    (bridged,) = (one for one in dut["steps"] if "link add br0" in one["what"])
+    (forwards,) = (one for one in dut["steps"] if one["do"] == "start")
+    assert (bridged["runs"], forwards["runs"]) == (["run-001"], ["run-002"])
+
+
+@pytest.mark.parametrize(
+    ("dut", "do", "part"),
+    [
+        ({"preset": "testpmd"}, "start", "dpdk-testpmd"),
+        ({"preset": "ovs"}, "start", "ovs-vswitchd"),
+        ({"preset": "suricata"}, "start", "suricata -c $RUN/suricata.yaml"),
+        ({"preset": "snort"}, "start", "snort -Q --daq afpacket -i d0:d1"),
+        ({"preset": "nftables"}, "set up", "nft -f -"),
+        ({"preset": "xdp"}, "set up", "attach an XDP program to d0"),
+        ({"preset": "command", "command": "x {in} {out}"}, "start", "x d0 d1"),
+        ({"preset": "forward", "disturb": "stop:2ms,100ms"}, "start", "disturb stop:2ms,100ms"),
+    ],
+)
+def test_each_device_is_told(tmp_path: Path, dut: dict[str, Any], do: str, part: str) -> None:
+    _, steps = told(tmp_path, {"dut": dut, "floor": False})
+    assert has(steps["dut"], do, part)
+
+
+def test_a_reflector_is_told_with_how_its_host_is_tuned(tmp_path: Path) -> None:
+    dut = {"preset": "reflector", "preemption": "full", "tuned": "network-latency"}
+    _, steps = told(tmp_path, {"dut": dut, "traffic": TRAFFIC | {"frame_bytes": 100}})
+    assert has(steps["reflector"], "tune", "tuned-adm profile network-latency")
+    assert has(steps["reflector"], "tune", "/sys/kernel/debug/sched/preempt full")
+    assert has(steps["reflector"], "start", "tailtrim-agent reflect --echo")
+    assert has(steps["client"], "start", "tailtrim-agent ping 198.18.0.2")
+
+
+def test_a_virtual_machine_is_told_with_its_boot(tmp_path: Path) -> None:
+    plan = {
+        "dut": {"preset": "bridge", "node": "vm"},
+        "boot": {"kernel": "trixie/rt", "cmdline": "quiet"},
+        "boots": 1,
+    }
+    would, steps = told(tmp_path, plan)
+    assert would["boots"] == 1
+    line = "console=ttyS0 panic=-1 quiet"
+    guest = steps["dut (virtual machine)"]
+    assert has(guest, "boot", f"QEMU, kernel trixie/rt, line: {line}")
+    assert has(guest, "set up", "ip link set d0 master br0")
