@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment.guests import Guests
+from tailtrim.experiment.matching import TAPS, Matching, corrected
 from tailtrim.experiment.measure import Measured, measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
@@ -172,35 +172,36 @@ def _passing(
         changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
         generator, taps = measured.generator, measured.capture
-        files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
-        captures = [_got(at.timestamper, name) for name in files]
         names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
         names |= {DISTURBED} if dut.disturbance is not None else set()
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
-        departures = _departures(departed, measured)
-    told("analysing")
-    options: dict[str, Any] = {"trim_s": plan.trim_s, "quantiles": experiment.quantiles}
-    analyze(*captures, **options, departures=departures, out=result)
+        ends = [(at.timestamper, Path(taps["taps"][tap]["file"]).name) for tap in TAPS]
+        matching = Matching(
+            *(at, ends, plan.trim_s, experiment.quantiles, _departures(departed, measured)),
+            keep=plan.keep_captures,
+        )
+        told("matching")
+        matched = matching.match(draft, result)
     doubts = changed + load_doubts(plan.limits, generator)
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
     doubts += [*measured.doubts, *(guests.doubts if run.boot is not None else ())]
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
-    for tap in taps["taps"].values():
-        tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
+    for number, tap in enumerate(TAPS):
+        taps["taps"][tap]["file"] = matched["kept"][number] if matched["kept"] else None
     records = {
         "loop": run.model_dump(mode="json"),
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": measured.device,
-        "nodes": where.record(taps),
+        "nodes": where.record(taps) | {"matching": matched, "correction": corrected(at)},
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
-    for path in (*left, *(captures if plan.keep_captures else ())):
+    for path in left:
         if path is not None:
             shutil.move(path, result / path.name)
     if measured.trace is not None:

@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import cpus, wiring
+from tailtrim.nodes import cpus, fibres, wiring
+from tailtrim.nodes.description import SECOND_TAP
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.description import Place, TestbedDescription
-    from tailtrim.nodes.node import Facts
+    from tailtrim.nodes.node import Facts, Node
 
 #: How long links may take until they carry.
 _CARRIER_S = 30.0
@@ -60,12 +61,7 @@ class HostsTestbed(Testbed):
 
     @property
     def _nodes(self) -> dict[str, str]:
-        roles = self._description.roles
-        return {
-            "loadgen": roles.loadgen.node,
-            "timestamper": roles.timestamper.node,
-            "dut": roles.dut.node,
-        }
+        return self._description.roles_of_nodes
 
     def session(self, node: str) -> Session:
         """Return the session with a node: a new one where there is none, or it was lost.
@@ -137,7 +133,7 @@ class HostsForwarding(Forwarding):
         with ExitStack() as stack:
 
             def node(role: str) -> SshNode:
-                entry = description.nodes[getattr(description.roles, role).node]
+                entry = description.nodes[description.roles_of_nodes[role]]
                 ports = [entry.ports[name].interface for name in used[role]]
                 own, spared = placed[role]
                 return stack.enter_context(
@@ -145,25 +141,29 @@ class HostsForwarding(Forwarding):
                 )
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
+            self.second_tap = node(SECOND_TAP) if SECOND_TAP in used else self.timestamper
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
+            self.captures, self.correction = description.captures, fibres.correction(description)
             self._wire(description, wiring.mtu(largest_frame))
             self._stack = stack.pop_all()
 
     def _wire(self, description: TestbedDescription, mtu: int) -> None:
-        for node in self.nodes.values():
+        for node in (self.loadgen, self.timestamper, self.second_tap, self.dut):
             wiring.without_ipv6(node)
 
-        def ports(role: str, *names: str) -> list[Port]:
+        def ports(node: Node, *names: str) -> list[Port]:
             places = description.roles.ports
-            return [self._port(description, role, places[name]) for name in names]
+            return [self._port(description, node, places[name]) for name in names]
 
-        self.send, self.sink = ports("loadgen", "send", "sink")
-        self.tap_in, self.tap_out = ports("timestamper", "tap_in", "tap_out")
-        self.dut_in, self.dut_out = ports("dut", "dut_in", "dut_out")
+        self.send, self.sink = ports(self.loadgen, "send", "sink")
+        (self.tap_in,) = ports(self.timestamper, "tap_in")
+        (self.tap_out,) = ports(self.second_tap, "tap_out")
+        self.dut_in, self.dut_out = ports(self.dut, "dut_in", "dut_out")
         every = [self.send, self.sink, self.tap_in, self.tap_out, self.dut_in, self.dut_out]
         inline = description.inline
         if inline is not None:
-            on = [self._port(description, "timestamper", place) for place in inline]
+            through = zip((self.timestamper, self.second_tap), inline, strict=True)
+            on = [self._port(description, node, place) for node, place in through]
             every += on
         for port in every:
             port.node.run("ip", "link", "set", "dev", port.name, "mtu", str(mtu))
@@ -172,8 +172,8 @@ class HostsForwarding(Forwarding):
         if inline is not None:
             wiring.tap_inline(self, *on)
 
-    def _port(self, description: TestbedDescription, role: str, place: Place) -> Port:
-        node, entry = self.nodes[role], description.port(place)
+    def _port(self, description: TestbedDescription, node: Node, place: Place) -> Port:
+        entry = description.port(place)
         (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
         mac = str(link["address"])
         if entry.mac is not None and entry.mac.lower() != mac:
@@ -213,7 +213,7 @@ def placement(
 
     Roles of one node share its CPUs as those of one machine do.
     """
-    roles = {role: getattr(description.roles, role).node for role in sessions}
+    roles = description.roles_of_nodes
     placed = {}
     for role, node in roles.items():
         entry, every = description.nodes[node], list(range(sessions[role].facts.cpus))
@@ -222,7 +222,7 @@ def placement(
         if list(roles.values()).count(node) > 1:
             generating, others = cpus.placed(own)
             capturing = others[:-1] or [generating]
-            own = {"loadgen": [generating], "timestamper": capturing, "dut": others}[role]
+            own = {"loadgen": [generating], "dut": others}.get(role, capturing)
         placed[role] = own, spared
     return placed
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from tailtrim.nodes.fibres import Correction
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.ports import Port
 
@@ -70,11 +71,17 @@ class Forwarding(Topology):
     tap_out: Port
     #: The CPUs of the device's node on which its kernel handles what comes in at its ports.
     receiving: Sequence[int]
+    #: Where captures are matched: fetched, left where they are, or by their size.
+    captures: Literal["auto", "fetch", "leave"] = "fetch"
+    #: What the cables between taps and device take, if that is known.
+    correction: Correction | None = None
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """Load generator, timestamper and device."""
-        return {"loadgen": self.loadgen, "timestamper": self.timestamper, "dut": self.dut}
+        """Load generator, timestamper and device; the second tap's node, where it is another."""
+        nodes = {"loadgen": self.loadgen, "timestamper": self.timestamper, "dut": self.dut}
+        second = self.tap_out.node
+        return nodes if second is self.timestamper else nodes | {"timestamper_out": second}
 
     @property
     def ports(self) -> dict[str, Port]:
