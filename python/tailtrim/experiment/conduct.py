@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment import tap_clocks
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.matching import TAPS, Matching, corrected
 from tailtrim.experiment.measure import Measured, measure
@@ -176,7 +177,8 @@ def _passing(
         names |= {DISTURBED} if dut.disturbance is not None else set()
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
-        ends = [(at.timestamper, Path(taps["taps"][tap]["file"]).name) for tap in TAPS]
+        files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
+        ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
         matching = Matching(
             *(at, ends, plan.trim_s, experiment.quantiles, _departures(departed, measured)),
             keep=plan.keep_captures,
@@ -184,7 +186,8 @@ def _passing(
         told("matching")
         matched = matching.match(draft, result)
     doubts = changed + load_doubts(plan.limits, generator)
-    doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
+    summary = RunDirectory(result).summary
+    doubts += tap_doubts(taps, generator, summary) + measured.clocks.doubts(summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
     doubts += [*measured.doubts, *(guests.doubts if run.boot is not None else ())]
@@ -196,7 +199,9 @@ def _passing(
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": measured.device,
-        "nodes": where.record(taps) | {"matching": matched, "correction": corrected(at)},
+        "nodes": where.record(taps)
+        | {"matching": matched, "correction": corrected(at)}
+        | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()},
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }

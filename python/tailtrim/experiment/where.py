@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tailtrim.experiment.tap_clocks import REALTIME, clock_of_stamps
 from tailtrim.nodes.environment import environment, port
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding, Reflection
 
 SCHEMA = "tailtrim.nodes/1"
-_REALTIME, _MONOTONIC = "CLOCK_REALTIME", "CLOCK_MONOTONIC"
+_MONOTONIC = "CLOCK_MONOTONIC"
 
 
 class Where:
@@ -40,8 +41,9 @@ class Where:
         self._guest = guest
         self._roles = {role: node.host_name for role, node in at.nodes.items()}
         own = at.nodes["dut"].host_name if guest is not None else None
-        self._ports: dict[str, dict[str, str]] = {
-            role: before._ports[role]  # noqa: SLF001 - of this class
+        #: What the ports are, by what they are for.
+        self.ports: dict[str, dict[str, str]] = {
+            role: before.ports[role]
             if before is not None and one.node.host_name == own
             else port(one)
             for role, one in at.ports.items()
@@ -65,7 +67,7 @@ class Where:
             "schema": SCHEMA,
             "nodes": self.environment | self._booted,
             "roles": self._roles,
-            "ports": self._ports,
+            "ports": self.ports,
             "numbers": self._round_trips() if capture is None else self._passing(capture),
             **({} if self._guest is None else {"guest": self._guest}),
         }
@@ -73,7 +75,7 @@ class Where:
     def _passing(self, capture: dict[str, Any]) -> dict[str, Any]:
         taps = {"ingress": "tap_in", "egress": "tap_out"}
         clocks = {
-            name: self._clock_of_stamps(str(tap["stamps"]), taps.get(name, ""))
+            name: clock_of_stamps(str(tap["stamps"]), self.ports.get(taps.get(name, ""), {}))
             for name, tap in capture["taps"].items()
         }
         return {
@@ -81,21 +83,16 @@ class Where:
             "capture": {"node": self._roles["timestamper"], "clocks": clocks},
             "generator": {"node": self._roles["loadgen"], "clocks": {"departures": _MONOTONIC}},
             "device": {"node": self._roles["dut"], "clocks": {}},
-            "trace": {"node": self._roles["dut"], "clocks": {"events": _REALTIME}},
+            "trace": {"node": self._roles["dut"], "clocks": {"events": REALTIME}},
         }
 
     def _round_trips(self) -> dict[str, Any]:
-        client = {"node": self._roles["client"], "clocks": {"round trips": _REALTIME}}
+        client = {"node": self._roles["client"], "clocks": {"round trips": REALTIME}}
         return {
             "summary": client,
             "generator": client,
             "device": {"node": self._roles["reflector"], "clocks": {}},
         }
-
-    def _clock_of_stamps(self, stamps: str, name: str) -> str:
-        if stamps != "hardware":
-            return _REALTIME
-        return self._ports.get(name, {}).get("hardware_clock", "the NIC's")
 
 
 def _environments(nodes: Iterable[Node]) -> dict[str, dict[str, str]]:

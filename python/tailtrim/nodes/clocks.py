@@ -1,14 +1,14 @@
-"""How far the clocks of two nodes may be apart, as PTP (ptp4l) and NTP (chronyd) there tell.
+"""How far the clocks of two nodes may be apart, as ptp4l (PTP) and chronyd (NTP) there tell.
 
-Stamps of the kernel are of CLOCK_REALTIME, stamps of a NIC of its own clock. ptp4l sets the one with
-software time stamping and the other with hardware time stamping; between these two, phc2sys tells
-its offset to its log only, so it is not known here.
+Stamps of the kernel are of CLOCK_REALTIME, stamps of a NIC of its own clock. ptp4l sets the one
+with software time stamping and the other with hardware time stamping; between these two, phc2sys
+tells its offset to its log only, so it is not known here.
 
 Bounds against the source, of which two nodes add up:
 
-* PTP: offset + mean path delay. The offset is measured as if both ways took the same time; with ways
-  of t1 and t2 it is wrong by (t1 - t2) / 2, which is at most the mean (t1 + t2) / 2. Both nodes need
-  the same grandmaster.
+* PTP: offset + mean path delay. The offset is measured as if both ways took the same time. With
+  ways of t1 and t2 it is wrong by (t1 - t2) / 2, which is at most the mean (t1 + t2) / 2. Both
+  nodes need the same grandmaster.
 * NTP: offset + root dispersion + half of the root delay, as chronyc(1) has it.
 """
 
@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
+from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,7 +85,7 @@ def discipline(node: Node) -> Discipline:
 
 def parsed(told: str) -> Discipline:
     """Return what pmc, chronyc and the list of programs say, which ``---`` separates."""
-    ptp, ntp, programs = (told.split("---\n") + ["", ""])[:3]
+    ptp, ntp, programs = ([*told.split("---\n"), "", ""])[:3]
     bounds = [bound for bound in (_ptp(ptp), _ntp(ntp)) if bound is not None]
     return Discipline(tuple(programs.split()), tuple(bounds))
 
@@ -123,13 +125,13 @@ def _ptp(told: str) -> Bound | None:
     try:
         grandmaster, steps = fields["gmIdentity"], int(fields["stepsRemoved"])
         if steps == 0:
-            ns = 0.0
+            ns = Decimal()
         elif fields["gmPresent"] == "true":
-            ns = abs(float(fields["offsetFromMaster"])) + float(fields["meanPathDelay"])
+            ns = abs(Decimal(fields["offsetFromMaster"])) + Decimal(fields["meanPathDelay"])
         else:
             return None
-        return Bound("PTP", grandmaster, -int(-ns // 1), fields["timestamping"].lower())
-    except (KeyError, ValueError):
+        return Bound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
+    except (KeyError, ValueError, ArithmeticError):
         return None
 
 
@@ -138,7 +140,9 @@ def _ntp(told: str) -> Bound | None:
     try:
         if fields[_LEAP] == _UNSYNCHRONISED:
             return None
-        away_s = abs(float(fields[_OFFSET])) + float(fields[_DISPERSION]) + float(fields[_DELAY]) / 2
-        return Bound("NTP", fields[_SOURCE], -int(-away_s * 1e9 // 1))
-    except (IndexError, ValueError):
+        away_s = (
+            abs(float(fields[_OFFSET])) + Decimal(fields[_DISPERSION]) + Decimal(fields[_DELAY]) / 2
+        )
+        return Bound("NTP", fields[_SOURCE], ceil(away_s * 1_000_000_000))
+    except (IndexError, ValueError, ArithmeticError):
         return None
