@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.agent import Agent
     from tailtrim.nodes.node import Host, Program
     from tailtrim.nodes.ports import Port
-    from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.nodes.testbed import Ability, Forwarding
 
 
 #: Options that records have behind those of the device itself.
@@ -67,6 +67,11 @@ class Device(Strict):
             raise HostError(
                 f"{self.preset}: loading a BPF program needs root, not only a user namespace"
             )
+
+    @property
+    def needs(self) -> tuple[Ability, ...]:
+        """What it needs that not every testbed can do."""
+        return ()
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.node import Host
     from tailtrim.nodes.ports import Port
-    from tailtrim.nodes.testbed import Reflection
+    from tailtrim.nodes.testbed import Ability, Reflection
 
 #: Where probes go: on the client's network or beyond a router. The port of UDP echo is that of the
 #: firewalls' rule.
@@ -114,6 +114,11 @@ class Reflector(Device):
             host.require(nftables.NFT)
         if self.firewall.startswith("iptables"):
             host.require(_IPTABLES)
+
+    @property
+    def needs(self) -> tuple[Ability, ...]:
+        """A node in between, unless the path is direct."""
+        return ("between",) if self.joined else ()
 
     @property
     def joined(self) -> bool:

@@ -117,6 +117,9 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
             # What a guest has shows when it has booted.
             continue
         try:
+            for need in run.dut.needs:
+                if need in experiment.testbed.lacks:
+                    raise HostError(experiment.testbed.lacks[need])  # noqa: TRY301 - one way out
             run.dut.require(host)
         except HostError as error:
             if not _may_be_skipped(experiment, run):

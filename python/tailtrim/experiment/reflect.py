@@ -73,7 +73,8 @@ def reflect(
     with ExitStack() as stack:
         stack.enter_context(at.aside())
         answering = stack.enter_context(Answering(reflector, at, lacking))
-        how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
+        how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin"]
+        how += ["--same-clock"] if at.one_clock else []
         how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
         how += [part for p in experiment.quantiles for part in ("--quantile", p)]
         asked = [*reflector.asking(), *_schedule(run), *how]

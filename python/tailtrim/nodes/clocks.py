@@ -140,9 +140,8 @@ def _ntp(told: str) -> Bound | None:
     try:
         if fields[_LEAP] == _UNSYNCHRONISED:
             return None
-        away_s = (
-            abs(float(fields[_OFFSET])) + Decimal(fields[_DISPERSION]) + Decimal(fields[_DELAY]) / 2
-        )
+        root_s = Decimal(fields[_DISPERSION]) + Decimal(fields[_DELAY]) / 2
+        away_s = abs(Decimal(fields[_OFFSET])) + root_s
         return Bound("NTP", fields[_SOURCE], ceil(away_s * 1_000_000_000))
     except (IndexError, ValueError, ArithmeticError):
         return None

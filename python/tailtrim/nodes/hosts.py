@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import cpus, fibres, wiring
 from tailtrim.nodes.description import SECOND_TAP
-from tailtrim.nodes.ports import Port
+from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.description import Place, TestbedDescription
     from tailtrim.nodes.node import Facts, Node
+    from tailtrim.nodes.testbed import Ability
 
 #: How long links may take until they carry.
 _CARRIER_S = 30.0
@@ -106,13 +107,24 @@ class HostsTestbed(Testbed):
         sessions = {role: self.session(node) for role, node in self._nodes.items()}
         return HostsForwarding(self._description, sessions, folder, largest_frame)
 
-    def reflection(self, folder: Path, *, between: bool) -> Reflection:
-        """Refuse: round trips are for one machine so far."""
-        del folder, between
-        raise HostError(
-            "preset reflector: only with testbed: local, on other hosts use tailtrim reflect and"
-            " tailtrim ping"
-        )
+    @property
+    def lacks(self) -> dict[Ability, str]:
+        """What hosts cannot do."""
+        lacks: dict[Ability, str] = {
+            "xdp": "preset xdp: only with testbed: local: the program is loaded by this process,"
+            " which is not on the host"
+        }
+        if self._description.inline is None:
+            lacks["between"] = (
+                "preset reflector: a path other than direct needs a timestamper that is inline,"
+                " which is the node between client and reflector"
+            )
+        return lacks
+
+    def reflection(self, folder: Path, *, between: bool) -> HostsReflection:
+        """Bring the ports between load generator and device into namespaces of the run."""
+        sessions = {role: self.session(node) for role, node in self._nodes.items()}
+        return HostsReflection(self._description, sessions, folder, between=between)
 
 
 class HostsForwarding(Forwarding):
@@ -144,7 +156,8 @@ class HostsForwarding(Forwarding):
             self.second_tap = node(SECOND_TAP) if SECOND_TAP in used else self.timestamper
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
             self.captures, self.correction = description.captures, fibres.correction(description)
-            self._wire(description, wiring.mtu(largest_frame))
+            self._mtu = wiring.mtu(largest_frame)
+            self._wire(description, self._mtu)
             self._stack = stack.pop_all()
 
     def _wire(self, description: TestbedDescription, mtu: int) -> None:
@@ -153,7 +166,7 @@ class HostsForwarding(Forwarding):
 
         def ports(node: Node, *names: str) -> list[Port]:
             places = description.roles.ports
-            return [self._port(description, node, places[name]) for name in names]
+            return [_port(description, node, places[name]) for name in names]
 
         self.send, self.sink = ports(self.loadgen, "send", "sink")
         (self.tap_in,) = ports(self.timestamper, "tap_in")
@@ -163,7 +176,7 @@ class HostsForwarding(Forwarding):
         inline = description.inline
         if inline is not None:
             through = zip((self.timestamper, self.second_tap), inline, strict=True)
-            on = [self._port(description, node, place) for node, place in through]
+            on = [_port(description, node, place) for node, place in through]
             every += on
         for port in every:
             port.node.run("ip", "link", "set", "dev", port.name, "mtu", str(mtu))
@@ -171,15 +184,6 @@ class HostsForwarding(Forwarding):
         until_carrying(every)
         if inline is not None:
             wiring.tap_inline(self, *on)
-
-    def _port(self, description: TestbedDescription, node: Node, place: Place) -> Port:
-        entry = description.port(place)
-        (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
-        mac = str(link["address"])
-        if entry.mac is not None and entry.mac.lower() != mac:
-            told = f"the MAC address is {mac}, expected {entry.mac} (testbed file)"
-            raise HostError(f"{'.'.join(place)}: {entry.interface}: {told}")
-        return Port(node, entry.interface, mac)
 
     def __enter__(self) -> Self:
         """Return the testbed itself."""
@@ -194,9 +198,17 @@ class HostsForwarding(Forwarding):
         return nullcontext()
 
     def storm(self, cpu: int) -> Port:
-        """Refuse: a fibre more cannot be laid."""
-        del cpu
-        raise HostError("disturb softirqs: only with testbed: local")
+        """Lay a virtual fibre from the device's host to itself, and return the port that sends."""
+        dut = self.dut
+        sends = Port(dut, "s0", "02:00:00:00:02:01")
+        receives = Port(dut, "s1", "02:00:00:00:02:02")
+        dut.run(
+            *("ip", "link", "add", sends.name, "address", sends.mac, "mtu", str(self._mtu)),
+            *("type", "veth", "peer", "name", receives.name, "address", receives.mac),
+            *("mtu", str(self._mtu)),
+        )
+        wiring.storm(sends, receives, cpu)
+        return sends
 
     def takes_redirected(self) -> AbstractContextManager[None]:
         """Do nothing: ports of hardware take what XDP redirects."""
@@ -204,6 +216,70 @@ class HostsForwarding(Forwarding):
 
     def stand_off(self) -> None:
         """Do nothing: this process is elsewhere."""
+
+
+class HostsReflection(Reflection):
+    """Client and reflector on the hosts of load generator and device.
+
+    The timestamper, where it is inline, is the node between them; without one it passes on what
+    comes in, as a fibre would.
+    """
+
+    def __init__(
+        self,
+        description: TestbedDescription,
+        sessions: Mapping[str, Session],
+        folder: Path,
+        *,
+        between: bool,
+    ) -> None:
+        """Bring the ports to where they are used, and make them ready."""
+        places, inline = description.roles.ports, description.inline
+        placed = placement(description, sessions)
+        with ExitStack() as stack:
+
+            def node(role: str, of: str, *at: Place) -> list[Port]:
+                ports = [description.port(place).interface for place in at]
+                own, spared = placed[of]
+                made = stack.enter_context(
+                    SshNode(role, sessions[of], ports, folder, cpus=own, spared=spared)
+                )
+                wiring.without_ipv6(made)
+                made.run("ip", "link", "set", "lo", "up")
+                return [_port(description, made, place) for place in at]
+
+            (self.asks,) = node("client", "loadgen", places["send"])
+            (self.answers,) = node("reflector", "dut", places["dut_in"])
+            self.client, self.reflector = self.asks.node, self.answers.node
+            ends = [self.asks, self.answers]
+            if inline is not None:
+                near, far = node("middle", "timestamper", places["tap_in"], inline.to_dut)
+                ends += [near, far]
+                self.between = (near, far) if between else None
+                if not between:
+                    redirect(near, far)
+                    redirect(far, near)
+            elif between:
+                raise HostError("no node is between client and reflector")
+            else:
+                self.between = None
+            for end in ends:
+                end.node.run("ip", "link", "set", end.name, "mtu", str(wiring.MTU), "up")
+            until_carrying(ends)
+            self.one_clock = self.client.host_name == self.reflector.host_name
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the hosts themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the namespaces up; the ports go back."""
+        self._stack.close()
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave this process alone: it runs elsewhere."""
+        return nullcontext()
 
 
 def placement(
@@ -225,6 +301,16 @@ def placement(
             own = {"loadgen": [generating], "dut": others}.get(role, capturing)
         placed[role] = own, spared
     return placed
+
+
+def _port(description: TestbedDescription, node: Node, place: Place) -> Port:
+    entry = description.port(place)
+    (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
+    mac = str(link["address"])
+    if entry.mac is not None and entry.mac.lower() != mac:
+        told = f"the MAC address is {mac}, expected {entry.mac} (testbed file)"
+        raise HostError(f"{'.'.join(place)}: {entry.interface}: {told}")
+    return Port(node, entry.interface, mac)
 
 
 def until_carrying(ports: list[Port]) -> None:

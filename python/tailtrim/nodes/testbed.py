@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tailtrim.nodes.fibres import Correction
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.ports import Port
+
+#: What a device may need of a testbed: XDP programs that this process attaches, and a node between
+#: client and reflector.
+Ability = Literal["xdp", "between"]
 
 #: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
 SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
@@ -131,6 +135,8 @@ class Reflection(Topology):
     asks: Port
     answers: Port
     between: tuple[Port, Port] | None
+    #: Whether client and reflector have the same clock.
+    one_clock = True
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -151,6 +157,11 @@ class Testbed(ABC):
     """
 
     notices: Sequence[str] = ()
+
+    @property
+    def lacks(self) -> Mapping[Ability, str]:
+        """What this testbed cannot do, and why."""
+        return {}
 
     @abstractmethod
     def __enter__(self) -> Self:
