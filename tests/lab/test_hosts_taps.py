@@ -47,10 +47,8 @@ def mirrored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     by_ssh()
     with Hosts(lab.folder, ["gen", "stamp", "dut", "switch"]) as hosts:
         for port, (host, peer) in _SWITCH.items():
-            macs = (
-                f"02:00:00:00:08:0{port[1]}",
-                f"02:00:00:00:0{9 if port[0] == 'm' else 7}:1{port[1]}",
-            )
+            group = "09" if port.startswith("m") else "07"
+            macs = (f"02:00:00:00:{group}:2{port[1]}", f"02:00:00:00:{group}:1{port[1]}")
             hosts.cable("switch", port, host, peer, macs)
         hosts.hosts["switch"].run("sh", "-c", _MIRROR)
         monkeypatch.setenv("PATH", hosts.path)
@@ -87,23 +85,7 @@ def test_a_timestamper_on_mirrors_sees_all_packets(lab: Lab, mirrored: Hosts) ->
 def test_what_a_mirror_loses_is_not_taken_for_the_devices_loss(lab: Lab, mirrored: Hosts) -> None:
     """A mirror that copies at most 100 kbit/s; the device loses nothing."""
     switch = mirrored.hosts["switch"]
-    switch.run(
-        *[
-            "tc",
-            "qdisc",
-            "add",
-            "dev",
-            "m1",
-            "root",
-            "tbf",
-            "rate",
-            "100kbit",
-            "burst",
-            "2k",
-            "limit",
-            "2k",
-        ]
-    )
+    switch.run("sh", "-c", "tc qdisc add dev m1 root tbf rate 100kbit burst 2k limit 2k")
     plan = lab.plan(testbed=_on_mirrors(mirrored))
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr
