@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from hosts import Hosts, by_ssh, cabled, described
 from laboratory import passed
 
@@ -141,6 +142,9 @@ def test_two_clocks_without_a_bound_make_a_run_invalid(lab: Lab, two_taps: Hosts
     assert ended.returncode == 0, ended.stderr
     (invalid,) = lab.result("run-000", "outcome")["invalid"]
     assert invalid.startswith("latency is not measurable: the taps are on stamp and gen, and how")
+    (lab.folder / "testbed.yml").write_text(yaml.safe_dump(_two(two_taps)))
+    checked = lab.run("testbed", "check", "testbed.yml")
+    assert "fault  stamp and gen: two clocks, and how far they are apart is not" in checked.stdout
     taps = lab.result("run-000", "nodes")["taps"]
     assert (taps["clocks"], taps["bound_ns"]) == (2, None)
     assert [taps[name]["node"] for name in ("ingress", "egress")] == ["stamp", "gen"]

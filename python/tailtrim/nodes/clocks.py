@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Stamps of a NIC, which has its own clock.
 BY_NIC = "hardware"
-_ASK = """
+#: A shell script that tells what :func:`parsed` reads.
+ASK = """
 for what in TIME_STATUS_NP CURRENT_DATA_SET PORT_PROPERTIES_NP; do
     pmc -u -b 0 "GET $what" 2>/dev/null
 done
@@ -80,7 +81,7 @@ def discipline(node: Node) -> Discipline:
         RunError: the node cannot be reached.
 
     """
-    return parsed(node.call("sh", "-c", _ASK).stdout)
+    return parsed(node.call("sh", "-c", ASK).stdout)
 
 
 def parsed(told: str) -> Discipline:
