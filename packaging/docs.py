@@ -123,13 +123,15 @@ def _plan() -> Iterator[str]:
 
 def _testbed() -> Iterator[str]:
     """Write the keys of a testbed file as tables."""
-    known: dict[str, Any] = TestbedDescription.model_json_schema()["$defs"]
+    schema = TestbedDescription.model_json_schema()
+    known: dict[str, Any] = schema["$defs"]
     yield "# Keys of a testbed file\n"
     yield (
         "`tailtrim testbed check FILE.yml` reads these keys, and a plan with `testbed: FILE.yml`."
         " `nodes` has nodes by name, and `roles` says who does what. `schema/testbed.json` is the"
         " same as a JSON Schema.\n"
     )
+    yield from _keys(schema)
     for title, name in _OF_TESTBED.items():
         yield f"## {title}\n\n{known[name]['description'].partition(chr(10))[0]}\n"
         yield from _keys(known[name])

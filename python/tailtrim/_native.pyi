@@ -92,6 +92,7 @@ def analyze(
     progress: Callable[[float | None], object] | None,
     stalled: list[tuple[int, int]] = ...,
     late: list[tuple[int, int]] = ...,
+    correction_ns: int = ...,
 ) -> NativeAnalysis: ...
 def analyze_round_trips(
     sent: Any,

@@ -84,7 +84,7 @@ def test_all_mistakes_are_told_at_once_with_what_may_be_meant(tmp_path: Path) ->
         ),
         (
             "line 19: nodes.stamp.ports.a1.interfaces: unknown key, expected one of interface, mac,"
-            " pci, cable (did you mean interface?)"
+            " pci, cable, cable_m, split_m (did you mean interface?)"
         ),
         (
             "line 24: nodes.dut.may.0: expected 'tune', 'reboot' or 'bootline', not 'tun' (did you"

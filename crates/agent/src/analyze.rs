@@ -4,9 +4,14 @@ use crate::args::{Analyze, Mask, Stamps};
 use crate::exit::Exit;
 use crate::hints::Hint;
 use crate::output::{self, failed};
+use serde::Deserialize;
+use std::fs;
+use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use tailtrim_linux::source::{self, Reading};
-use tailtrim_tail::analysis::{AnalysisError, Options, analyze};
+use tailtrim_tables::{SampleSink, write_tables};
+use tailtrim_tail::analysis::{AnalysisError, Departures, Options, analyze};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -14,7 +19,11 @@ use tailtrim_tail::summary::Summary;
 
 /// Runs the verb and prints its result.
 pub(crate) fn run(request: &Analyze) -> Exit {
-    match summary(request) {
+    let departures = match request.departures.as_deref().map(departures).transpose() {
+        Ok(known) => known.unwrap_or_default(),
+        Err(error) => return failed(&error, Exit::Usage),
+    };
+    match summary(request, departures) {
         Ok(summary) => {
             if let Err(error) = summary.check_order()
                 && !request.allow_negative
@@ -29,7 +38,7 @@ pub(crate) fn run(request: &Analyze) -> Exit {
     }
 }
 
-fn summary(request: &Analyze) -> Result<Summary, AnalysisError> {
+fn summary(request: &Analyze, departures: Departures) -> Result<Summary, AnalysisError> {
     let reading = Reading {
         stamps: match request.stamps {
             Stamps::Header => StampSource::Header,
@@ -51,9 +60,42 @@ fn summary(request: &Analyze) -> Result<Summary, AnalysisError> {
         selection: request.signature.clone(),
         quantiles: request.quantiles.clone(),
         confidence: request.confidence,
+        departures,
+        correction_ns: request.correction,
         ..Options::default()
     };
     let progress = |_, _| ControlFlow::Continue(());
-    let analysis = analyze(&mut ingress.capture, &mut egress.capture, &options, &mut (), progress)?;
+    if let Some(directory) = &request.out {
+        fs::create_dir_all(directory).map_err(AnalysisError::Sink)?;
+    }
+    let mut sink = SampleSink::new(false, request.out.as_deref()).map_err(AnalysisError::Sink)?;
+    let analysis =
+        analyze(&mut ingress.capture, &mut egress.capture, &options, &mut sink, progress)?;
+    if let Some(directory) = &request.out {
+        sink.close()
+            .and_then(|()| write_tables(directory, &analysis))
+            .and_then(|()| write_summary(directory, &analysis.summary))
+            .map_err(AnalysisError::Sink)?;
+    }
     Ok(analysis.summary)
+}
+
+fn write_summary(directory: &Path, summary: &Summary) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(summary)?;
+    fs::write(directory.join("summary.json"), text + "\n")
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lateness {
+    stalled: Vec<(i64, i64)>,
+    late: Vec<(i64, i64)>,
+}
+
+fn departures(file: &Path) -> Result<Departures, String> {
+    let read =
+        fs::read_to_string(file).and_then(|text| Ok(serde_json::from_str::<Lateness>(&text)?));
+    let Lateness { stalled, late } =
+        read.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(Departures { stalled, late })
 }

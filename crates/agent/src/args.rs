@@ -83,6 +83,15 @@ pub(crate) struct Analyze {
     /// Accept captures in which most packets leave before they enter
     #[arg(long)]
     pub(crate) allow_negative: bool,
+    /// Take this off each latency, in ns: what cables between the taps and the device take
+    #[arg(long, value_name = "NS", default_value = "0", allow_negative_numbers = true)]
+    pub(crate) correction: i64,
+    /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
+    #[arg(long, value_name = "FILE")]
+    pub(crate) departures: Option<PathBuf>,
+    /// Directory for the tables as Parquet files, and the summary; created if missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,8 +1,6 @@
 //! `analyze` and its result.
 
 use crate::errors::{OutputError, raise, raise_order};
-use crate::rundir::{SampleSink, write_tables};
-use crate::tables;
 use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +10,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_stats::Probability;
+use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::matching::Window;
@@ -35,9 +34,9 @@ impl NativeAnalysis {
     /// The table of this name as an Arrow record batch.
     fn table(&self, name: &str) -> PyResult<PyRecordBatch> {
         let batch = if name == "sample" {
-            self.samples.as_deref().map(tables::samples).transpose().map_err(failed)?
+            self.samples.as_deref().map(batches::samples).transpose().map_err(failed)?
         } else {
-            let tables = tables::all(&self.analysis).map_err(failed)?;
+            let tables = batches::all(&self.analysis).map_err(failed)?;
             tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
         };
         batch
@@ -92,7 +91,8 @@ pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
 /// kept in memory with `keep_samples`.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
-    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new()))]
+    x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
+    correction_ns = 0))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -112,6 +112,7 @@ pub(crate) fn analyze(
     progress: Option<Py<PyAny>>,
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
+    correction_ns: i64,
 ) -> PyResult<NativeAnalysis> {
     let options = Options {
         window: Window { window_ns, ..Window::default() },
@@ -120,6 +121,7 @@ pub(crate) fn analyze(
         confidence: confidence.parse().map_err(invalid)?,
         watched_to_the_end,
         departures: Departures { stalled, late },
+        correction_ns,
         ..signing(signature.as_deref(), &masks)?
     };
     let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };

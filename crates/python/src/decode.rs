@@ -2,13 +2,13 @@
 
 use crate::analysis::{failed, invalid, signing};
 use crate::errors::{TailtrimError, raise_capture};
-use crate::tables;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tailtrim_linux::source::{self, Extent, Reading};
+use tailtrim_tables::batches;
 use tailtrim_tail::analysis::{Checkpoint, Decoding, Packet};
 use tailtrim_tail::capture::{CaptureError, StampSource};
 
@@ -108,7 +108,7 @@ impl NativeDecoder {
     fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyRecordBatch> {
         let batch = py.detach(|| {
             let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            tables::packets(state.buckets.get(bucket).map_or(&[][..], Vec::as_slice))
+            batches::packets(state.buckets.get(bucket).map_or(&[][..], Vec::as_slice))
         });
         batch.map(PyRecordBatch::from).map_err(failed)
     }

@@ -10,8 +10,6 @@ mod ledger;
 mod merge;
 mod roundtrip;
 mod rows;
-mod rundir;
-mod tables;
 
 use pyo3::pymodule;
 

@@ -3,13 +3,13 @@
 use crate::analysis::{NativeAnalysis, output_failed};
 use crate::errors::raise;
 use crate::rows::columns;
-use crate::rundir::SampleSink;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use std::iter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{AnalysisError, Numbered, Numbers, Options, analyze};
 use tailtrim_tail::matching::Window;
 

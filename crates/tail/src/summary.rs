@@ -22,6 +22,9 @@ pub struct Summary {
     pub trim_ns: i64,
     /// A packet that leaves later than this after it entered is not matched.
     pub window_ns: i64,
+    /// Taken off each egress stamp, and so off each latency, for the cables between the taps and the device.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub correction_ns: i64,
     /// What identified the packets.
     pub signature: SignatureSettings,
     /// What the captures say apart from any matching.
@@ -44,6 +47,10 @@ pub struct Summary {
     pub departed_late: Option<DepartedLate>,
     /// What a reader must know before trusting the numbers.
     pub warnings: Vec<Warning>,
+}
+
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }
 
 /// Outcomes of the ingress packets. All but `packets` add up to `packets`.

@@ -33,6 +33,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     out: str | os.PathLike[str] | None = None,
     keep_samples: bool = False,
     departures: Departures = WELL,
+    correction_ns: int = 0,
     progress: Callable[[float | None], object] | None = None,
 ) -> Analysis:
     """Match an ingress and an egress capture of a device under test.
@@ -52,6 +53,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         allow_negative: do not raise although most packets left before they entered.
         out: where to leave a run directory.
         departures: when the load generator was not up to its schedule, if that is known.
+        correction_ns: taken off each latency, for cables between the taps and the device.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
         progress: called about every million frames with the share done, ``None`` if unknown.
 
@@ -83,6 +85,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "watched_to_the_end": False,
         "stalled": list(departures.stalled),
         "late": list(departures.late),
+        "correction_ns": correction_ns,
         "keep_samples": keep_samples,
         "progress": progress,
     }

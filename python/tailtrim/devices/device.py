@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.agent import Agent
     from tailtrim.nodes.node import Host, Program
     from tailtrim.nodes.ports import Port
-    from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.nodes.testbed import Ability, Forwarding
 
 
 #: Options that records have behind those of the device itself.
@@ -72,6 +72,11 @@ class Device(Strict):
     def tunes(self) -> bool:
         """Whether it changes settings of its host that reach beyond its node."""
         return False
+
+    @property
+    def needs(self) -> tuple[Ability, ...]:
+        """What it needs that not every testbed can do."""
+        return ()
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.node import Host
     from tailtrim.nodes.ports import Port
-    from tailtrim.nodes.testbed import Reflection
+    from tailtrim.nodes.testbed import Ability, Reflection
 
 #: Where probes go: on the client's network or beyond a router. The port of UDP echo is that of the
 #: firewalls' rule.
@@ -125,6 +125,11 @@ class Reflector(Device):
     def tunes(self) -> bool:
         """Whether the NIC, the kernel or tuned of its host are set."""
         return any(one != AS_IS for one in (self.coalesce_us, self.tuned, self.preemption))
+
+    @property
+    def needs(self) -> tuple[Ability, ...]:
+        """A node in between, unless the path is direct."""
+        return ("between",) if self.joined else ()
 
     @property
     def joined(self) -> bool:

@@ -11,7 +11,7 @@ from tailtrim.nodes.xdp import redirecting
 if TYPE_CHECKING:
     from contextlib import ExitStack
 
-    from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.nodes.testbed import Ability, Forwarding
 
 
 class Xdp(InlineDevice):
@@ -23,6 +23,11 @@ class Xdp(InlineDevice):
     # A virtual interface takes an XDP program while frames fit into a page beside the program's
     # room and the kernel's own (drivers/net/veth.c): MTUs up to 3,506 with pages of 4 KiB.
     largest_frame: ClassVar[int | None] = 3_524
+
+    @property
+    def needs(self) -> tuple[Ability, ...]:
+        """An XDP program that this process attaches."""
+        return ("xdp",)
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> None:
         """Attach it to where frames come in."""

@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment import tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.lacking import lacking
+from tailtrim.experiment.matching import TAPS, Matching, corrected
 from tailtrim.experiment.measure import Measured, measure
 from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
@@ -126,7 +127,7 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
     host = experiment.testbed.host()
     found = []
     for run in runs:
-        error = lacking(experiment.plan, run, host)
+        error = lacking(experiment.plan, run, host, experiment.testbed.lacks)
         if error is None:
             continue
         of_host = run.dut.too_large(run.traffic.largest_frame) is None
@@ -179,35 +180,40 @@ def _passing(
         changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
         generator, taps = measured.generator, measured.capture
-        files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
-        captures = [_got(at.timestamper, name) for name in files]
         names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
         names |= {DISTURBED} if dut.disturbance is not None else set()
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
-        departures = _departures(departed, measured)
-    told("analysing")
-    options: dict[str, Any] = {"trim_s": plan.trim_s, "quantiles": experiment.quantiles}
-    analyze(*captures, **options, departures=departures, out=result)
+        files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
+        ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
+        matching = Matching(
+            *(at, ends, plan.trim_s, experiment.quantiles, _departures(departed, measured)),
+            keep=plan.keep_captures,
+        )
+        told("matching")
+        matched = matching.match(draft, result)
     doubts = changed + load_doubts(plan.limits, generator)
-    doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
+    summary = RunDirectory(result).summary
+    doubts += tap_doubts(taps, generator, summary) + measured.clocks.doubts(summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
     doubts += [*measured.doubts, *booted.doubts(run, where)]
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
-    for tap in taps["taps"].values():
-        tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
+    for number, tap in enumerate(TAPS):
+        taps["taps"][tap]["file"] = matched["kept"][number] if matched["kept"] else None
     records = {
         "loop": run.model_dump(mode="json"),
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": measured.device,
-        "nodes": where.record(taps),
+        "nodes": where.record(taps)
+        | {"matching": matched, "correction": corrected(at)}
+        | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()},
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
-    for path in (*left, *(captures if plan.keep_captures else ())):
+    for path in left:
         if path is not None:
             shutil.move(path, result / path.name)
     if measured.trace is not None:

@@ -16,13 +16,14 @@ from tailtrim.devices import Reflector
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
 from tailtrim.experiment.expected import Expected
-from tailtrim.experiment.measure import capturing, generating, tracing
+from tailtrim.experiment.measure import generating, tracing
 from tailtrim.experiment.reflect import pinging
+from tailtrim.experiment.taps import capturing
 from tailtrim.nodes import host, wiring
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.boot.host import Asked
 from tailtrim.nodes.dry import DryNode, Step, UnknownCpu
-from tailtrim.nodes.hosts import HostsForwarding
+from tailtrim.nodes.hosts import HostsForwarding, HostsReflection
 from tailtrim.nodes.local import LocalForwarding, LocalReflection
 from tailtrim.nodes.node import Facts
 from tailtrim.nodes.ports import Port
@@ -42,6 +43,8 @@ SCHEMA = "tailtrim.dry-run/1"
 #: Of a host that is not asked.
 _UNKNOWN = Facts("", "", 2, root=True)
 _NOWHERE = Path("/nonexistent")
+#: The roles whose hosts those of round trips are.
+_OF_ROUND_TRIPS = {"client": "loadgen", "reflector": "dut", "middle": "timestamper"}
 
 
 @dataclass(slots=True)
@@ -101,7 +104,7 @@ def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
     """
     nodes: dict[str, NodeSteps] = {}
     if plan.testbed != LOCAL:
-        for name in dict.fromkeys(plan.testbed.roles.nodes.values()):
+        for name in dict.fromkeys(plan.testbed.roles_of_nodes.values()):
             nodes[name] = NodeSteps([])
             for step in _of_host(plan, plan.testbed, name):
                 nodes[name].add(step)
@@ -123,7 +126,7 @@ def _of_host(plan: Plan, testbed: TestbedDescription, name: str) -> Iterable[Ste
     entry = testbed.nodes[name]
     yield Step("reserve", f"for {plan.name}, until the experiment ends")
     yield Step("copy agent", "to ~/.cache/tailtrim, if this version is not there")
-    for role in (role for role, node in testbed.roles.nodes.items() if node == name):
+    for role in (role for role, node in testbed.roles_of_nodes.items() if node == name):
         ports = ", ".join(testbed.interfaces(role))
         yield Step("ports", f"{ports}: into a network namespace of the {role}, and back")
     yield Step("power", _power(entry))
@@ -153,12 +156,12 @@ def _boot(plan: Plan, boot: Boot) -> tuple[str, Step]:
 def _steps(plan: Plan, run: Run) -> Iterable[tuple[str, str, list[Step]]]:
     """Return role, name and steps of each node of a run."""
     if isinstance(run.dut, Reflector):
-        nodes = _round_trips(run, run.dut)
+        nodes = _round_trips(plan, run, run.dut)
     else:
         nodes = _passing(plan, run, run.dut)
     in_guest = run.boot is not None and plan.testbed == LOCAL
     for node in nodes:
-        name = node.role if plan.testbed == LOCAL else plan.testbed.roles.nodes[node.role]
+        name = node.role if plan.testbed == LOCAL else _host_of(plan.testbed, node.role)
         if in_guest and node.role == "dut":
             name = "dut (virtual machine)"
         yield node.role, name, list(dict.fromkeys(node.steps))
@@ -172,7 +175,7 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
     with ExitStack() as stack:
         dut.start(at, run.traffic.ip, stack)
         for node, words, cpus in (
-            (at.timestamper, capturing(at, plan), at.timestamper.cpus),
+            *((node, words, node.cpus) for node, words in capturing(at, plan.snap_bytes)),
             *([(at.dut, tracing(at, dut), ())] if run.traced else []),
             (at.loadgen, generating(run, dut.destination(at), at), ()),
         ):
@@ -183,14 +186,26 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
     return nodes
 
 
+def _reflection(plan: Plan, reflector: Reflector, nodes: list[DryNode]) -> Reflection:
+    between = reflector.joined
+    if plan.testbed == LOCAL:
+        made = partial(_local, nodes)
+        return LocalReflection(_NOWHERE, host.facts(), between=between, made=made)
+    testbed, remote = plan.testbed, partial(_remote, nodes, plan.testbed)
+    return HostsReflection(testbed, _hosts(testbed), _NOWHERE, between=between, made=remote)
+
+
+def _hosts(testbed: TestbedDescription) -> dict[str, DryNode]:
+    return {role: DryNode(role, _UNKNOWN, (), ()) for role in testbed.roles_of_nodes}
+
+
 def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
     largest = run.traffic.largest_frame
     if plan.testbed == LOCAL:
         local = LocalForwarding if run.boot is None else _WithGuest
         return local(_NOWHERE, largest, host.facts(), made=partial(_local, nodes))
-    testbed = plan.testbed
-    hosts = {role: DryNode(role, _UNKNOWN, (), ()) for role in testbed.roles.nodes}
-    return HostsForwarding(testbed, hosts, _NOWHERE, largest, made=partial(_remote, nodes, testbed))
+    testbed, remote = plan.testbed, partial(_remote, nodes, plan.testbed)
+    return HostsForwarding(testbed, _hosts(testbed), _NOWHERE, largest, made=remote)
 
 
 class _WithGuest(LocalForwarding):
@@ -222,7 +237,7 @@ def _remote(  # noqa: PLR0913 - as SshNode is made
     cpus: list[int],
     spared: list[int],
 ) -> DryNode:
-    entry = testbed.nodes[testbed.roles.nodes[role]]
+    entry = testbed.nodes[_host_of(testbed, role)]
     macs = {one.interface: (one.mac or "MAC").lower() for one in entry.ports.values()}
     own: list[int] = [UnknownCpu()] if entry.cpus is None else cpus
     waiting: list[int] = [UnknownCpu()] if entry.spared is None else spared
@@ -232,10 +247,13 @@ def _remote(  # noqa: PLR0913 - as SshNode is made
     return node
 
 
-def _round_trips(run: Run, reflector: Reflector) -> list[DryNode]:
+def _host_of(testbed: TestbedDescription, role: str) -> str:
+    return testbed.roles_of_nodes[_OF_ROUND_TRIPS.get(role, role)]
+
+
+def _round_trips(plan: Plan, run: Run, reflector: Reflector) -> list[DryNode]:
     nodes: list[DryNode] = []
-    made = partial(_local, nodes)
-    at: Reflection = LocalReflection(_NOWHERE, host.facts(), between=reflector.joined, made=made)
+    at = _reflection(plan, reflector, nodes)
 
     def tuning(change: Callable[[], None]) -> None:
         for node in nodes:

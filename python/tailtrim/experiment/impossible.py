@@ -9,6 +9,7 @@ from tailtrim.errors import PlanError, TailtrimError
 from tailtrim.experiment.boot_lines import BootLines
 from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.rebooted import look
+from tailtrim.nodes.hosts import lacks
 from tailtrim.nodes.testbed_check import Finding
 from tailtrim.plan import load
 
@@ -53,7 +54,7 @@ def _found(
         return
     reasons: dict[str, list[Run]] = {}
     for run in runs:
-        error = lacking(plan, run, session)
+        error = lacking(plan, run, session, lacks(testbed))
         if error is not None:
             told = "; ".join([str(error), *getattr(error, "__notes__", ())])
             reasons.setdefault(told, []).append(run)

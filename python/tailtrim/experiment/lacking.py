@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tailtrim.devices import Reflector
-from tailtrim.devices.xdp import Xdp
 from tailtrim.errors import HostError
 from tailtrim.nodes.testbeds import LOCAL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tailtrim.nodes.node import Host
+    from tailtrim.nodes.testbed import Ability
     from tailtrim.plan import Plan, Run
 
-#: Disturbances that need a fibre more.
-_BY_PACKETS = "softirqs:"
 
-
-def lacking(plan: Plan, run: Run, host: Host) -> HostError | None:
+def lacking(plan: Plan, run: Run, host: Host, lacks: Mapping[Ability, str]) -> HostError | None:
     """Return why a run is not possible; ``None`` where nothing is known against it.
 
     Args:
         plan: whose run.
         run: which one.
         host: that of the device under test.
+        lacks: what the testbed cannot do, and why.
 
     """
     too_large = run.dut.too_large(run.traffic.largest_frame)
     if too_large is not None:
         return HostError(f"traffic.frame_bytes: {too_large}")
-    if plan.testbed != LOCAL and (told := _only_local(run)) is not None:
-        return HostError(f"{told}: only with testbed: local")
+    for need in run.dut.needs:
+        if need in lacks:
+            return HostError(lacks[need])
     if run.boot is not None and plan.testbed == LOCAL:
         # What a guest has shows when it has booted.
         return None
@@ -38,14 +38,4 @@ def lacking(plan: Plan, run: Run, host: Host) -> HostError | None:
         run.dut.require(host)
     except HostError as error:
         return error
-    return None
-
-
-def _only_local(run: Run) -> str | None:
-    dut = run.dut
-    if isinstance(dut, Reflector | Xdp):
-        return f"preset {dut.preset}"
-    disturbance = getattr(dut, "disturbance", None)
-    if disturbance is not None and disturbance.startswith(_BY_PACKETS):
-        return f"disturb: {disturbance}"
     return None

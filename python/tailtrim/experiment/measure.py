@@ -11,6 +11,8 @@ from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
+from tailtrim.experiment.tap_clocks import TapClocks
+from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
@@ -41,6 +43,7 @@ class Measured:
     #: Whether the generator's CPU handles packets for the device, too.
     shares_cpu: bool
     doubts: tuple[str, ...]
+    clocks: TapClocks
 
 
 def measure(
@@ -65,10 +68,8 @@ def measure(
         device = stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
-        capture = stack.enter_context(
-            Agent(at.timestamper, *capturing(at, plan), cpus=at.timestamper.cpus)
-        )
-        capture.ready()
+        clocks = TapClocks(at)
+        capture = stack.enter_context(Taps(at, plan.snap_bytes, clocks.stamps))
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
@@ -90,9 +91,7 @@ def measure(
         def look() -> None:
             """Tell at once if the device or the taps end while the generator runs."""
             device.check()
-            if not capture.poll():
-                capture.result(1)
-                raise RunError("the capture ended before the run did")
+            capture.check()
             told(f"measuring, {capture.packets:,} packets")
 
         sent, doubts = result_in_time(
@@ -106,8 +105,9 @@ def measure(
         if disturbing is not None:
             disturbing.stop()
         captured = capture.stop()
+        clocks.ended()
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts))
+        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts), clocks)
 
 
 def _quota(device: Started) -> list[str]:
@@ -128,13 +128,6 @@ def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | N
         storm = at.storm(cpu)
         node, arguments = storm.node, [*arguments, "--port", storm.name]
     return Agent(node, "disturb", what, *arguments, "--log", node.path(DISTURBED))
-
-
-def capturing(at: Forwarding, plan: Plan) -> list[str]:
-    """Return verb and arguments of the agent that captures at the taps."""
-    taps = ["--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}"]
-    kept = ["--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd"]
-    return ["capture", *taps, *kept]
 
 
 def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:

@@ -76,6 +76,8 @@ class RecordedExperiment(Tabular):
             self.name = str(record["plan"]["name"])
             self.began: str | None = record.get("began")
             self.host: dict[str, Any] = dict(record["host"])
+            #: What its plan says of the testbed: ``"local"``, or the nodes of a testbed file.
+            self.testbed: Any = record["plan"].get("testbed", "local")
             self.versions: dict[str, str] = dict(record["versions"])
             self.command: list[str] = list(record["command"])
             self.runs = tuple(_run(self.path, outcome_of(raw)) for raw in record["outcomes"])

@@ -95,7 +95,8 @@ def reflect(
 
 def pinging(reflector: Reflector, run: Run, at: Reflection) -> list[str]:
     """Return verb and arguments of the agent that asks."""
-    how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin", "--same-clock"]
+    how = ["--events", "--timeout", f"{_TIMEOUT_S:g}", "--spin"]
+    how += ["--same-clock"] if at.one_clock else []
     how += ["--log", at.client.path(), "--cpu", str(at.client.cpus[0])]
     return ["ping", *reflector.asking(), *_schedule(run), *how]
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 #: time between two readings: 20 ns on a busy virtual machine, but for an interrupt in between. Gaps
 #: of normal threads were 0.1 to 0.6 ms there at most (benchmarks/runs/2026-11-21-epyc-2core-noise).
 _STEP_S = 0.0005
+#: Counters of a port for frames that its NIC or driver lost. ``dropped`` is not among them: it also
+#: counts what no protocol of the kernel wanted, which a tap has seen.
+_AT_THE_NIC = ("missed_errors", "over_errors", "fifo_errors", "crc_errors")
 
 
 def load_doubts(limits: Limits, generator: dict[str, Any]) -> list[str]:
@@ -48,8 +51,31 @@ def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summ
             f"{generator['sent']:,} packets were sent, {summary.ingress.packets:,} reached the"
             " ingress tap"
         )
+    doubts += _port_doubts(capture, summary)
     if summary.samples == 0:
         doubts.append("no packet passed the device under test")
+    return doubts
+
+
+def _port_doubts(capture: dict[str, Any], summary: Summary) -> list[str]:
+    """Return what was lost at ports, and what a mirror did not copy.
+
+    What the device has sent arrives at the sink, past any mirror: fewer packets at the egress tap
+    were lost by the mirror, or on the way from it, and would be told as lost by the device.
+    """
+    ports = capture.get("ports", {})
+    doubts = []
+    for tap in ("tap_in", "tap_out"):
+        lost = {key: count for key, count in ports.get(tap, {}).items() if key in _AT_THE_NIC}
+        if any(lost.values()):
+            told = ", ".join(f"{count:,} {key}" for key, count in lost.items() if count)
+            doubts.append(f"the port of {tap} lost frames: {told}")
+    arrived = ports.get("sink", {}).get("packets")
+    if arrived is not None and summary.egress.packets < arrived:
+        doubts.append(
+            f"{arrived:,} packets reached the load generator's sink, {summary.egress.packets:,} the"
+            " egress tap: the mirror, or the way to the tap, lost some"
+        )
     return doubts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tailtrim.experiment.tap_clocks import REALTIME, clock_of_stamps
 from tailtrim.nodes.environment import environment, port
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding, Reflection
 
 SCHEMA = "tailtrim.nodes/1"
-_REALTIME, _MONOTONIC = "CLOCK_REALTIME", "CLOCK_MONOTONIC"
+_MONOTONIC = "CLOCK_MONOTONIC"
 
 
 class Where:
@@ -41,8 +42,9 @@ class Where:
         """Ask the nodes."""
         self._boot = boot
         self._roles = {role: node.host_name for role, node in at.nodes.items()}
-        self._ports: dict[str, dict[str, str]] = {
-            role: before._ports[role]  # noqa: SLF001 - of this class
+        #: What the ports are, by what they are for.
+        self.ports: dict[str, dict[str, str]] = {
+            role: before.ports[role]
             if before is not None and one.node.host_name == apart
             else port(one)
             for role, one in at.ports.items()
@@ -67,7 +69,7 @@ class Where:
             "schema": SCHEMA,
             "nodes": self.environment | self.booted,
             "roles": self._roles,
-            "ports": self._ports,
+            "ports": self.ports,
             "numbers": self._round_trips() if capture is None else self._passing(capture),
             **({} if self._boot is None else {"boot": self._boot}),
         }
@@ -75,7 +77,7 @@ class Where:
     def _passing(self, capture: dict[str, Any]) -> dict[str, Any]:
         taps = {"ingress": "tap_in", "egress": "tap_out"}
         clocks = {
-            name: self._clock_of_stamps(str(tap["stamps"]), taps.get(name, ""))
+            name: clock_of_stamps(str(tap["stamps"]), self.ports.get(taps.get(name, ""), {}))
             for name, tap in capture["taps"].items()
         }
         return {
@@ -83,21 +85,16 @@ class Where:
             "capture": {"node": self._roles["timestamper"], "clocks": clocks},
             "generator": {"node": self._roles["loadgen"], "clocks": {"departures": _MONOTONIC}},
             "device": {"node": self._roles["dut"], "clocks": {}},
-            "trace": {"node": self._roles["dut"], "clocks": {"events": _REALTIME}},
+            "trace": {"node": self._roles["dut"], "clocks": {"events": REALTIME}},
         }
 
     def _round_trips(self) -> dict[str, Any]:
-        client = {"node": self._roles["client"], "clocks": {"round trips": _REALTIME}}
+        client = {"node": self._roles["client"], "clocks": {"round trips": REALTIME}}
         return {
             "summary": client,
             "generator": client,
             "device": {"node": self._roles["reflector"], "clocks": {}},
         }
-
-    def _clock_of_stamps(self, stamps: str, name: str) -> str:
-        if stamps != "hardware":
-            return _REALTIME
-        return self._ports.get(name, {}).get("hardware_clock", "the NIC's")
 
 
 def _environments(nodes: Iterable[Node]) -> dict[str, dict[str, str]]:

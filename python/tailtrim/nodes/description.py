@@ -45,6 +45,7 @@ Mac = Annotated[str, Field(pattern=r"^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$")]
 #: Not what a program would take for an option.
 Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$")]
 Pci = Annotated[str, Field(pattern=r"^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")]
+Metres = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 #: A port as others name it: node and port.
 Place = tuple[str, str]
 #: What a testbed file may allow, and how its refusal is told.
@@ -67,6 +68,16 @@ class PortEntry(Strict):
     cable: str | None = Field(
         default=None,
         description="The port at the other end of its cable, as NODE.PORT. One end is enough.",
+    )
+    cable_m: Metres | None = Field(
+        default=None,
+        description="Length of its cable in metres, at one end or both. At a tap that gets copies:"
+        " of the cable from the splitter.",
+    )
+    split_m: Metres | None = Field(
+        default=None,
+        description="At a port of the device, where the taps get copies: metres of cable between"
+        " the port and the splitter.",
     )
 
 
@@ -134,11 +145,16 @@ class LoadgenRole(Strict):
 
 
 class TimestamperRole(Strict):
-    """The timestamper: both taps, one clock."""
+    """The timestamper: both taps, one clock; on two nodes, two clocks."""
 
     node: Name = Field(description="Which node.")
     tap_in: Name = Field(description="Its port with what goes into the device.")
     tap_out: Name = Field(description="Its port with what comes out of the device.")
+    tap_out_node: Name | None = Field(
+        default=None,
+        description="The node of tap_out, where that is another one. Its clock is another one, too:"
+        " runs need PTP or NTP that bounds the difference.",
+    )
 
 
 class DutRole(Strict):
@@ -157,33 +173,32 @@ class Roles(Strict):
     dut: DutRole
 
     @property
-    def nodes(self) -> dict[str, str]:
-        """The nodes by role."""
-        return {
-            "loadgen": self.loadgen.node,
-            "timestamper": self.timestamper.node,
-            "dut": self.dut.node,
-        }
-
-    @property
     def ports(self) -> dict[str, Place]:
         """The ports by what they are for."""
         return {
             "send": (self.loadgen.node, self.loadgen.send),
             "sink": (self.loadgen.node, self.loadgen.sink),
             "tap_in": (self.timestamper.node, self.timestamper.tap_in),
-            "tap_out": (self.timestamper.node, self.timestamper.tap_out),
+            "tap_out": (
+                self.timestamper.tap_out_node or self.timestamper.node,
+                self.timestamper.tap_out,
+            ),
             "dut_in": (self.dut.node, self.dut.dut_in),
             "dut_out": (self.dut.node, self.dut.dut_out),
         }
 
 
+#: Corning SMF-28 Ultra, group index 1.4676 at 1310 nm and 1.4682 at 1550 nm: 4.895 to 4.897 ns/m.
+NS_PER_M = 4.9
+NS_PER_M_IN_VACUUM = 3.3
 #: Which role has which ports.
 _OF_ROLE = {
     "loadgen": ("send", "sink"),
     "timestamper": ("tap_in", "tap_out"),
     "dut": ("dut_in", "dut_out"),
 }
+#: The role of the second tap's node, where that is another one.
+SECOND_TAP = "timestamper_out"
 
 
 class Inline(NamedTuple):
@@ -200,6 +215,18 @@ class TestbedDescription(Strict):
 
     nodes: dict[Name, NodeEntry] = Field(description="Nodes by name.")
     roles: Roles
+    ns_per_m: float = Field(
+        default=NS_PER_M,
+        ge=NS_PER_M_IN_VACUUM,
+        le=10,
+        description="What a metre of cable takes, in ns. The default is that of single-mode fibre.",
+    )
+    captures: Literal["auto", "fetch", "leave"] = Field(
+        default="auto",
+        description="fetch: captures are fetched and matched here; leave: they are matched on the"
+        " timestamper and stay there; auto: fetched up to 118 MB, which a link of 1 Gbit/s carries"
+        " in 1 s.",
+    )
 
     def port(self, place: Place) -> PortEntry:
         """Return a port."""
@@ -231,18 +258,33 @@ class TestbedDescription(Strict):
             return None
         return Inline(far[ports["dut_in"]], far[ports["sink"]])
 
+    @property
+    def roles_of_nodes(self) -> dict[str, str]:
+        """The node of each role; of the second tap, too, where that is another one."""
+        roles = {role: getattr(self.roles, role).node for role in _OF_ROLE}
+        second = self.roles.ports["tap_out"][0]
+        return roles if second == roles["timestamper"] else roles | {SECOND_TAP: second}
+
     def used(self) -> dict[str, list[str]]:
         """Return the names of the ports that each role needs."""
         ports, inline = self.roles.ports, self.inline
         used = {role: [ports[one][1] for one in names] for role, names in _OF_ROLE.items()}
+        second = used["timestamper"]
+        if SECOND_TAP in self.roles_of_nodes:
+            second = used[SECOND_TAP] = [used["timestamper"].pop()]
         if inline is not None:
-            used["timestamper"] += [inline.to_dut[1], inline.to_loadgen[1]]
+            used["timestamper"].append(inline.to_dut[1])
+            second.append(inline.to_loadgen[1])
         return used
 
     def interfaces(self, role: str) -> list[str]:
         """Return the interfaces that a role needs on its node."""
-        ports = self.nodes[getattr(self.roles, role).node].ports
+        ports = self.nodes[self.roles_of_nodes[role]].ports
         return [ports[name].interface for name in self.used()[role]]
+
+    def far(self, place: Place) -> Place | None:
+        """Return the port at the other end of a port's cable."""
+        return self._far().get(place)
 
     def mistakes(self) -> Iterator[Mistake]:
         """Yield what does not fit together."""
@@ -267,13 +309,16 @@ class TestbedDescription(Strict):
     def _unknown_roles(self) -> Iterator[Mistake]:
         ports = self.roles.ports
         for role, names in _OF_ROLE.items():
-            node = ports[names[0]][0]
-            if node not in self.nodes:
-                told = f"unknown node {node!r}, {_expected(self.nodes, node)}"
-                yield ("roles", role, "node"), told
-                continue
+            unknown: set[str] = set()
             for name in names:
-                port = ports[name][1]
+                node, port = ports[name]
+                if node not in self.nodes:
+                    told = f"unknown node {node!r}, {_expected(self.nodes, node)}"
+                    second = node != getattr(self.roles, role).node
+                    if node not in unknown:
+                        yield ("roles", role, "tap_out_node" if second else "node"), told
+                    unknown.add(node)
+                    continue
                 if port not in self.nodes[node].ports:
                     told = f"{node} has no port {port!r}, {_expected(self.nodes[node].ports, port)}"
                     yield ("roles", role, name), told
@@ -313,9 +358,9 @@ class TestbedDescription(Strict):
         first = far.get(ports["send"])
         if first == ports["tap_in"]:
             expected = {"tap_out": ports["dut_out"]}
-            for name in ("dut_in", "sink"):
+            for name, tap in (("dut_in", "tap_in"), ("sink", "tap_out")):
                 end = far.get(ports[name])
-                if end is None or end[0] != self.roles.timestamper.node or end in named:
+                if end is None or end[0] != ports[tap][0] or end in named:
                     told = "expected a cable to one more port of the timestamper, which is inline"
                     yield _of(ports[name]), f"{name} goes {_goes(end)}, {told}"
         elif first == ports["dut_in"]:

@@ -14,6 +14,9 @@ _STYLE = (
     ".node{fill:#fff;stroke:#555;stroke-width:1.5}.name{font-weight:bold}"
     ".role,.interface{fill:#666;font-size:11px}.cable{fill:none;stroke:#0072b2;stroke-width:2}"
     ".port{fill:#0072b2}"
+    "@media(prefers-color-scheme:dark){"
+    "text{fill:#e8eaed}.role,.interface{fill:#a3abb4}.node{fill:#1d2125;stroke:#a3abb4}"
+    ".cable{stroke:#6cbcf0}.port{fill:#6cbcf0}}"
 )
 
 
@@ -40,8 +43,14 @@ def text(description: TestbedDescription) -> str:
     return "\n".join(lines)
 
 
-def svg(description: TestbedDescription) -> str:
-    """Return a testbed as a picture, an SVG document."""
+def svg(description: TestbedDescription, *, styled: bool = True) -> str:
+    """Return a testbed as a picture, an SVG document, which is dark where its viewer is.
+
+    Args:
+        description: the testbed.
+        styled: whether it brings its colours; a page that it is a part of has its own.
+
+    """
     nodes = sorted(description.nodes, key=lambda node: _order(description, node))
     rows = max(len(description.nodes[node].ports) for node in nodes)
     width = 2 * _MARGIN + len(nodes) * _BOX + (len(nodes) - 1) * _GAP
@@ -53,10 +62,11 @@ def svg(description: TestbedDescription) -> str:
     ]
     for column, node in enumerate(nodes):
         shapes += _node(description, node, _left(column))
+    style = f"<style>{_STYLE}</style>" if styled else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f'<svg class="testbed" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
         f' width="{width}" height="{height}" role="img">'
-        f"<title>Testbed</title><style>{_STYLE}</style>{''.join(shapes)}</svg>\n"
+        f"<title>Testbed</title>{style}{''.join(shapes)}</svg>\n"
     )
 
 

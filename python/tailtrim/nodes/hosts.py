@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import cpus, wiring
-from tailtrim.nodes.ports import Port
+from tailtrim.nodes import cpus, fibres, wiring
+from tailtrim.nodes.description import SECOND_TAP
+from tailtrim.nodes.ports import Port, redirect
 from tailtrim.nodes.revival import Revival, dead
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Facts, Host, Node
+    from tailtrim.nodes.testbed import Ability
 
 #: How long links may take until they carry.
 _CARRIER_S = 30.0
@@ -62,7 +64,7 @@ class HostsTestbed(Testbed):
 
     @property
     def _nodes(self) -> dict[str, str]:
-        return self._description.roles.nodes
+        return self._description.roles_of_nodes
 
     def session(self, node: str) -> Session:
         """Return the session with a node: a new one where there is none, or it was lost.
@@ -136,13 +138,29 @@ class HostsTestbed(Testbed):
         sessions = {role: self.session(node) for role, node in self._nodes.items()}
         return HostsForwarding(self._description, sessions, folder, largest_frame)
 
-    def reflection(self, folder: Path, *, between: bool) -> Reflection:
-        """Refuse: round trips are for one machine so far."""
-        del folder, between
-        raise HostError(
-            "preset reflector: only with testbed: local, on other hosts use tailtrim reflect and"
-            " tailtrim ping"
+    @property
+    def lacks(self) -> dict[Ability, str]:
+        """What hosts cannot do."""
+        return lacks(self._description)
+
+    def reflection(self, folder: Path, *, between: bool) -> HostsReflection:
+        """Bring the ports between load generator and device into namespaces of the run."""
+        sessions = {role: self.session(node) for role, node in self._nodes.items()}
+        return HostsReflection(self._description, sessions, folder, between=between)
+
+
+def lacks(description: TestbedDescription) -> dict[Ability, str]:
+    """Return what hosts cannot do, and why."""
+    found: dict[Ability, str] = {
+        "xdp": "preset xdp: only with testbed: local: the program is loaded by this process,"
+        " which is not on the host"
+    }
+    if description.inline is None:
+        found["between"] = (
+            "preset reflector: a path other than direct needs a timestamper that is inline, which"
+            " is the node between client and reflector"
         )
+    return found
 
 
 class HostsForwarding(Forwarding):
@@ -172,25 +190,31 @@ class HostsForwarding(Forwarding):
                 return one
 
             self.loadgen, self.timestamper, self.dut = map(node, ("loadgen", "timestamper", "dut"))
+            two = SECOND_TAP in description.roles_of_nodes
+            self.second_tap = node(SECOND_TAP) if two else self.timestamper
             self.receiving = sorted({*self.dut.cpus, *self.dut.spared})
-            self._wire(description, wiring.mtu(largest_frame))
+            self.captures, self.correction = description.captures, fibres.correction(description)
+            self._mtu = wiring.mtu(largest_frame)
+            self._wire(description, self._mtu)
             self._stack = stack.pop_all()
 
     def _wire(self, description: TestbedDescription, mtu: int) -> None:
-        for node in self.nodes.values():
+        for node in (self.loadgen, self.timestamper, self.second_tap, self.dut):
             wiring.without_ipv6(node)
 
-        def ports(role: str, *names: str) -> list[Port]:
+        def ports(node: Node, *names: str) -> list[Port]:
             places = description.roles.ports
-            return [self._port(description, role, places[name]) for name in names]
+            return [_port(description, node, places[name]) for name in names]
 
-        self.send, self.sink = ports("loadgen", "send", "sink")
-        self.tap_in, self.tap_out = ports("timestamper", "tap_in", "tap_out")
-        self.dut_in, self.dut_out = ports("dut", "dut_in", "dut_out")
+        self.send, self.sink = ports(self.loadgen, "send", "sink")
+        (self.tap_in,) = ports(self.timestamper, "tap_in")
+        (self.tap_out,) = ports(self.second_tap, "tap_out")
+        self.dut_in, self.dut_out = ports(self.dut, "dut_in", "dut_out")
         every = [self.send, self.sink, self.tap_in, self.tap_out, self.dut_in, self.dut_out]
         inline = description.inline
         if inline is not None:
-            on = [self._port(description, "timestamper", place) for place in inline]
+            through = zip((self.timestamper, self.second_tap), inline, strict=True)
+            on = [_port(description, node, place) for node, place in through]
             every += on
         for port in every:
             port.node.run("ip", "link", "set", "dev", port.name, "mtu", str(mtu))
@@ -198,15 +222,6 @@ class HostsForwarding(Forwarding):
         until_carrying(every)
         if inline is not None:
             wiring.tap_inline(self, *on)
-
-    def _port(self, description: TestbedDescription, role: str, place: Place) -> Port:
-        node, entry = self.nodes[role], description.port(place)
-        (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
-        mac = str(link["address"])
-        if entry.mac is not None and entry.mac.lower() != mac:
-            told = f"the MAC address is {mac}, expected {entry.mac} (testbed file)"
-            raise HostError(f"{'.'.join(place)}: {entry.interface}: {told}")
-        return Port(node, entry.interface, mac)
 
     def __enter__(self) -> Self:
         """Return the testbed itself."""
@@ -221,9 +236,17 @@ class HostsForwarding(Forwarding):
         return nullcontext()
 
     def storm(self, cpu: int) -> Port:
-        """Refuse: a fibre more cannot be laid."""
-        del cpu
-        raise HostError("disturb softirqs: only with testbed: local")
+        """Lay a virtual fibre from the device's host to itself, and return the port that sends."""
+        dut = self.dut
+        sends = Port(dut, "s0", "02:00:00:00:02:01")
+        receives = Port(dut, "s1", "02:00:00:00:02:02")
+        dut.run(
+            *("ip", "link", "add", sends.name, "address", sends.mac, "mtu", str(self._mtu)),
+            *("type", "veth", "peer", "name", receives.name, "address", receives.mac),
+            *("mtu", str(self._mtu)),
+        )
+        wiring.storm(sends, receives, cpu)
+        return sends
 
     def takes_redirected(self) -> AbstractContextManager[None]:
         """Do nothing: ports of hardware take what XDP redirects."""
@@ -233,6 +256,71 @@ class HostsForwarding(Forwarding):
         """Do nothing: this process is elsewhere."""
 
 
+class HostsReflection(Reflection):
+    """Client and reflector on the hosts of load generator and device.
+
+    The timestamper, where it is inline, is the node between them; without one it passes on what
+    comes in, as a fibre would.
+    """
+
+    def __init__(
+        self,
+        description: TestbedDescription,
+        sessions: Mapping[str, Host],
+        folder: Path,
+        *,
+        between: bool,
+        made: Callable[..., Any] = SshNode,
+    ) -> None:
+        """Bring the ports to where they are used, each node by ``made``, and make them ready."""
+        places, inline = description.roles.ports, description.inline
+        placed = placement(description, {role: one.facts for role, one in sessions.items()})
+        with ExitStack() as stack:
+
+            def node(role: str, of: str, *at: Place) -> list[Port]:
+                ports = [description.port(place).interface for place in at]
+                own, spared = placed[of]
+                one: Node = stack.enter_context(
+                    made(role, sessions[of], ports, folder, cpus=own, spared=spared)
+                )
+                wiring.without_ipv6(one)
+                one.run("ip", "link", "set", "lo", "up")
+                return [_port(description, one, place) for place in at]
+
+            (self.asks,) = node("client", "loadgen", places["send"])
+            (self.answers,) = node("reflector", "dut", places["dut_in"])
+            self.client, self.reflector = self.asks.node, self.answers.node
+            ends = [self.asks, self.answers]
+            if inline is not None:
+                near, far = node("middle", "timestamper", places["tap_in"], inline.to_dut)
+                ends += [near, far]
+                self.between = (near, far) if between else None
+                if not between:
+                    redirect(near, far)
+                    redirect(far, near)
+            elif between:
+                raise HostError("no node is between client and reflector")
+            else:
+                self.between = None
+            for end in ends:
+                end.node.run("ip", "link", "set", end.name, "mtu", str(wiring.MTU), "up")
+            until_carrying(ends)
+            self.one_clock = self.client.host_name == self.reflector.host_name
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the hosts themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the namespaces up; the ports go back."""
+        self._stack.close()
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave this process alone: it runs elsewhere."""
+        return nullcontext()
+
+
 def placement(
     description: TestbedDescription, facts: Mapping[str, Facts]
 ) -> dict[str, tuple[list[int], list[int]]]:
@@ -240,7 +328,7 @@ def placement(
 
     Roles of one node share its CPUs as those of one machine do.
     """
-    roles = {role: getattr(description.roles, role).node for role in facts}
+    roles = {role: node for role, node in description.roles_of_nodes.items() if role in facts}
     placed = {}
     for role, node in roles.items():
         entry, every = description.nodes[node], list(range(facts[role].cpus))
@@ -249,9 +337,19 @@ def placement(
         if list(roles.values()).count(node) > 1:
             generating, others = cpus.placed(own)
             capturing = others[:-1] or [generating]
-            own = {"loadgen": [generating], "timestamper": capturing, "dut": others}[role]
+            own = {"loadgen": [generating], "dut": others}.get(role, capturing)
         placed[role] = own, spared
     return placed
+
+
+def _port(description: TestbedDescription, node: Node, place: Place) -> Port:
+    entry = description.port(place)
+    (link,) = json.loads(node.run("ip", "-json", "link", "show", "dev", entry.interface))
+    mac = str(link["address"])
+    if entry.mac is not None and entry.mac.lower() != mac:
+        told = f"the MAC address is {mac}, expected {entry.mac} (testbed file)"
+        raise HostError(f"{'.'.join(place)}: {entry.interface}: {told}")
+    return Port(node, entry.interface, mac)
 
 
 def until_carrying(ports: list[Port]) -> None:

@@ -14,7 +14,6 @@ from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
-from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.node import Facts
-
-#: For :meth:`LocalForwarding.storm`.
-MOUNT = Tool("mount", "mount")
 
 
 class LocalTestbed(Testbed):
@@ -119,17 +115,7 @@ class LocalForwarding(Forwarding):
         receives = Port(self.timestamper, "s1", "02:00:00:00:02:02")
         macs = (sends.mac, receives.mac)
         link(self.loadgen, sends.name, self.timestamper, receives.name, macs=macs, mtu=self._mtu)
-        for end in (sends, receives):
-            wiring.up(end)
-        # Receive packet steering takes a mask in words of 32 bits. /sys shows the interfaces of the
-        # namespace that it was mounted in.
-        words = [
-            f"{(1 << cpu) >> shift & 0xFFFFFFFF:x}" for shift in range(cpu // 32 * 32, -1, -32)
-        ]
-        steer = f"echo {','.join(words)} > /sys/class/net/{receives.name}/queues/rx-0/rps_cpus"
-        there = f"mount -t sysfs none /sys && {steer}"
-        self.timestamper.require(MOUNT)
-        self.timestamper.run("unshare", "--mount", "sh", "-c", there)
+        wiring.storm(sends, receives, cpu)
         return sends
 
     def takes_redirected(self) -> AbstractContextManager[None]:

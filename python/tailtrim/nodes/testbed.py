@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from tailtrim.nodes.fibres import Correction
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.ports import Port
+
+#: What a device may need of a testbed: XDP programs that this process attaches, and a node between
+#: client and reflector.
+Ability = Literal["xdp", "between"]
 
 #: By version of IP: addresses set aside for benchmarks (RFC 2544, RFC 5180).
 SOURCE_IP = {4: "198.18.0.1", 6: "2001:2::1"}
@@ -70,11 +75,17 @@ class Forwarding(Topology):
     tap_out: Port
     #: The CPUs of the device's node on which its kernel handles what comes in at its ports.
     receiving: Sequence[int]
+    #: Where captures are matched: fetched, left where they are, or by their size.
+    captures: Literal["auto", "fetch", "leave"] = "fetch"
+    #: What the cables between taps and device take, if that is known.
+    correction: Correction | None = None
 
     @property
     def nodes(self) -> dict[str, Node]:
-        """Load generator, timestamper and device."""
-        return {"loadgen": self.loadgen, "timestamper": self.timestamper, "dut": self.dut}
+        """Load generator, timestamper and device; the second tap's node, where it is another."""
+        nodes = {"loadgen": self.loadgen, "timestamper": self.timestamper, "dut": self.dut}
+        second = self.tap_out.node
+        return nodes if second is self.timestamper else nodes | {"timestamper_out": second}
 
     @property
     def ports(self) -> dict[str, Port]:
@@ -124,6 +135,8 @@ class Reflection(Topology):
     asks: Port
     answers: Port
     between: tuple[Port, Port] | None
+    #: Whether client and reflector have the same clock.
+    one_clock = True
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -145,6 +158,11 @@ class Testbed(ABC):
 
     notices: Sequence[str] = ()
     gone: str | None = None
+
+    @property
+    def lacks(self) -> Mapping[Ability, str]:
+        """What this testbed cannot do, and why."""
+        return {}
 
     @abstractmethod
     def __enter__(self) -> Self:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim.errors import HostError, RunError, TailtrimError
-from tailtrim.nodes import environment, wiring
+from tailtrim.nodes import clocks, environment, wiring
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.power import Person
@@ -181,18 +181,32 @@ def _port(
 
 
 def _clocks(description: TestbedDescription, sessions: dict[str, Session]) -> Iterator[Finding]:
-    node = description.roles.timestamper.node
-    session = sessions.get(node)
-    if session is None:
-        return
     ports = description.roles.ports
-    clocks = {
-        name: environment.clock_of(
-            session.as_root("ethtool", "-T", description.port(ports[name]).interface).stdout
+    taps = [ports["tap_in"], ports["tap_out"]]
+    if any(node not in sessions for node, _ in taps):
+        return
+    if taps[0][0] != taps[1][0]:
+        yield _two_hosts(*(sessions[node] for node, _ in taps))
+        return
+    tap_in, tap_out = (
+        environment.clock_of(
+            sessions[place[0]].as_root("ethtool", "-T", description.port(place).interface).stdout
         )
-        for name in ("tap_in", "tap_out")
-    }
-    yield clock_finding(node, clocks["tap_in"], clocks["tap_out"])
+        for place in taps
+    )
+    yield clock_finding(taps[0][0], tap_in, tap_out)
+
+
+def _two_hosts(one: Session, other: Session) -> Finding:
+    sides = [clocks.parsed(side.as_root("sh", "-c", clocks.ASK).stdout) for side in (one, other)]
+    where = f"{one.name} and {other.name}"
+    by_nic, by_kernel = (clocks.difference(*sides, by) for by in (clocks.BY_NIC, "kernel"))
+    found = by_nic if by_nic.ns is not None else by_kernel
+    if found.ns is None:
+        told = f"two clocks, and how far they are apart is not known: {found.why}"
+        remedy = "put both taps on one host, or run ptp4l or chronyd on both"
+        return Finding("fault", where, told, "a bound", remedy)
+    return Finding("note", where, f"two clocks, at most {found.ns:,} ns apart ({found.why})")
 
 
 def clock_finding(node: str, tap_in: str | None, tap_out: str | None) -> Finding:

@@ -6,12 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 from tailtrim.nodes.ports import redirect
+from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
 
+#: For :func:`storm`.
+MOUNT = Tool("mount", "mount")
 #: The MTU that every port has at least.
 MTU = 1_500
 #: Bytes of a frame that are not its payload: addresses, EtherType, FCS. An MTU counts the payload.
@@ -47,6 +50,19 @@ def carries(port: Port) -> bool:
 def up(port: Port) -> None:
     """Take a port up; it sends nothing of its own."""
     port.node.run("ip", "link", "set", port.name, "up", "arp", "off", "multicast", "off")
+
+
+def storm(sends: Port, receives: Port, cpu: int) -> None:
+    """Have this CPU handle what one end of a cable receives from the other."""
+    for end in (sends, receives):
+        up(end)
+    # Receive packet steering takes a mask in words of 32 bits. /sys shows the interfaces of the
+    # namespace that it was mounted in.
+    words = [f"{(1 << cpu) >> shift & 0xFFFFFFFF:x}" for shift in range(cpu // 32 * 32, -1, -32)]
+    steer = f"echo {','.join(words)} > /sys/class/net/{receives.name}/queues/rx-0/rps_cpus"
+    there = f"mount -t sysfs none /sys && {steer}"
+    receives.node.require(MOUNT)
+    receives.node.run("unshare", "--mount", "sh", "-c", there)
 
 
 def tap_inline(at: Forwarding, to_dut: Port, to_loadgen: Port) -> None:

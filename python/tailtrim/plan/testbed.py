@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from tailtrim.nodes import fibres
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan.source import Source
@@ -27,7 +28,7 @@ def load_testbed(path: Path) -> TestbedDescription:
         PlanError: it cannot be read, or does not describe a testbed; all mistakes are told.
 
     """
-    source = Source(path, keys=("nodes", "roles"))
+    source = Source(path, keys=("nodes", "roles", "ns_per_m", "captures"))
     return _described(source, source.data, (), path.parent)
 
 
@@ -55,7 +56,8 @@ def testbed_of(source: Source, folder: Path) -> Literal["local"] | TestbedDescri
 
 def _described(source: Source, data: Any, within: Place, folder: Path) -> TestbedDescription:
     found = source.validated(TestbedDescription, data, within)
-    source.refuse(((*within, *place), problem) for place, problem in found.mistakes())
+    mistakes = list(found.mistakes()) or fibres.mistakes(found)
+    source.refuse(((*within, *place), problem) for place, problem in mistakes)
     nodes = {name: _located(entry, folder) for name, entry in found.nodes.items()}
     return found.model_copy(update={"nodes": nodes})
 

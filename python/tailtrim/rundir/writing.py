@@ -124,17 +124,21 @@ def replacing(place: Path) -> Iterator[BinaryIO]:
 
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:
     """Say how a run came about: the command, versions, inputs."""
+    sizes = [path.stat().st_size if path.is_file() else None for path in inputs]
+    return provenance_of([str(path) for path in inputs], sizes, hashes)
+
+
+def provenance_of(
+    inputs: Sequence[str], sizes: Sequence[int | None], hashes: Sequence[str | None]
+) -> dict[str, Any]:
+    """Say the same of inputs that may be on another host."""
     return {
         "schema": SCHEMA,
         "command": sys.argv,
         "versions": {"tailtrim": VERSION, "python": sys.version.split()[0]},
         "inputs": [
-            {
-                "path": str(path),
-                "bytes": path.stat().st_size if path.is_file() else None,
-                "sha256": digest,
-            }
-            for path, digest in zip(inputs, hashes, strict=True)
+            {"path": path, "bytes": size, "sha256": digest}
+            for path, size, digest in zip(inputs, sizes, hashes, strict=True)
         ],
     }
 

@@ -89,6 +89,7 @@ impl Ledger {
         } else {
             0
         };
+        let shift_ns = shift_ns.saturating_sub(options.correction_ns);
         let bursts = ingress.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
         Self {
             latencies: Latencies::new(&options, origin_ns, bursts),

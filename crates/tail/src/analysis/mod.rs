@@ -56,6 +56,9 @@ pub struct Options {
     pub watched_to_the_end: bool,
     /// When the generator was not up to its schedule, as far as that is known.
     pub departures: Departures,
+    /// Taken off each egress stamp, and so off each latency: what the cables between the taps and the device take,
+    /// in ns. Negative where the way to the ingress tap is the longer one.
+    pub correction_ns: i64,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             worst: 5_000,
             watched_to_the_end: false,
             departures: Departures::default(),
+            correction_ns: 0,
         }
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn summarize(
         samples: latencies.count(),
         trim_ns: options.trim_ns,
         window_ns: options.window.window_ns,
+        correction_ns: options.correction_ns,
         signature: run.signature.clone(),
         taps: run.taps.clone(),
         latency_ns: summary::Latency {

@@ -53,6 +53,7 @@ impl<'a, P: Source> Run<'a, P> {
         } else {
             0
         };
+        let shift_ns = shift_ns.saturating_sub(options.correction_ns);
         let burst_gap_ns = burst::threshold_ns(&stamps);
         let bursts = burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
         Ok(Self {

@@ -4,6 +4,7 @@
 #![allow(clippy::type_complexity, clippy::single_match, reason = "said once, read once")]
 
 mod boundaries;
+mod corrections;
 mod departures;
 mod ends;
 mod inputs;

@@ -100,7 +100,7 @@ class Connection:
         for tool in (SSH, SETPRIV):
             if host.find(tool) is None:
                 raise tool.missing()
-        self.name, self._ssh = name, ssh
+        self.name, self.ssh = name, ssh
         self._more, self._ready_s = dict(options or {}), ready_s
         #: Sockets have short paths.
         self.folder = folder or Path(tempfile.mkdtemp(prefix="tailtrim-"))
@@ -121,7 +121,7 @@ class Connection:
                 raise self._refused(told.read())
 
     def _options(self) -> list[str]:
-        ssh = self._ssh
+        ssh = self.ssh
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "yes",
@@ -159,7 +159,7 @@ class Connection:
     def _refused(self, told: str) -> HostError:
         lines = [line.strip() for line in told.splitlines() if line.strip("@ \r\n")]
         found = next((fix for part, fix in _REMEDIES if part.lower() in told.lower()), None)
-        where = self._ssh.host
+        where = self.ssh.host
         last = lines[-1].removeprefix("ssh: ") if lines else f"no answer within {self._ready_s:g} s"
         error = HostError(f"{self.name}: {where} cannot be reached by SSH: {last}")
         if found is not None:
@@ -203,7 +203,7 @@ class Connection:
         with suppress(subprocess.TimeoutExpired):
             self._master.wait(_LOST_S)
         if not self.alive:
-            raise RunError(f"{self.name}: the connection to {self._ssh.host} was lost")
+            raise RunError(f"{self.name}: the connection to {self.ssh.host} was lost")
 
     def words(self, *command: str) -> list[str]:
         """Return what to start here for a command there.
@@ -216,7 +216,7 @@ class Connection:
             *("setpriv", "--pdeathsig", "KILL", "ssh", "-T", "-S", self._socket),
             # Without its socket it would make another connection.
             *("-o", "ControlMaster=no", "-o", "ProxyCommand=false", "-o", "BatchMode=yes"),
-            *("-o", "LogLevel=ERROR", self._ssh.host, remote),
+            *("-o", "LogLevel=ERROR", self.ssh.host, remote),
         ]
 
     def call(
@@ -270,15 +270,14 @@ class Connection:
         """
         return self._ran(command, input=data, stdout=subprocess.PIPE)
 
-    def fetch(self, target: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
+    def fetch(self, file: IO[bytes], *command: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command there, and write what it prints to a file here.
 
         Raises:
-            RunError: the connection is lost.
+            RunError: the connection is lost; the file has what came before.
 
         """
-        with target.open("wb") as file:
-            return self._ran(command, stdin=subprocess.DEVNULL, stdout=file)
+        return self._ran(command, stdin=subprocess.DEVNULL, stdout=file)
 
     def _ran(self, command: tuple[str, ...], **streams: Any) -> subprocess.CompletedProcess[bytes]:
         ended: subprocess.CompletedProcess[bytes] = subprocess.run(

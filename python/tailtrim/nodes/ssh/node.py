@@ -8,32 +8,28 @@ kernel brings ports of hardware back.
 
 from __future__ import annotations
 
-import gzip
 import json
 import queue
 import select
-import shutil
 import subprocess
-import tempfile
 import threading
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.agent import errors_file
 from tailtrim.nodes.node import Clocks, Node
 from tailtrim.nodes.program import Contained
+from tailtrim.nodes.ssh.fetching import MARK, fetched
 from tailtrim.nodes.ssh.process import RemoteProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tailtrim.nodes.ssh.session import Session
 
 _READY_S, _END_S = 15.0, 15.0
-#: The script's, for a file that is not there.
-_MISSING = 66
 
 # How each port was, as commands; then what follows, in a namespace. Descriptor 7 is where it was.
 # What is told to a connection that is gone must not end the shell that brings the ports back.
@@ -72,7 +68,6 @@ come "$@" && echo $$ && cat >/dev/null
 for port; do ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null; done
 exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
 """
-_GET = f'[ -e "$1" ] || exit {_MISSING}; stat -c %s "$1" >&2; exec $2 "$1"'
 
 
 class SshNode(Node):
@@ -221,27 +216,14 @@ class SshNode(Node):
         """Fetch a file of the run, compressed on the way.
 
         Raises:
-            RunError: it does not arrive whole, or the connection is lost.
+            RunError: it does not arrive whole, or the node cannot be reached any more.
 
         """
         target = self._folder / name
-        packed = name.endswith((".zst", ".gz"))
-        how = "cat" if packed else "gzip -1 -c"
-        words = self._session.held(("sh", "-c", _GET, "sh", self.path(name), how))
-        with tempfile.NamedTemporaryFile(dir=self._folder, prefix=f".{name}-") as draft:
-            ended = self._session.connection.fetch(Path(draft.name), *words)
-            if ended.returncode == _MISSING:
-                # What programs print is here already.
-                return target if target.exists() else None
-            told = ended.stderr.decode(errors="replace").split()
-            opened = Path(draft.name).open("rb") if packed else gzip.open(draft.name)  # noqa: SIM115
-            with opened as source, target.open("wb") as file:
-                with suppress(EOFError, gzip.BadGzipFile):
-                    shutil.copyfileobj(source, file)
-                whole = bool(told) and told[0] == str(file.tell())
-        if ended.returncode != 0 or not whole:
-            raise RunError(f"{self.role}: {name} did not arrive whole: {' '.join(told)}")
-        return target
+        if fetched(self._session, self.path(name), self.path(MARK), target):
+            return target
+        # What programs print is here already.
+        return target if target.exists() else None
 
     def clocks(self) -> Clocks:
         """Read the clocks.

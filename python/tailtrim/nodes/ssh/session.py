@@ -18,6 +18,7 @@ import platform
 import select
 import signal
 import subprocess
+import time
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from tailtrim.nodes import host
 from tailtrim.nodes.node import Facts, Host
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import SERVER, Connection
+from tailtrim.nodes.ssh.fetching import KEPT_S, MARK
 
 if TYPE_CHECKING:
     from tailtrim.nodes.ssh.address import Ssh
@@ -71,8 +73,16 @@ exec >/dev/null 2>&1
 # It has ended the connection, unless it was killed itself.
 case $(cat "/proc/$server/comm" 2>/dev/null) in sshd*) kill -s TERM "$server" ;; esac
 exec 8<"$lock" && flock 8
-rm -rf "$folder"
 [ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
+# What was being fetched is kept for a while, and as long as it is read: see fetching.
+for mark in "$folder"/*/$7; do
+    while [ -e "$mark" ]; do
+        age=$(($(date +%s) - $(stat -c %Y "$mark")))
+        [ "$age" -lt "$8" ] || ! flock -n "$mark" true || break
+        sleep 1
+    done
+done
+rm -rf "$folder"
 """
 _RELEASE = """
 lock=$1 owner=$2 folder=$3
@@ -114,6 +124,8 @@ class Session(Host):
 
     """
 
+    _again: Connection | None = None
+
     def __init__(self, name: str, ssh: Ssh, experiment: str) -> None:
         """Connect, copy the agent if it is not there, and reserve the node."""
         self.name = name
@@ -145,7 +157,8 @@ class Session(Host):
         self.close()
 
     def _reserved(self) -> str:
-        words = (self._owner, LOCK, str(STALE_S), f"{SILENCE_S}s")
+        kept = (MARK, str(KEPT_S))
+        words = (self._owner, LOCK, str(STALE_S), f"{SILENCE_S}s", *kept)
         script = ("sh", "-c", _RESERVE, "sh", self.agent, SERVER, *words)
         beat = subprocess.Popen(
             ["sh", "-c", _BEAT, "sh", str(self.connection.folder)],
@@ -197,6 +210,31 @@ class Session(Host):
         self.connection.check()
         if self.lost:
             raise RunError(f"{self.name}: the host ended the connection")
+
+    @property
+    def reading(self) -> Connection:
+        """The connection for files: a new one where they go on after a loss."""
+        return self._again or self.connection
+
+    def go_on(self) -> None:
+        """Connect again for files, which the node keeps for a while.
+
+        Raises:
+            RunError: the node cannot be reached in that time.
+
+        """
+        until_s = time.monotonic() + KEPT_S
+        if self._again is not None:
+            self._again.close()
+        while True:
+            try:
+                self._again = Connection(self.name, self.connection.ssh)
+            except HostError as error:
+                if time.monotonic() > until_s:
+                    raise RunError(str(error)) from error
+                time.sleep(1)
+            else:
+                return
 
     @property
     def control_address(self) -> str:
@@ -276,6 +314,10 @@ class Session(Host):
             # Where that fails, it ends by itself there.
             with suppress(RunError):
                 self.connection.call(*self._sudo, "sh", "-c", _RELEASE, "sh", *words, within_s=10)
+        if self._again is not None:
+            with suppress(RunError):
+                self._again.call(*self._sudo, "rm", "-rf", self.folder, within_s=10)
+            self._again.close()
         for process in self._processes:
             # With what it has started.
             with suppress(ProcessLookupError):

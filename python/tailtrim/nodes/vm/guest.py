@@ -256,6 +256,15 @@ class GuestSession(Session):
         """Return the same, with a file for the number of the process."""
         return ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "sh", pid_file, *command]
 
+    def go_on(self) -> None:
+        """Refuse: a guest ends with its connection.
+
+        Raises:
+            RunError: always.
+
+        """
+        raise RunError(f"{self.name}: the connection to the guest was lost")
+
     def close(self) -> None:
         """Close the connection, with which the guest ends."""
         self._stack.close()

@@ -7,22 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.report import units
+from tailtrim.report.pages import testbed_section
+from tailtrim.report.pages.fact import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.rundir.summary import Summary, Tap
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A line: what it is, what is shown as code, and the rest."""
-
-    label: str
-    code: str = ""
-    text: str = ""
-    more: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +46,7 @@ def _facts(run: ReportedRun) -> Iterator[Fact]:
     if isinstance(versions, dict):
         yield Fact("Versions", text=", ".join(f"{name} {one}" for name, one in versions.items()))
     yield from _analysis(run.summary)
+    yield from testbed_section.facts(run)
     yield Fact("Directory", str(run.directory.path))
     yield _tap("Ingress", run.summary.ingress_tap, run.tap_drops("ingress"))
     yield _tap("Egress", run.summary.egress_tap, run.tap_drops("egress"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tailtrim import slo
 from tailtrim.report import departures, units, wording
 from tailtrim.report.latency_table import LatencyTable
+from tailtrim.report.pages import testbed_section
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
 from tailtrim.report.pages.embedding import embedded
@@ -80,6 +81,7 @@ def render(shown: Shown) -> bytes:
         places={figure.key: place for place, figure in enumerate(drawn)},
         sections=shown.sections,
         quantiles=QUANTILES,
+        testbed=testbed_section.picture(shown.experiment),
         provenance=provenance(runs),
         wording=wording,
         units=units,

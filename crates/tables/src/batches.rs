@@ -9,13 +9,17 @@ use tailtrim_tail::analysis::{Analysis, Bursts, Packet, Sample, Second, WorstPac
 use tailtrim_tail::summary::Quantile;
 
 /// Columns of [`samples`].
-pub(crate) fn sample_schema() -> Arc<Schema> {
+#[must_use]
+pub fn sample_schema() -> Arc<Schema> {
     let column = |name| Field::new(name, DataType::Int64, false);
     Arc::new(Schema::new(["ingress_ns", "egress_ns", "latency_ns"].map(column).to_vec()))
 }
 
 /// `sample`: one row a matched packet, in the order in which they left.
-pub(crate) fn samples(samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn samples(samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
     let column = |value: fn(&Sample) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(samples.iter().map(value)))
     };
@@ -26,7 +30,10 @@ pub(crate) fn samples(samples: &[Sample]) -> Result<RecordBatch, ArrowError> {
 }
 
 /// `histogram`: one row a distinct value.
-pub(crate) fn histogram(name: &str, entries: &[(i64, u64)]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn histogram(name: &str, entries: &[(i64, u64)]) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_from_iter([
         (name, integers(entries.iter().map(|(value, _)| *value))),
         ("count", counts(entries.iter().map(|(_, count)| *count))),
@@ -34,7 +41,10 @@ pub(crate) fn histogram(name: &str, entries: &[(i64, u64)]) -> Result<RecordBatc
 }
 
 /// `worst`: one row a packet, worst first.
-pub(crate) fn worst(packets: &[WorstPacket]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn worst(packets: &[WorstPacket]) -> Result<RecordBatch, ArrowError> {
     let column = |value: fn(&WorstPacket) -> i64| integers(packets.iter().map(value));
     RecordBatch::try_from_iter([
         ("latency_ns", column(|w| w.sample.latency_ns())),
@@ -47,7 +57,10 @@ pub(crate) fn worst(packets: &[WorstPacket]) -> Result<RecordBatch, ArrowError> 
 }
 
 /// `quantile`: one row a probability, ascending.
-pub(crate) fn quantiles(curve: &[Quantile]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn quantiles(curve: &[Quantile]) -> Result<RecordBatch, ArrowError> {
     let bound = |value: fn(&Quantile) -> Option<i64>| -> ArrayRef {
         Arc::new(curve.iter().map(value).collect::<Int64Array>())
     };
@@ -62,7 +75,10 @@ pub(crate) fn quantiles(curve: &[Quantile]) -> Result<RecordBatch, ArrowError> {
 }
 
 /// `gap`: one row a tap and distinct gap.
-pub(crate) fn gaps(ingress: &Histogram, egress: &Histogram) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn gaps(ingress: &Histogram, egress: &Histogram) -> Result<RecordBatch, ArrowError> {
     let (ingress, egress) = (ingress.sorted(), egress.sorted());
     let taps = std::iter::repeat_n("ingress", ingress.len())
         .chain(std::iter::repeat_n("egress", egress.len()))
@@ -76,7 +92,10 @@ pub(crate) fn gaps(ingress: &Histogram, egress: &Histogram) -> Result<RecordBatc
 }
 
 /// `second`: one row a second of the run.
-pub(crate) fn seconds(seconds: &[Second]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn seconds(seconds: &[Second]) -> Result<RecordBatch, ArrowError> {
     let column = |value: fn(&Second) -> u64| counts(seconds.iter().map(value));
     let maxima: ArrayRef =
         Arc::new(seconds.iter().map(|row| row.max_latency_ns).collect::<Int64Array>());
@@ -93,7 +112,10 @@ pub(crate) fn seconds(seconds: &[Second]) -> Result<RecordBatch, ArrowError> {
 }
 
 /// `burst`: one row a position in the burst (from 1) and distinct latency.
-pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<(i64, i64, u64)> = bursts
         .iter()
         .flat_map(|bursts| bursts.positions.iter().zip(1..))
@@ -109,7 +131,10 @@ pub(crate) fn bursts(bursts: Option<&Bursts>) -> Result<RecordBatch, ArrowError>
 }
 
 /// `packet`: one row a stamped packet of a decoded capture, in the order of the file.
-pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
     let column = |value: fn(&Packet) -> i64| integers(packets.iter().map(value));
     let told = |value: fn(&Packet) -> Option<i64>| -> ArrayRef {
         // Mostly all of a capture's packets say something or none does.
@@ -135,7 +160,10 @@ pub(crate) fn packets(packets: &[Packet]) -> Result<RecordBatch, ArrowError> {
 }
 
 /// All tables of an analysis but the samples, by the name of their file in the run directory.
-pub(crate) fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, ArrowError> {
+///
+/// # Errors
+/// Columns that do not fit together: a bug.
+pub fn all(analysis: &Analysis) -> Result<Vec<(&'static str, RecordBatch)>, ArrowError> {
     Ok(vec![
         ("histogram", histogram("latency_ns", analysis.latencies.entries())?),
         ("quantile", quantiles(&analysis.curve)?),

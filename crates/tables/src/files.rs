@@ -1,6 +1,6 @@
 //! The tables of a run directory as Parquet files.
 
-use crate::tables;
+use crate::batches;
 use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -33,8 +33,11 @@ fn create(directory: &Path, table: &str, schema: SchemaRef) -> io::Result<ArrowW
 }
 
 /// Writes every table but the samples into `directory`.
-pub(crate) fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
-    for (name, batch) in tables::all(analysis).map_err(io::Error::other)? {
+///
+/// # Errors
+/// What the system says.
+pub fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<()> {
+    for (name, batch) in batches::all(analysis).map_err(io::Error::other)? {
         let mut writer = create(directory, name, batch.schema())?;
         writer.write(&batch)?;
         writer.close()?;
@@ -43,8 +46,9 @@ pub(crate) fn write_tables(directory: &Path, analysis: &Analysis) -> io::Result<
 }
 
 /// Where the samples of an analysis go: to memory, to a file, to both or nowhere.
-pub(crate) struct SampleSink {
-    pub(crate) kept: Option<Vec<Sample>>,
+pub struct SampleSink {
+    /// Those in memory.
+    pub kept: Option<Vec<Sample>>,
     file: Option<SampleFile>,
 }
 
@@ -54,11 +58,15 @@ struct SampleFile {
 }
 
 impl SampleSink {
-    pub(crate) fn new(keep: bool, directory: Option<&Path>) -> io::Result<Self> {
+    /// Keeps samples in memory, or writes them to `sample.parquet` in a directory.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn new(keep: bool, directory: Option<&Path>) -> io::Result<Self> {
         let file = match directory {
             None => None,
             Some(directory) => {
-                let writer = create(directory, "sample", tables::sample_schema())?;
+                let writer = create(directory, "sample", batches::sample_schema())?;
                 Some(SampleFile { writer, buffer: Vec::with_capacity(BATCH) })
             }
         };
@@ -66,7 +74,10 @@ impl SampleSink {
     }
 
     /// Writes what is left and ends the file.
-    pub(crate) fn close(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn close(&mut self) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.flush()?;
             file.writer.close()?;
@@ -77,7 +88,7 @@ impl SampleSink {
 
 impl SampleFile {
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.write(&tables::samples(&self.buffer).map_err(io::Error::other)?)?;
+        self.writer.write(&batches::samples(&self.buffer).map_err(io::Error::other)?)?;
         self.buffer.clear();
         Ok(())
     }

@@ -1,0 +1,149 @@
+"""Captures of a run become its result: here, or on the timestamper where they are.
+
+The rule: captures on two hosts, or of this machine, are matched here. Otherwise the testbed file
+says ``captures: fetch | leave | auto``; with ``auto`` captures of more than :data:`FETCHED_BYTES`
+are left. The result is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim._native import VERSION
+from tailtrim.analysis import analyze
+from tailtrim.analysis.options import nanoseconds
+from tailtrim.errors import CaptureError, RunError
+from tailtrim.rundir import TABLES
+from tailtrim.rundir.layout import SUMMARY
+from tailtrim.rundir.writing import Draft, provenance_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.analysis.departures import Departures
+    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.testbed import Forwarding
+
+#: A second of a link of 1 Gbit/s: 1,538 bytes on the line for 1,448 of data (Ethernet, IP, TCP with
+#: time stamps) make 117.7 MB/s. To fetch less takes no longer than to set up a run does.
+FETCHED_BYTES = 118_000_000
+#: The captures of a run, in the order of matching.
+TAPS = ("ingress", "egress")
+_MATCHED = "matched"
+_DEPARTURES = "matching-departures.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """How the captures of a run are matched.
+
+    ``taps`` are the nodes and files of ingress and egress.
+    """
+
+    at: Forwarding
+    taps: Sequence[tuple[Node, str]]
+    trim_s: float
+    quantiles: Sequence[str]
+    departures: Departures
+    keep: bool
+
+    def match(self, draft: Path, result: Path) -> dict[str, Any]:
+        """Match, and leave the result; return where that was done, and where the captures are.
+
+        Raises:
+            CaptureError: a capture cannot be read, or packets left before they entered.
+            RunError: a capture is missing, or the connection was lost.
+
+        """
+        sizes = [_bytes(node, name) for node, name in self.taps]
+        there = len({node.host_name for node, _ in self.taps}) == 1 and (
+            self.at.captures == "leave"
+            or (self.at.captures == "auto" and sum(sizes) > FETCHED_BYTES)
+        )
+        told = self._there(draft, result, sizes) if there else self._here(result)
+        return {
+            "captures": self.at.captures,
+            "bytes": sum(sizes),
+            "fetched_up_to_bytes": FETCHED_BYTES if self.at.captures == "auto" else None,
+            **told,
+        }
+
+    @property
+    def _correction_ns(self) -> int:
+        return 0 if self.at.correction is None else self.at.correction.ns
+
+    def _here(self, result: Path) -> dict[str, Any]:
+        captures = [_got(node, name) for node, name in self.taps]
+        analyze(
+            *captures,
+            trim_s=self.trim_s,
+            quantiles=self.quantiles,
+            departures=self.departures,
+            correction_ns=self._correction_ns,
+            out=result,
+        )
+        for capture in captures:
+            if self.keep:
+                shutil.move(capture, result / capture.name)
+        return {
+            "matched_on": "here",
+            "by": f"tailtrim {VERSION}",
+            "kept": [capture.name for capture in captures] if self.keep else None,
+        }
+
+    def _there(self, draft: Path, result: Path, sizes: Sequence[int]) -> dict[str, Any]:
+        node = self.taps[0][0]
+        paths = [node.path(name) for _, name in self.taps]
+        departures = node.put(_DEPARTURES, json.dumps(asdict(self.departures)))
+        options = ["--trim", f"{nanoseconds('trim', self.trim_s)}ns", "--departures", departures]
+        options += ["--correction", str(self._correction_ns), "--out", node.path(_MATCHED)]
+        options += [part for p in self.quantiles for part in ("--quantile", p)]
+        ended = node.call(node.agent, "analyze", *paths, *options)
+        if not ended.stdout:
+            node.check()
+            told = ended.stderr.strip().removeprefix("error: ").splitlines()
+            raise CaptureError(f"{node.role}: {told[0] if told else 'the agent told nothing'}")
+        hashes = [node.run("sha256sum", path).split()[0] for path in paths]
+        (draft / _MATCHED).mkdir()
+        with Draft(result) as files:
+            for name in TABLES:
+                shutil.move(
+                    _got(node, f"{_MATCHED}/{name}.parquet"), files.path / f"{name}.parquet"
+                )
+            summary = _got(node, f"{_MATCHED}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
+            names = [f"{node.host_name}:{path}" for path in paths]
+            kept = self._kept(node, paths) if self.keep else None
+            files.commit(summary, provenance_of(kept or names, sizes, hashes))
+        return {
+            "matched_on": node.host_name,
+            "by": node.run(node.agent, "--version").strip(),
+            "kept": kept,
+        }
+
+    def _kept(self, node: Node, paths: Sequence[str]) -> list[str]:
+        """Move captures to where they outlive the run, and return where."""
+        folder = node.run("mktemp", "-d", "/var/tmp/tailtrim-captures-XXXXXXXX").strip()  # noqa: S108 - made by mktemp
+        node.run("mv", *paths, folder)
+        return [f"{node.host_name}:{folder}/{Path(path).name}" for path in paths]
+
+
+def corrected(at: Forwarding) -> dict[str, Any]:
+    """Return what was taken off the latencies for cables, as the record of a run has it."""
+    if at.correction is None:
+        return {"ns": 0, "source": "none: the lengths of the cables are not known"}
+    return at.correction.as_json()
+
+
+def _bytes(node: Node, name: str) -> int:
+    return int(node.run("stat", "-c", "%s", node.path(name)))
+
+
+def _got(node: Node, name: str) -> Path:
+    path = node.get(name)
+    if path is None:
+        raise RunError(f"{node.role}: {name} is missing")
+    return path

@@ -1,0 +1,113 @@
+"""The taps of a run: what passes each is captured, on one node or two."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+from tailtrim.errors import RunError
+from tailtrim.nodes.agent import Agent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.nodes.node import Node
+    from tailtrim.nodes.ports import Port
+    from tailtrim.nodes.testbed import Forwarding
+
+#: What ports count as lost, as ip(8) names it.
+_LOST = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "nohandler")
+_CRC = "crc_errors"
+
+
+class Taps:
+    """Both taps, for as long as the context lasts.
+
+    Args:
+        at: the run's testbed.
+        snap_bytes: bytes that are kept of each frame.
+        stamps: who stamps, as ``tailtrim-agent capture --stamps`` has it.
+
+    Raises:
+        HostError: a node cannot capture.
+        RunError: it did not begin to.
+
+    """
+
+    def __init__(self, at: Forwarding, snap_bytes: int, stamps: str) -> None:
+        """Begin to capture."""
+        self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
+        self._agents: list[Agent] = []
+        with ExitStack() as stack:
+            for node, words in capturing(at, snap_bytes, stamps):
+                self._agents.append(stack.enter_context(Agent(node, *words, cpus=node.cpus)))
+            for agent in self._agents:
+                agent.ready()
+            self._before = self._counted()
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the taps themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self._stack.close()
+
+    @property
+    def packets(self) -> int:
+        """Packets so far, at the first tap."""
+        return self._agents[0].packets
+
+    def check(self) -> None:
+        """Make sure that they capture.
+
+        Raises:
+            RunError: one has ended.
+
+        """
+        for agent in self._agents:
+            if not agent.poll():
+                agent.result(1)
+                raise RunError("the capture ended before the run did")
+
+    def stop(self) -> dict[str, Any]:
+        """End them, and return what they counted.
+
+        ``ports`` is what the kernel and the NIC counted meanwhile, of what came in at the taps and
+        at the load generator's sink: ``packets``, and ``lost`` before any capture saw it.
+        """
+        results = [agent.stop() for agent in self._agents]
+        after = self._counted()
+        merged: dict[str, Any] = {**results[0], "taps": {}}
+        for result in results:
+            merged["taps"] |= result["taps"]
+        merged["ports"] = {
+            place: {key: count - self._before[place][key] for key, count in counted.items()}
+            for place, counted in after.items()
+        }
+        return merged
+
+    def _counted(self) -> dict[str, dict[str, int]]:
+        return {place: _counters(port.node, port) for place, port in self._ports.items()}
+
+
+def _counters(node: Node, port: Port) -> dict[str, int]:
+    told = node.run("ip", "-json", "-s", "-s", "link", "show", "dev", port.name)
+    received: dict[str, int] = json.loads(told)[0]["stats64"]["rx"]
+    return {"packets": received["packets"]} | {
+        key: received[key] for key in (*_LOST, _CRC) if key in received
+    }
+
+
+def capturing(
+    at: Forwarding, snap_bytes: int, stamps: str = "best"
+) -> Iterator[tuple[Node, list[str]]]:
+    """Yield each node with a tap, and verb and arguments of its agent; see :class:`Taps`."""
+    taps = {"ingress": at.tap_in, "egress": at.tap_out}
+    for node in dict.fromkeys(port.node for port in taps.values()):
+        own = [f"{name}={port.name}" for name, port in taps.items() if port.node is node]
+        words = ["capture", *(word for one in own for word in ("--tap", one))]
+        words += ["--out", node.path(), "--snap", str(snap_bytes), "--zstd", "--stamps", stamps]
+        yield node, words

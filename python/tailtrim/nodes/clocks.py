@@ -1,0 +1,148 @@
+"""How far the clocks of two nodes may be apart, as ptp4l (PTP) and chronyd (NTP) there tell.
+
+Stamps of the kernel are of CLOCK_REALTIME, stamps of a NIC of its own clock. ptp4l sets the one
+with software time stamping and the other with hardware time stamping; between these two, phc2sys
+tells its offset to its log only, so it is not known here.
+
+Bounds against the source, of which two nodes add up:
+
+* PTP: offset + mean path delay. The offset is measured as if both ways took the same time. With
+  ways of t1 and t2 it is wrong by (t1 - t2) / 2, which is at most the mean (t1 + t2) / 2. Both
+  nodes need the same grandmaster.
+* NTP: offset + root dispersion + half of the root delay, as chronyc(1) has it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.node import Node
+
+#: Stamps of a NIC, which has its own clock.
+BY_NIC = "hardware"
+#: A shell script that tells what :func:`parsed` reads.
+ASK = """
+for what in TIME_STATUS_NP CURRENT_DATA_SET PORT_PROPERTIES_NP; do
+    pmc -u -b 0 "GET $what" 2>/dev/null
+done
+echo ---
+chronyc -c tracking 2>/dev/null
+echo ---
+for known in ptp4l phc2sys chronyd ntpd systemd-timesyncd; do
+    pgrep -x "$known" >/dev/null 2>&1 && echo "$known"
+done
+:
+"""
+#: Of chronyc -c tracking: source, offset, root delay, root dispersion, leap status.
+_SOURCE, _OFFSET, _DELAY, _DISPERSION, _LEAP = 0, 4, 10, 11, 13
+_UNSYNCHRONISED = "Not synchronised"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How far a clock is from its source at most, in ns, and which source that is."""
+
+    by: str
+    source: str
+    ns: int
+    #: For PTP: whether it is the clock of a NIC (hardware) or of the kernel (software).
+    stamping: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """What keeps the clocks of a node: programs that run there, and the bounds that they tell."""
+
+    programs: tuple[str, ...]
+    bounds: tuple[Bound, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the record of a run has it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far two clocks may be apart, in ns; ``None`` where that is not known, with the reason."""
+
+    ns: int | None
+    why: str
+
+
+def discipline(node: Node) -> Discipline:
+    """Return what keeps the clocks of a node.
+
+    Raises:
+        RunError: the node cannot be reached.
+
+    """
+    return parsed(node.call("sh", "-c", ASK).stdout)
+
+
+def parsed(told: str) -> Discipline:
+    """Return what pmc, chronyc and the list of programs say, which ``---`` separates."""
+    ptp, ntp, programs = ([*told.split("---\n"), "", ""])[:3]
+    bounds = [bound for bound in (_ptp(ptp), _ntp(ntp)) if bound is not None]
+    return Discipline(tuple(programs.split()), tuple(bounds))
+
+
+def difference(one: Discipline, other: Discipline, stamps: str) -> Difference:
+    """Return how far the clocks that stamp on two nodes may be apart.
+
+    Args:
+        one: what keeps the clocks of the one.
+        other: and of the other.
+        stamps: who stamps, ``hardware`` or ``kernel``.
+
+    """
+    known = []
+    for near in one.bounds:
+        for far in other.bounds:
+            same = near.by == far.by and _is_of(near, stamps) and _is_of(far, stamps)
+            if same and (near.by == "NTP" or near.source == far.source):
+                source = near.source if near.source == far.source else "the time of NTP"
+                known.append(Difference(near.ns + far.ns, f"{near.by}, source {source}"))
+    if known:
+        return min(known, key=lambda found: found.ns or 0)
+    clock = "the NICs" if stamps == BY_NIC else "CLOCK_REALTIME"
+    runs = " and ".join(", ".join(side.programs) or "nothing" for side in (one, other))
+    why = f"no bound for {clock} by ptp4l with one grandmaster or by chronyd; there runs {runs}"
+    return Difference(None, why)
+
+
+def _is_of(bound: Bound, stamps: str) -> bool:
+    """Whether a bound is of the clock that stamps."""
+    hardware = bound.by == "PTP" and bound.stamping != "software"
+    return hardware == (stamps == BY_NIC)
+
+
+def _ptp(told: str) -> Bound | None:
+    fields = dict(re.findall(r"^\s+(\w+)\s+(\S+)\s*$", told, re.MULTILINE))
+    try:
+        grandmaster, steps = fields["gmIdentity"], int(fields["stepsRemoved"])
+        if steps == 0:
+            ns = Decimal()
+        elif fields["gmPresent"] == "true":
+            ns = abs(Decimal(fields["offsetFromMaster"])) + Decimal(fields["meanPathDelay"])
+        else:
+            return None
+        return Bound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
+    except (KeyError, ValueError, ArithmeticError):
+        return None
+
+
+def _ntp(told: str) -> Bound | None:
+    fields = told.strip().split(",")
+    try:
+        if fields[_LEAP] == _UNSYNCHRONISED:
+            return None
+        root_s = Decimal(fields[_DISPERSION]) + Decimal(fields[_DELAY]) / 2
+        away_s = abs(Decimal(fields[_OFFSET])) + root_s
+        return Bound("NTP", fields[_SOURCE], ceil(away_s * 1_000_000_000))
+    except (IndexError, ValueError, ArithmeticError):
+        return None

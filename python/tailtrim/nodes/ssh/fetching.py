@@ -1,0 +1,101 @@
+"""Files of a node, fetched whole: what was interrupted goes on where it stopped.
+
+The node keeps what is being fetched for :data:`KEPT_S` seconds after the connection is lost: a mark
+beside it says so. Each file is compared with its size and SHA-256 there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from tailtrim.errors import RunError
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.ssh.session import Session
+
+#: The name of the mark.
+MARK = ".fetching"
+#: So long a node keeps what was being fetched when its connection was lost.
+KEPT_S = 60
+#: Files that are compressed already.
+_PACKED = (".zst", ".gz", ".parquet")
+#: The script's, for a file that is not there.
+_MISSING = 66
+_BLOCK = 1 << 20
+_GZIP = 31
+
+# Whoever reads holds the mark's lock: the node keeps the files until then, too.
+_READ = f"""
+place=$1 mark=$2 offset=$3
+[ -e "$place" ] || exit {_MISSING}
+: >"$mark"; exec 9<"$mark"; flock -s 9
+{{ stat -c %s "$place"; sha256sum <"$place"; }} >&2
+tail -c "+$((offset + 1))" "$place" | $4
+: >"$mark"
+"""
+
+
+def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
+    """Fetch a file; return whether the node has it.
+
+    Args:
+        session: with the node.
+        place: the file there.
+        mark: the mark there.
+        target: where it goes here, whole or not at all.
+
+    Raises:
+        RunError: it does not arrive whole, or the node cannot be reached any more.
+
+    """
+    packed = place.endswith(_PACKED)
+    expected: list[str] | None = None
+    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-") as part:
+        while True:
+            began = part.tell()
+            how = "cat" if packed else "gzip -1 -c"
+            words = ("sh", "-c", _READ, "sh", place, mark, str(began), how)
+            lost, told, code = _read(session, words, part.file, unpacked=packed)
+            if code == _MISSING:
+                return False
+            if len(told) > 1:
+                expected = expected or told[:2]
+                if told[:2] != expected:
+                    raise RunError(f"{session.name}: {place} changed while it was fetched")
+            if not lost:
+                break
+            session.go_on()
+        part.flush()
+        if code != 0 or expected != [str(part.tell()), _sha256(Path(part.name))]:
+            raise RunError(f"{session.name}: {place} did not arrive whole: {' '.join(told)}")
+        shutil.copyfile(part.name, target)
+    return True
+
+
+def _read(
+    session: Session, words: tuple[str, ...], part: IO[bytes], *, unpacked: bool
+) -> tuple[bool, list[str], int]:
+    """Add what comes to a part; return whether the connection was lost, and what was told."""
+    with tempfile.TemporaryFile(dir=Path(part.name).parent) as raw:
+        try:
+            ended = session.reading.fetch(raw, *session.held(words))
+        except RunError:
+            lost, told, code = True, [], -1
+        else:
+            told = ended.stderr.decode(errors="replace").split()
+            lost, code = False, ended.returncode
+        raw.seek(0)
+        unzip = zlib.decompressobj(_GZIP)
+        while block := raw.read(_BLOCK):
+            part.write(block if unpacked else unzip.decompress(block))
+    return lost, told, code
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

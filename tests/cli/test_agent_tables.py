@@ -1,0 +1,57 @@
+"""``tailtrim-agent analyze --out`` leaves the files that ``tailtrim analyze --out`` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tailtrim.analysis import analyze
+from tailtrim.analysis.departures import Departures
+from tailtrim.nodes import agent
+from tailtrim.rundir import TABLES
+
+CAPTURES = Path(__file__).parents[2] / "examples" / "testpmd"
+INGRESS, EGRESS = (str(CAPTURES / f"{tap}.pcap.zst") for tap in ("ingress", "egress"))
+
+
+def _analyzed(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [agent.program(), "analyze", INGRESS, EGRESS, "--trim", "100ms", "--out", str(out)]
+    return subprocess.run([*words, *more], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("correction_ns", [0, 59, -64])
+def test_the_tables_and_the_summary_are_the_same_byte_for_byte(
+    tmp_path: Path, correction_ns: int
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    first = analyze(INGRESS, EGRESS, trim_s=0).summary.ingress_tap.first_ns
+    assert first is not None
+    departures = Departures(((first + 10**8, first + 2 * 10**8),), ((first, first + 10**8),))
+    (tmp_path / "departures.json").write_text(
+        json.dumps({"stalled": departures.stalled, "late": departures.late})
+    )
+    options = ["--correction", str(correction_ns), "--quantile", "0.9995"]
+    ended = _analyzed(there, *options, "--departures", str(tmp_path / "departures.json"))
+    assert ended.returncode == 0, ended.stderr
+    analyze(
+        INGRESS,
+        EGRESS,
+        trim_s=0.1,
+        quantiles=["0.9995"],
+        departures=departures,
+        correction_ns=correction_ns,
+        out=here,
+    )
+    for name in (*(f"{table}.parquet" for table in TABLES), "summary.json"):
+        assert (here / name).read_bytes() == (there / name).read_bytes(), name
+
+
+def test_departures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    (tmp_path / "departures.json").write_text('{"stalled": 1}')
+    ended = _analyzed(tmp_path / "out", "--departures", str(tmp_path / "departures.json"))
+    assert ended.returncode == 2
+    assert "departures.json: invalid type: integer" in ended.stderr
+    assert not (tmp_path / "out").exists()
