@@ -8,13 +8,14 @@ import sys
 from contextlib import nullcontext
 from itertools import repeat
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome, conduct
 from tailtrim.experiment.measure import Measured
+from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.nodes.node import Facts, Host
 from tailtrim.plan import load
 from tailtrim.report import units
@@ -62,6 +63,7 @@ class Nothing:
     wired = 0
     notices = ()
     gone: str | None = None
+    lacks: ClassVar[dict[str, str]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -199,10 +201,11 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
         "egress.pcap": write_pcap(folder / "egress.pcap", sorted(left)),
     }
 
-    def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
+    def measured(at: Any, _: Any, __: Any, run: Any, ___: Any) -> Measured:
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
-        return Measured(GENERATED, capture, None, trace if run.traced else None, shares_cpu, ())
+        traced = trace if run.traced else None
+        return Measured(GENERATED, capture, None, traced, shares_cpu, (), TapClocks(at))
 
     def call(*_: str) -> Any:
         return SimpleNamespace(stdout=f"kernel\t{next(kernels)}\n", stderr="")
@@ -216,11 +219,14 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
 
     kernels = iter(kernel)
     told = {"role": "node", "host_name": "lab", "call": call}
-    node = SimpleNamespace(get=files.get, **told)
+    size = {"path": str, "run": lambda *words: str(files[words[-1]].stat().st_size)}
+    node = SimpleNamespace(get=files.get, **size, **told)
     none = SimpleNamespace(get=lambda _: None, **told)
     loadgen = SimpleNamespace(get=of_generator, **told)
     roles = {"loadgen": loadgen, "timestamper": node, "dut": none}
-    at = SimpleNamespace(**roles, nodes=roles, ports={})
+    taps = {name: SimpleNamespace(node=node, name=name) for name in ("tap_in", "tap_out")}
+    fetched = {"captures": "fetch", "correction": None}
+    at = SimpleNamespace(**roles, **taps, **fetched, nodes=roles, ports=taps)
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))

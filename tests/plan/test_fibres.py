@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tailtrim import plan as plans
 from tailtrim.errors import PlanError
 from tailtrim.nodes.fibres import correction
+
+if TYPE_CHECKING:
+    from tailtrim.nodes.description import TestbedDescription
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 TO_DUT, TO_TAP = "{interface: enp1s0f1, cable: dut.left", "{interface: enp2s0f0, cable: dut.right"
