@@ -14,6 +14,7 @@ from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment.containers import placed, ready
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.measure import Measured, measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
@@ -77,7 +78,7 @@ def _conduct_all(
     experiment.save()
     experiment.audit()
     missing = experiment.missing()
-    lacking = _lacking(experiment, missing)
+    lacking = _lacking(experiment, missing, told)
     for run, error in lacking:
         _skip(experiment, run, error, ended)
     skipped = {run.number for run, _ in lacking}
@@ -98,7 +99,9 @@ def _conduct_all(
         ended(run, outcome)
 
 
-def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostError]]:
+def _lacking(
+    experiment: Experiment, runs: list[Run], told: Callable[[Run, str], None]
+) -> list[tuple[Run, HostError]]:
     """Return the runs whose device this host does not have, or whose frames it does not handle.
 
     Raises:
@@ -116,7 +119,10 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
             # What a guest has shows when it has booted.
             continue
         try:
-            run.dut.require(host)
+            if node_of(run) == "container" and isinstance(run.dut, InlineDevice):
+                ready(run.dut, host, partial(told, run))
+            else:
+                run.dut.require(host)
         except HostError as error:
             if not _may_be_skipped(experiment, run):
                 raise
@@ -129,9 +135,16 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
 
 def _may_be_skipped(experiment: Experiment, run: Run) -> bool:
     """Whether there are others that make sense without this run."""
-    several = len({other.dut.preset for other in experiment.runs if not other.floor}) > 1
+    placed = {(other.dut.preset, node_of(other)) for other in experiment.runs if not other.floor}
+    several = len(placed) > 1
     # What the wire cannot do, no device can.
-    return run.varied is not None or (several and not isinstance(run.dut, Wire))
+    floor = isinstance(run.dut, Wire) and node_of(run) == "bare"
+    return run.varied is not None or (several and not floor)
+
+
+def node_of(run: Run) -> str:
+    """Return where the device of a run is."""
+    return run.dut.node if isinstance(run.dut, InlineDevice) else "bare"
 
 
 def _skip(
@@ -167,7 +180,7 @@ def _passing(
         if run.boot is not None
         else experiment.testbed.forwarding(draft, run.traffic.largest_frame)
     )
-    with wired as at:
+    with wired as at, placed(at, dut) as container:
         where = Where(at) if run.boot is None else guests.where(at)
         changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
@@ -195,7 +208,7 @@ def _passing(
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
         "device": measured.device,
-        "nodes": where.record(taps),
+        "nodes": where.record(taps) | container(measured.counted),
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }

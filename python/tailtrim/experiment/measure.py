@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import Wire
@@ -13,6 +13,7 @@ from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
+from tailtrim.nodes.container.group import since
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS
 
@@ -41,6 +42,8 @@ class Measured:
     #: Whether the generator's CPU handles packets for the device, too.
     shares_cpu: bool
     doubts: tuple[str, ...]
+    #: What the device's control group counted meanwhile, if it has one.
+    counted: dict[str, int] = field(default_factory=dict)
 
 
 def measure(
@@ -78,11 +81,11 @@ def measure(
             watched = ",".join(map(str, dut.serving(at)))
             events = ("--cpus", watched, "--out", at.dut.path(EVENTS))
             trace = stack.enter_context(
-                Agent(at.dut, "trace", *events, *_quota(device), tidies_up=True)
+                Agent(at.dut.outside, "trace", *events, *_quota(device), tidies_up=True)
             )
             trace.ready()
         told("measuring")
-        before = at.timestamper.clocks()
+        before, counted = at.timestamper.clocks(), at.dut.counted()
         load = _load(run, dut.destination(at), at)
         load += ["--stall-log", at.loadgen.path(DEPARTURES)]
         generator = stack.enter_context(Agent(at.loadgen, "generate", *load))
@@ -105,13 +108,14 @@ def measure(
         device.check()
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
+        counted = since(counted, at.dut.counted())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:
             disturbing.stop()
         captured = capture.stop()
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts))
+        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts), counted)
 
 
 def _quota(device: Started) -> list[str]:
@@ -126,7 +130,7 @@ def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | N
     what = dut.disturbance
     if what is None:
         return None
-    cpu, node = at.dut.cpus[-1], at.dut
+    cpu, node = at.dut.cpus[-1], at.dut.outside
     arguments = ["--cpu", str(cpu), "--pid", str(device.pid)]
     if what.startswith("softirqs"):
         storm = at.storm(cpu)

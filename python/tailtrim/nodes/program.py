@@ -53,7 +53,12 @@ class Contained:
     """
 
     def __init__(
-        self, node: Node, command: Sequence[str], log: Path, more: Mapping[str, str] | None = None
+        self,
+        node: Node,
+        command: Sequence[str],
+        log: Path,
+        more: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> None:
         """Start it.
 
@@ -62,13 +67,14 @@ class Contained:
             command: program and arguments.
             log: file for what it prints.
             more: environment variables beside those of this process.
+            around: what starts it, and process 1 of its namespace.
 
         """
         self._node, self._log = node, log
         with log.open("w", encoding="utf-8") as output:
             # Standard input stays open: testpmd ends with it.
             self._process = node.open(
-                *("unshare", "--pid", "--fork", "--kill-child", "--"),
+                *(*around, "unshare", "--pid", "--fork", "--kill-child", "--"),
                 *("sh", "-c", _INIT, "sh", *command),
                 output=output,
                 errors=subprocess.STDOUT,

@@ -60,6 +60,9 @@ def load(path: Path) -> tuple[Plan, list[Run]]:
     _all_used(loop, factors, source)
     if plans[0].boot is not None and not any(one.in_guest for one in plans):
         source.fail(("boot",), "the device's node does not boot, expected dut.node: vm")
+    dut = source.data.get("dut")
+    if isinstance(dut, dict) and "container" in dut and not any(map(_in_container, plans)):
+        source.fail(("dut", "container"), "no device is in it, expected dut.node: container")
     # Where some runs make sense, the others are skipped.
     too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
     if too_large[0] is not None and all(too_large):
@@ -157,8 +160,6 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     wire = Wire(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
     booting = any(one.in_guest for one in plans)
-    # What boots makes no difference to what does not.
-    of_host = of_traffic | set(names_in(source.data["dut"]))
     runs: list[Run] = []
     floors: set[str] = set()
     done: set[tuple[str, ...]] = set()
@@ -178,7 +179,7 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
             # Variables of other devices make no difference to this one.
             continue
         done.add(same)
-        names = one.told if boot or not booting else of_host
+        names = of_traffic | _names_of_device(concrete, source)
         loop = {name: value for name, value in one.told.items() if name in names}
         run = _run(concrete.dut, concrete.traffic, loop, 0, floor=False)
         run = run.model_copy(update={"varied": one.varied, "boot": boot})
@@ -193,6 +194,21 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     elif plan.order == "random":
         random.Random(plan.seed).shuffle(runs)  # noqa: S311 - an order, not a secret
     return [run.model_copy(update={"number": number}) for number, run in enumerate(runs)]
+
+
+def _names_of_device(plan: Plan, source: Source) -> set[str]:
+    """Return the variables that make a difference to a device where it is.
+
+    What boots, and limits of a container, make none to what is elsewhere.
+    """
+    parts = source.data["dut"]
+    if isinstance(parts, dict) and not _in_container(plan):
+        parts = {key: value for key, value in parts.items() if key != "container"}
+    return set(names_in([parts, source.data.get("boot") if plan.in_guest else None]))
+
+
+def _in_container(plan: Plan) -> bool:
+    return isinstance(plan.dut, InlineDevice) and plan.dut.node == "container"
 
 
 def _run(
