@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,11 +62,26 @@ def _given(root: str | None) -> Root:
     if not folder.is_dir():
         releases = "a Debian release such as trixie"
         raise HostError(f"dut.container.root: {root}: not a directory, and not {releases}")
-    record: dict[str, Any] = {"directory": str(folder.absolute())}
+    record: dict[str, Any] = {"directory": str(folder.absolute()), "sha256": _sum(folder)}
     status = folder / _STATUS
     if status.is_file():
         record["packages"] = versions(status.read_text("utf-8", "replace"))
     return Root(str(folder.absolute()), record)
+
+
+def _sum(folder: Path) -> str:
+    """Return a checksum of the names and contents of all files below a folder."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        kind = "l" if path.is_symlink() else "f" if path.is_file() else "-"
+        content = b""
+        if kind == "l":
+            content = os.fsencode(path.readlink())
+        elif kind == "f":
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").digest()
+        whole.update(os.fsencode(f"{path.relative_to(folder)}\0{kind}{len(content)}\0") + content)
+    return whole.hexdigest()
 
 
 def _of(made: image.Image) -> Root:

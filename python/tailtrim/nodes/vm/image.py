@@ -102,11 +102,12 @@ def _opened(folder: Path, names: tuple[str, ...]) -> Image:
         record = json.loads(place.read_text("utf-8"))
         if record["schema"] != SCHEMA:
             raise HostError(f"{place}: the schema is {record['schema']!r}, expected {SCHEMA!r}")
+        known = record["sha256"]
         if "kernel" not in record and names == _FILES:
             raise HostError(f"{folder}: has no kernel, expected an image made with --kernel")
-        sums = {name: record["sha256"][name] for name in names}
-        for name, known in sums.items():
-            if _sum(folder / name) != known:
+        sums = {name: known[name] for name in names}
+        for name, expected in sums.items():
+            if _sum(folder / name) != expected:
                 raise HostError(f"{folder / name}: not the file of its record, build it again")
     except OSError as error:
         raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
