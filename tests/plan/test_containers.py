@@ -50,8 +50,13 @@ def test_a_run_says_its_limits_as_linux_names_them(tmp_path: Path) -> None:
     recorded = run.model_dump(mode="json")["dut"]
     assert recorded["node"] == "container"
     assert recorded["container"] == {
-        **{"root": None, "packages": [], "mounts": [], "io.max": None},
-        **{"cpu.max": "20000 100000", "cpu.weight": 10_000, "memory.max": "64M"},
+        "root": None,
+        "packages": [],
+        "mounts": [],
+        "io.max": None,
+        "cpu.max": "20000 100000",
+        "cpu.weight": 10_000,
+        "memory.max": "64M",
     }
 
 

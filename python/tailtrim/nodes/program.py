@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 #: How long a program may take to end when it is told to.
 _END_S = 3
-_LAST_LINES = 5
+_LAST_LINES, _LAST_BYTES = 5, 2_000
 
 # Process 1 of the program's PID namespace: when it ends, the kernel ends all others there. As
 # process 1 a program without a handler would not get SIGTERM, so the program is its child. What
@@ -109,7 +110,9 @@ class Contained:
     def last_words(self) -> str:
         """Return the end of what it printed, in one line."""
         try:
-            text = self._log.read_text("utf-8", "replace")
+            with self._log.open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
+                text = log.read(_LAST_BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -4,7 +4,7 @@
 #   ROOT [rw|ro PATH]…    a directory or a squashfs; what of this host the container has at the same place
 set -e
 here=$PWD
-root=$(realpath "$1")
+root=$(realpath -e "$1")
 shift
 # Nothing that is needed here is below /sys.
 mount -t tmpfs tailtrim /sys
@@ -31,7 +31,7 @@ inside() { # PATH
 inside "$here/."
 mkdir -p "/sys/root$here"
 while [ $# -gt 0 ]; do
-    path=$(cd "$here" && realpath "$2")
+    path=$(cd "$here" && realpath -e "$2")
     inside "$path"
     if [ -d "$path" ]; then
         mkdir -p "/sys/root$path"

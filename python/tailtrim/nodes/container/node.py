@@ -57,8 +57,9 @@ class Container(Node):
         with ExitStack() as stack:
             self._group = stack.enter_context(ControlGroup(outside, settings.limits))
             self._there = outside.run("pwd").strip()
-            shared = [("ro", path) for path in (outside.agent, *settings.mounts)]
-            shared += [("rw", outside.path() or ".")]
+            # One of the others may be below the first.
+            shared = [("rw", outside.path())]
+            shared += [("ro", path) for path in (outside.agent, *settings.mounts)]
             self._holder = self._held(stack, root.path, shared)
             self._stack = stack.pop_all()
         self._record = {
