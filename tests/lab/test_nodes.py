@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ import pytest
 from tools import SUDO, need
 
 from tailtrim.errors import HostError, RunError
+from tailtrim.nodes.container.node import Container
+from tailtrim.nodes.container.root import prepared
+from tailtrim.nodes.container.settings import ContainerSettings
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.node import SshNode
@@ -39,11 +43,20 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
             yield guest
 
 
-@pytest.fixture(params=["namespace", "ssh", "sudo", "vm"])
+@pytest.fixture(params=["namespace", "container", "ssh", "sudo", "vm"])
 def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
     if request.param == "namespace":
         with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
             yield node
+        return
+    if request.param == "container":
+        if os.geteuid() != 0:
+            pytest.skip("containers need root")
+        with (
+            Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node,
+            Container(node, prepared(None, ()), ContainerSettings()) as inside,
+        ):
+            yield inside
         return
     if request.param == "vm":
         booted: Guest = request.getfixturevalue("guest")

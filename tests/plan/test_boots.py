@@ -90,7 +90,11 @@ def test_what_does_not_boot_is_done_as_often_and_knows_no_kernel(tmp_path: Path)
         ("preset: router", "preset: xdp", "dut.node: preset xdp is not possible"),
         ("isolcpus=$cpus quiet", "isolcpus=$cpus\\nquiet", "boot.cmdline: expected at most"),
         ("where: [vm, bare]", "where: [bare]", "boot: the device's node does not boot"),
-        ("where: [vm, bare]", "where: [vm, host]", "expected 'bare' or 'vm', not 'host'"),
+        (
+            "where: [vm, bare]",
+            "where: [vm, host]",
+            "expected 'bare', 'container' or 'vm', not 'host'",
+        ),
         ("kernel: $kernel,", "kernel: trixie/rt,", "$kernel is not used in dut, traffic or boot"),
         ("loop:", "vm: {cpus: 0}\nloop:", "vm.cpus: "),
         ("loop:", "vm: {packages: [a b]}\nloop:", "invalid name of a Debian package: 'a b'"),

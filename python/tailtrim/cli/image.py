@@ -18,6 +18,7 @@ Examples:
   tailtrim image build images/rt --kernel trixie/rt
   tailtrim image build images/own --kernel ./bzImage --modules ./lib/modules/6.18.0
   tailtrim image build images/nft --kernel sid/cloud --release trixie --package nftables
+  tailtrim image build images/ips --release trixie --package suricata   # for containers
 """
 
 
@@ -36,36 +37,45 @@ def command(  # noqa: PLR0913 - one parameter an option
     ],
     *,
     kernel: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="KERNEL",
-            help=f"Debian's kernel by RELEASE/FLAVOUR ({', '.join(FLAVOURS)}), or a bzImage.",
+            help=f"Debian's kernel by RELEASE/FLAVOUR ({', '.join(FLAVOURS)}), or a bzImage."
+            " Without one the image is for containers only.",
         ),
-    ],
+    ] = None,
     modules: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Modules of a bzImage: its lib/modules/RELEASE."),
     ] = None,
     release: Annotated[
-        str, typer.Option(metavar="NAME", help="Debian release of the guest's programs.")
+        str, typer.Option(metavar="NAME", help="Debian release of the programs.")
     ] = image.RELEASE,
     package: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Debian package of the guest; may be repeated."),
+        typer.Option(metavar="NAME", help="Debian package of guest or container; may be repeated."),
     ] = None,
 ) -> None:
-    """Build a live image of Debian packages, for devices in virtual machines."""
+    """Build an image of Debian packages, for devices in virtual machines and containers."""
     del action
+    packages = tuple(package or ())
+
+    def told(what: str) -> None:
+        say(f"{what} …", err=True)
+
     try:
-        given = str(modules) if modules else None
-        recipe = image.Recipe(kernel, release, tuple(package or ()), given)
-        built = image.built(recipe, lambda what: say(f"{what} …", err=True))
+        if kernel is None:
+            built = image.built_root(release, packages, told)
+        else:
+            given = str(modules) if modules else None
+            built = image.built(image.Recipe(kernel, release, packages, given), told)
         made = image.copied(built, out)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     sums = made.record["sha256"]
     say(f"Image:   {made.folder}")
-    say(f"Kernel:  {made.kernel} (sha256 {sums['vmlinuz']})")
+    if kernel is not None:
+        say(f"Kernel:  {made.kernel} (sha256 {sums['vmlinuz']})")
     say(f"Root:    Debian {release}, {len(made.record['packages'])} packages")
     say(f"         (sha256 {sums['root.squashfs']})")

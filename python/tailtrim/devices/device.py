@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from tailtrim.errors import HostError
+from tailtrim.nodes.container.settings import ContainerSettings
 from tailtrim.nodes.tool import Tool
 from tailtrim.strict import Strict
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Options that records have behind those of the device itself.
-_LAST = ("disturb", "node")
+_LAST = ("disturb", "node", "container")
 
 
 class Device(Strict):
@@ -97,9 +98,13 @@ class Device(Strict):
 class InlineDevice(Device):
     """A device that packets pass: in at one port, out of the other."""
 
-    node: Literal["bare", "vm"] = Field(
+    node: Literal["bare", "container", "vm"] = Field(
         default="bare",
-        description="Where it is: on the testbed's node itself, or in a virtual machine there.",
+        description="Where it is: on the testbed's node itself, or in a container or a virtual"
+        " machine there.",
+    )
+    container: ContainerSettings = Field(
+        default_factory=ContainerSettings, description="The container, with node: container."
     )
 
     @model_serializer(mode="wrap")
@@ -110,6 +115,8 @@ class InlineDevice(Device):
         told |= {key: every[key] for key in _LAST if key in every}
         if self.node == "bare":
             del told["node"]
+        if self.node != "container":
+            del told["container"]
         return told
 
     #: Files that it may leave.
@@ -136,12 +143,12 @@ class InlineDevice(Device):
     @property
     def label(self) -> str:
         """A short name for tables."""
-        return f"{super().label} in vm" if self.node == "vm" else super().label
+        return super().label if self.node == "bare" else f"{super().label} in {self.node}"
 
     @property
     def told(self) -> set[str]:
         """Values that :attr:`label` tells."""
-        return super().told | ({self.node} if self.node == "vm" else set())
+        return super().told | (set() if self.node == "bare" else {self.node})
 
     def serving(self, at: Forwarding) -> Sequence[int]:
         """Return the CPUs that handle its packets: by default those of the kernel's receiving."""

@@ -34,7 +34,8 @@ class ProgramDevice(DisturbedDevice):
 
     def start(self, at: Forwarding, ip: int, stack: ExitStack) -> Program:
         """Start the program; its output goes to a log."""
-        command = [*allowed(at.dut.cpus), *self.words(at)]
         # DPDK puts sockets there, and would leave them behind elsewhere.
         more = {"RUNTIME_DIRECTORY": at.dut.path()}
-        return stack.enter_context(at.dut.start(*command, log=LOG, environment=more))
+        words, around = self.words(at), allowed(at.dut.cpus)
+        program = at.dut.start(*words, log=LOG, environment=more, around=around)
+        return stack.enter_context(program)

@@ -33,7 +33,7 @@ class Started:
             RunError: it died, or nothing passes it.
 
         """
-        self._name = device.preset
+        self._name, self._node = device.preset, at.dut
         with ExitStack() as stack:
             device.require(at.dut)
             self._process = device.start(at, ip, stack)
@@ -76,6 +76,8 @@ class Started:
                 raise RunError(f"the device under test ({self._name}) ended before the run did")
         elif not self._process.alive:
             told = self._process.last_words()
+            if self._node.counted().get("oom_kill"):
+                told = "killed by the kernel, its memory went over memory.max"
             message = f"the device under test ({self._name}) died"
             raise RunError(f"{message}: {told}" if told else message)
 

@@ -16,6 +16,7 @@ from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment import tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
+from tailtrim.experiment.containers import placed
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.matching import TAPS, Matching, corrected
@@ -91,7 +92,7 @@ def _conduct_all(
     experiment.save()
     experiment.audit()
     missing = experiment.missing()
-    impossible = _lacking(experiment, missing)
+    impossible = _lacking(experiment, missing, told)
     booted.prepare()
     for run, error in impossible:
         _skip(experiment, run, error, ended)
@@ -117,7 +118,9 @@ def _conduct_all(
         ended(run, outcome)
 
 
-def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostError]]:
+def _lacking(
+    experiment: Experiment, runs: list[Run], told: Callable[[Run, str], None]
+) -> list[tuple[Run, HostError]]:
     """Return the runs whose device this host does not have, or whose frames it does not handle.
 
     Raises:
@@ -127,7 +130,7 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
     host = experiment.testbed.host()
     found = []
     for run in runs:
-        error = lacking(experiment.plan, run, host, experiment.testbed.lacks)
+        error = lacking(experiment.plan, run, host, experiment.testbed.lacks, partial(told, run))
         if error is None:
             continue
         of_host = run.dut.too_large(run.traffic.largest_frame) is None
@@ -142,9 +145,16 @@ def _lacking(experiment: Experiment, runs: list[Run]) -> list[tuple[Run, HostErr
 
 def _may_be_skipped(experiment: Experiment, run: Run) -> bool:
     """Whether there are others that make sense without this run."""
-    several = len({other.dut.preset for other in experiment.runs if not other.floor}) > 1
+    placed = {(other.dut.preset, node_of(other)) for other in experiment.runs if not other.floor}
+    several = len(placed) > 1
     # What the wire cannot do, no device can.
-    return run.varied is not None or (several and not isinstance(run.dut, Wire))
+    floor = isinstance(run.dut, Wire) and node_of(run) == "bare"
+    return run.varied is not None or (several and not floor)
+
+
+def node_of(run: Run) -> str:
+    """Return where the device of a run is."""
+    return run.dut.node if isinstance(run.dut, InlineDevice) else "bare"
 
 
 def _skip(
@@ -175,7 +185,7 @@ def _passing(
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, dut, result = experiment.plan, run.dut, draft / "run"
     assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    with booted.forwarding(run, draft, told) as at:
+    with booted.forwarding(run, draft, told) as at, placed(at, dut) as container:
         where = booted.where(run, at)
         changed = experiment.changes(where.environment)
         measured = measure(at, dut, plan, run, told)
@@ -208,7 +218,8 @@ def _passing(
         "device": measured.device,
         "nodes": where.record(taps)
         | {"matching": matched, "correction": corrected(at)}
-        | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()},
+        | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()}
+        | container(measured.counted),
         "trace": measured.trace,
         "outcome": asdict(outcome),
     }

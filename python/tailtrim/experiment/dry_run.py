@@ -172,6 +172,11 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
     at = _forwarding(plan, run, nodes)
     if run.boot is not None and plan.testbed == LOCAL:
         at.dut.cpus, at.dut.spared = list(range(plan.vm.cpus)), [0]
+    if dut.node == "container":
+        limits = ", ".join(f"{name} {value}" for name, value in dut.container.limits.items())
+        root = dut.container.root or "this machine's files, read-only"
+        contained = Step("container", f"{root}; {limits}")
+        next(node for node in nodes if node is at.dut).steps.append(contained)
     with ExitStack() as stack:
         dut.start(at, run.traffic.ip, stack)
         for node, words, cpus in (

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailtrim.devices import InlineDevice
 from tailtrim.errors import HostError
+from tailtrim.experiment.containers import ready
 from tailtrim.nodes.testbeds import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tailtrim.nodes.node import Host
     from tailtrim.nodes.testbed import Ability
     from tailtrim.plan import Plan, Run
 
 
-def lacking(plan: Plan, run: Run, host: Host, lacks: Mapping[Ability, str]) -> HostError | None:
+def lacking(
+    plan: Plan,
+    run: Run,
+    host: Host,
+    lacks: Mapping[Ability, str],
+    told: Callable[[str], None] = lambda _: None,
+) -> HostError | None:
     """Return why a run is not possible; ``None`` where nothing is known against it.
 
     Args:
@@ -23,6 +31,7 @@ def lacking(plan: Plan, run: Run, host: Host, lacks: Mapping[Ability, str]) -> H
         run: which one.
         host: that of the device under test.
         lacks: what the testbed cannot do, and why.
+        told: is called with what is being done, where the files of a container are made.
 
     """
     too_large = run.dut.too_large(run.traffic.largest_frame)
@@ -35,7 +44,10 @@ def lacking(plan: Plan, run: Run, host: Host, lacks: Mapping[Ability, str]) -> H
         # What a guest has shows when it has booted.
         return None
     try:
-        run.dut.require(host)
+        if isinstance(run.dut, InlineDevice) and run.dut.node == "container":
+            ready(run.dut, host, told)
+        else:
+            run.dut.require(host)
     except HostError as error:
         return error
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import Wire
@@ -15,6 +15,7 @@ from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
 from tailtrim.nodes.agent import Agent
+from tailtrim.nodes.container.group import since
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS
 
@@ -44,6 +45,8 @@ class Measured:
     shares_cpu: bool
     doubts: tuple[str, ...]
     clocks: TapClocks
+    #: What the device's control group counted meanwhile, if it has one.
+    counted: dict[str, int] = field(default_factory=dict)
 
 
 def measure(
@@ -75,11 +78,11 @@ def measure(
         if run.traced:
             at.stand_off()
             trace = stack.enter_context(
-                Agent(at.dut, *tracing(at, dut), *_quota(device), tidies_up=True)
+                Agent(at.dut.outside, *tracing(at, dut), *_quota(device), tidies_up=True)
             )
             trace.ready()
         told("measuring")
-        before = at.timestamper.clocks()
+        before, counted = at.timestamper.clocks(), at.dut.counted()
         generator = stack.enter_context(
             Agent(at.loadgen, *generating(run, dut.destination(at), at))
         )
@@ -100,6 +103,7 @@ def measure(
         device.check()
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
+        counted = since(counted, at.dut.counted())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:
@@ -107,7 +111,8 @@ def measure(
         captured = capture.stop()
         clocks.ended()
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts), clocks)
+        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
+        return Measured(*every)
 
 
 def _quota(device: Started) -> list[str]:
@@ -122,7 +127,7 @@ def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | N
     what = dut.disturbance
     if what is None:
         return None
-    cpu, node = at.dut.cpus[-1], at.dut
+    cpu, node = at.dut.cpus[-1], at.dut.outside
     arguments = ["--cpu", str(cpu), "--pid", str(device.pid)]
     if what.startswith("softirqs"):
         storm = at.storm(cpu)

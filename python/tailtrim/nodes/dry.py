@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tailtrim.nodes.tool import Tool
 
 #: What is done to a node, in the words of the documentation.
-Kind = Literal["reserve", "copy agent", "boot", "ports", "set up", "tune", "start", "power"]
+Kind = Literal[
+    "reserve", "copy agent", "boot", "ports", "set up", "container", "tune", "start", "power"
+]
 #: Stands for the folder of a run on its node.
 FOLDER = "$RUN"
 _AGENT = "tailtrim-agent"
@@ -158,10 +160,14 @@ class DryNode(Node):
         return DryProcess()
 
     def start(
-        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+        self,
+        *command: str,
+        log: str,
+        environment: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> DryProcess:
         """Note a program."""
-        del log, environment
+        del log, environment, around
         self.note("start", *command)
         return DryProcess()
 

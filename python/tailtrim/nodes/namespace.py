@@ -165,10 +165,14 @@ class Namespace(Node):
         )
 
     def start(
-        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+        self,
+        *command: str,
+        log: str,
+        environment: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> Contained:
         """Start a program in here."""
-        return Contained(self, command, self._folder / log, environment)
+        return Contained(self, command, self._folder / log, environment, around)
 
     def path(self, name: str = "") -> str:
         """Return where a file of the run is."""

@@ -214,6 +214,15 @@ class Node(Shell):
         """
 
     @property
+    def outside(self) -> Node:
+        """The node as who watches its programs sees it: another one if they are in a container."""
+        return self
+
+    def counted(self) -> dict[str, int]:
+        """Return what its control group has counted: nothing, where it has none of its own."""
+        return {}
+
+    @property
     @abstractmethod
     def agent(self) -> str:
         """The path of the agent on the node.
@@ -246,7 +255,11 @@ class Node(Shell):
 
     @abstractmethod
     def start(
-        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+        self,
+        *command: str,
+        log: str,
+        environment: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> Program:
         """Start a program that is to run until its context is left.
 
@@ -254,6 +267,7 @@ class Node(Shell):
             command: program and arguments.
             log: file of the run for what it prints.
             environment: variables beside those of this process.
+            around: what starts it and all that watches it, such as :func:`allowed`.
 
         """
 

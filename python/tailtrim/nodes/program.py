@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 #: How long a program may take to end when it is told to.
 _END_S = 3
-_LAST_LINES = 5
+_LAST_LINES, _LAST_BYTES = 5, 2_000
 
 # Process 1 of the program's PID namespace: when it ends, the kernel ends all others there. As
 # process 1 a program without a handler would not get SIGTERM, so the program is its child. What
@@ -53,7 +54,12 @@ class Contained:
     """
 
     def __init__(
-        self, node: Node, command: Sequence[str], log: Path, more: Mapping[str, str] | None = None
+        self,
+        node: Node,
+        command: Sequence[str],
+        log: Path,
+        more: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> None:
         """Start it.
 
@@ -62,13 +68,14 @@ class Contained:
             command: program and arguments.
             log: file for what it prints.
             more: environment variables beside those of this process.
+            around: what starts it, and process 1 of its namespace.
 
         """
         self._node, self._log = node, log
         with log.open("w", encoding="utf-8") as output:
             # Standard input stays open: testpmd ends with it.
             self._process = node.open(
-                *("unshare", "--pid", "--fork", "--kill-child", "--"),
+                *(*around, "unshare", "--pid", "--fork", "--kill-child", "--"),
                 *("sh", "-c", _INIT, "sh", *command),
                 output=output,
                 errors=subprocess.STDOUT,
@@ -103,7 +110,9 @@ class Contained:
     def last_words(self) -> str:
         """Return the end of what it printed, in one line."""
         try:
-            text = self._log.read_text("utf-8", "replace")
+            with self._log.open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _LAST_BYTES, 0))
+                text = log.read(_LAST_BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
         lines = [line.strip() for line in text.splitlines() if line.strip()]

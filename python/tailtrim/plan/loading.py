@@ -67,6 +67,9 @@ def load(path: Path, testbed: TestbedDescription | None = None) -> tuple[Plan, l
     if plans[0].boot is not None and not any(one.boots_node for one in plans):
         told = "the device's node does not boot, expected dut.node: vm or a testbed file"
         source.fail(("boot",), told)
+    dut = source.data.get("dut")
+    if isinstance(dut, dict) and "container" in dut and not any(map(_in_container, plans)):
+        source.fail(("dut", "container"), "no device is in it, expected dut.node: container")
     source.refuse(dict.fromkeys(refusal for one in plans for refusal in refusals(one)))
     # Where some runs make sense, the others are skipped.
     too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
@@ -165,8 +168,6 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     wire = Wire(preset="wire")
     of_traffic = set(names_in(source.data["traffic"]))
     booting = any(one.boots_node for one in plans)
-    # What boots makes no difference to what does not.
-    of_host = of_traffic | set(names_in(source.data["dut"]))
     runs: list[Run] = []
     floors: set[str] = set()
     done: set[tuple[str, ...]] = set()
@@ -186,7 +187,7 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
             # Variables of other devices make no difference to this one.
             continue
         done.add(same)
-        names = one.told if boot or not booting else of_host
+        names = of_traffic | _names_of_device(concrete, source)
         loop = {name: value for name, value in one.told.items() if name in names}
         run = _run(concrete.dut, concrete.traffic, loop, 0, floor=False)
         run = run.model_copy(update={"varied": one.varied, "boot": boot})
@@ -201,6 +202,22 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     elif plan.order == "random":
         random.Random(plan.seed).shuffle(runs)  # noqa: S311 - an order, not a secret
     return [run.model_copy(update={"number": number}) for number, run in enumerate(runs)]
+
+
+def _names_of_device(plan: Plan, source: Source) -> set[str]:
+    """Return the variables that make a difference to a device where it is.
+
+    What boots, and limits of a container, make none to what is elsewhere.
+    """
+    parts = source.data["dut"]
+    if isinstance(parts, dict) and not _in_container(plan):
+        parts = {key: value for key, value in parts.items() if key != "container"}
+    boot = [source.data.get(key) for key in ("boot", "vm")] if plan.boots_node else []
+    return set(names_in([parts, *boot]))
+
+
+def _in_container(plan: Plan) -> bool:
+    return isinstance(plan.dut, InlineDevice) and plan.dut.node == "container"
 
 
 def _run(

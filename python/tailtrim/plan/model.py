@@ -128,6 +128,7 @@ class Plan(Strict):
                 f"trim_s: must be below traffic.duration_s ({self.traffic.duration_s:g} s)"
             )
         self._boots_what_it_needs()
+        self._contains_what_it_can()
         return self
 
     @model_serializer(mode="wrap")
@@ -163,6 +164,18 @@ class Plan(Strict):
             raise ValueError("trace: not with dut.node: vm, whose clock is not that of the taps")
         if self.dut.preset == "xdp":
             raise ValueError("dut.node: preset xdp is not possible in a virtual machine")
+
+    def _contains_what_it_can(self) -> None:
+        """Refuse what a container cannot have."""
+        dut = self.dut
+        if not isinstance(dut, InlineDevice) or dut.node != "container":
+            return
+        if self.testbed != "local":
+            raise ValueError("dut.node: container is possible with testbed: local only")
+        if dut.container.packages and not dut.container.of_release:
+            raise ValueError("dut.container.packages: possible with a Debian release as root only")
+        if (dut.disturbance or "").startswith("quota"):
+            raise ValueError("disturb: quota is not possible in a container, expected cpu.max")
 
     def _is_of_round_trips(self) -> None:
         """Refuse what only packets that pass a device can have."""

@@ -23,7 +23,7 @@ def json_schema() -> str:
     known = schema["$defs"]
     field = Plan.model_fields["dut"]
     devices = [known[kind.__name__]["properties"] for kind in kinds(field).values()]
-    parts = [known[name]["properties"] for name in ("Boot", "Traffic")]
+    parts = [known[name]["properties"] for name in ("Boot", "Traffic", "ContainerSettings")]
     for properties in (*devices, *parts):
         for name, allowed in properties.items():
             if name != field.discriminator:

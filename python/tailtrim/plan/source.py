@@ -263,7 +263,7 @@ class _Spot:
         if owners:
             belongs = f"it belongs to {', '.join(owners)}"
             return f"{self.tag_key} {self.tag} has none, {belongs}"
-        known = self.model.model_fields
+        known = [one.alias or name for name, one in self.model.model_fields.items()]
         return f"{_UNKNOWN}, expected one of {', '.join(known)}{close(self.place[-1], known)}"
 
 

@@ -190,10 +190,14 @@ class SshNode(Node):
         return RemoteProcess(session, client, pid_file)
 
     def start(
-        self, *command: str, log: str, environment: Mapping[str, str] | None = None
+        self,
+        *command: str,
+        log: str,
+        environment: Mapping[str, str] | None = None,
+        around: Sequence[str] = (),
     ) -> Contained:
         """Start a program in here; what it prints is written to a file here."""
-        return Contained(self, command, self._folder / log, environment)
+        return Contained(self, command, self._folder / log, environment, around)
 
     def path(self, name: str = "") -> str:
         """Return where a file of the run is on the node."""

@@ -29,8 +29,11 @@ CPIO = Tool("cpio", "cpio")
 #: The release that guests have their programs of, if nothing else is asked for.
 RELEASE = "bookworm"
 
+#: The root file system in an image; containers need no more of it.
+ROOT = "root.squashfs"
 _RECORD = "image.json"
-_FILES = ("vmlinuz", "initramfs", "root.squashfs")
+_FILES = ("vmlinuz", "initramfs", ROOT)
+_VERSIONS = "packages.json"
 _SCRIPTS = {"initramfs.sh": "init", "guest.sh": "guest.sh"}
 #: Changes when the same input gives another image.
 _RECIPE = 1
@@ -72,17 +75,39 @@ def opened(folder: Path) -> Image:
     """Open an image and make sure that its files are those of its record.
 
     Raises:
-        HostError: there is none, or a file has changed.
+        HostError: there is none, or a file has changed, or it has no kernel.
 
     """
+    return _opened(folder, _FILES)
+
+
+def opened_root(folder: Path) -> Image:
+    """Open an image for its root file system: it may be one without a kernel.
+
+    Raises:
+        HostError: there is none, or that file has changed.
+
+    """
+    return _opened(folder, (ROOT,))
+
+
+def is_image(folder: Path) -> bool:
+    """Whether a folder has an image."""
+    return (folder / _RECORD).is_file()
+
+
+def _opened(folder: Path, names: tuple[str, ...]) -> Image:
     place = folder / _RECORD
     try:
         record = json.loads(place.read_text("utf-8"))
         if record["schema"] != SCHEMA:
             raise HostError(f"{place}: the schema is {record['schema']!r}, expected {SCHEMA!r}")
-        sums = {name: record["sha256"][name] for name in _FILES}
-        for name, known in sums.items():
-            if _sum(folder / name) != known:
+        known = record["sha256"]
+        if "kernel" not in record and names == _FILES:
+            raise HostError(f"{folder}: has no kernel, expected an image made with --kernel")
+        sums = {name: known[name] for name in names}
+        for name, expected in sums.items():
+            if _sum(folder / name) != expected:
                 raise HostError(f"{folder / name}: not the file of its record, build it again")
     except OSError as error:
         raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
@@ -106,7 +131,7 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
     program = Path(agent.program())
     parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(program)]
     kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe))
-    root_key = _key(recipe.release, root.PACKAGES, root.HOOKS, sorted(recipe.packages))
+    root_key = _root_key(recipe.release, recipe.packages)
     place = _cache() / "images" / _key(kernel_key, root_key, parts)
     if (place / _RECORD).exists():
         return opened(place)
@@ -119,18 +144,37 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
             modules = Path(recipe.modules) if recipe.modules else None
             kernel.take(Path(recipe.kernel), modules, folder)
 
-    def make_root(folder: Path) -> None:
-        told(f"making the root file system of Debian {recipe.release}")
-        versions = root.build(recipe.release, recipe.packages, folder)
-        (folder / "packages.json").write_text(json.dumps(versions), "utf-8")
-
     def make_image(folder: Path) -> None:
         told(f"making the image of {recipe.kernel}")
         _assemble(recipe, kernels, roots, program, folder)
 
     kernels = _kept(_cache() / "kernels" / kernel_key, make_kernel)
-    roots = _kept(_cache() / "roots" / root_key, make_root)
+    roots = _root(recipe.release, recipe.packages, told)
     return opened(_kept(place, make_image))
+
+
+def built_root(
+    release: str, packages: tuple[str, ...], told: Callable[[str], None] = lambda _: None
+) -> Image:
+    """Return an image without a kernel from the cache, building what is missing.
+
+    Args:
+        release: Debian's.
+        packages: which, beside those of guests.
+        told: is called with what is being done, where it takes time.
+
+    Raises:
+        HostError: this host cannot build it.
+        OutputError: the cache cannot be written.
+
+    """
+
+    def make(folder: Path) -> None:
+        os.link(roots / ROOT, folder / ROOT)
+        _write_record(folder, _record_of_root(release, packages, roots), (ROOT,))
+
+    roots = _root(release, packages, told)
+    return opened_root(_kept(_cache() / "images" / _root_key(release, packages), make))
 
 
 def copied(image: Image, out: Path) -> Image:
@@ -144,7 +188,7 @@ def copied(image: Image, out: Path) -> Image:
         raise OutputError(f"{out}: exists and is not empty, so nothing is written to it")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in (*_FILES, _RECORD):
+        for name in (*image.record["sha256"], _RECORD):
             shutil.copyfile(image.folder / name, out / name)
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror}") from error
@@ -152,21 +196,43 @@ def copied(image: Image, out: Path) -> Image:
 
 
 def _assemble(recipe: Recipe, kernels: Path, roots: Path, program: Path, folder: Path) -> None:
-    for source in (kernels / "vmlinuz", roots / "root.squashfs"):
+    for source in (kernels / "vmlinuz", roots / ROOT):
         # The same file in all images of the cache: each agent and kernel has an image.
         os.link(source, folder / source.name)
     release = kernel.release_of(folder / "vmlinuz")
     _initramfs(kernel.Kernel(kernels, release), roots / "busybox", program, folder / "initramfs")
     record = {
-        "schema": SCHEMA,
         "kernel": {"name": recipe.kernel, "release": release},
-        "root": {"release": recipe.release, "asked": sorted(recipe.packages)},
-        "packages": json.loads((roots / "packages.json").read_text("utf-8")),
+        **_record_of_root(recipe.release, recipe.packages, roots),
         "recipe": asdict(recipe),
         "agent": {"sha256": _sum(program)},
-        "sha256": {name: _sum(folder / name) for name in _FILES},
     }
-    (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    _write_record(folder, record, _FILES)
+
+
+def _record_of_root(release: str, packages: tuple[str, ...], roots: Path) -> dict[str, Any]:
+    versions = json.loads((roots / _VERSIONS).read_text("utf-8"))
+    return {"root": {"release": release, "asked": sorted(packages)}, "packages": versions}
+
+
+def _write_record(folder: Path, record: dict[str, Any], names: tuple[str, ...]) -> None:
+    whole = {"schema": SCHEMA, **record, "sha256": {name: _sum(folder / name) for name in names}}
+    (folder / _RECORD).write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
+
+
+def _root_key(release: str, packages: tuple[str, ...]) -> str:
+    return _key(release, root.PACKAGES, root.HOOKS, sorted(packages))
+
+
+def _root(release: str, packages: tuple[str, ...], told: Callable[[str], None]) -> Path:
+    """Return the folder of the cache with a root file system, made if it is missing."""
+
+    def make(folder: Path) -> None:
+        told(f"making the root file system of Debian {release}")
+        versions = root.build(release, packages, folder)
+        (folder / _VERSIONS).write_text(json.dumps(versions), "utf-8")
+
+    return _kept(_cache() / "roots" / _root_key(release, packages), make)
 
 
 def _initramfs(of: kernel.Kernel, busybox: Path, program: Path, out: Path) -> None:

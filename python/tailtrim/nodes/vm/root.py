@@ -65,7 +65,7 @@ def build(release: str, packages: Sequence[str], folder: Path) -> dict[str, str]
     if ended.returncode != 0:
         told = ended.stderr.decode(errors="replace").strip()
         raise HostError(f"sqfstar: {told or f'ended with {ended.returncode}'}")
-    return _versions(found["status"].decode())
+    return versions(found["status"].decode())
 
 
 def _read(archive: tarfile.TarFile) -> dict[str, bytes]:
@@ -83,10 +83,11 @@ def _read(archive: tarfile.TarFile) -> dict[str, bytes]:
     return found
 
 
-def _versions(status: str) -> dict[str, str]:
-    versions = {}
+def versions(status: str) -> dict[str, str]:
+    """Return the version of each package that dpkg's ``status`` lists."""
+    found = {}
     for paragraph in status.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line)
         if "Package" in fields:
-            versions[fields["Package"]] = fields.get("Version", "")
-    return dict(sorted(versions.items()))
+            found[fields["Package"]] = fields.get("Version", "")
+    return dict(sorted(found.items()))
