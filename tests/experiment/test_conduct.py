@@ -194,7 +194,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
         "egress.pcap": write_pcap(folder / "egress.pcap", sorted(left)),
     }
 
-    def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
+    def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any, **_____: Any) -> Measured:
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         return Measured(GENERATED, capture, None, trace if run.traced else None, shares_cpu, ())

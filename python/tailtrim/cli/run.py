@@ -210,7 +210,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
             say(f"warning: {told}", err=True)
-    for notice in experiment.testbed.notices:
+    for notice in [*experiment.testbed.notices, *experiment.notices]:
         say(f"warning: {units.printable(notice)}", err=True)
     untraced = ": no trace, only counters of interrupts"
     _tell_together("warning", untraced, [(o, o.untraced) for o in of_all])

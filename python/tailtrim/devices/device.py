@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 #: Options that records have behind those of the device itself.
-_LAST = ("disturb", "node")
+_LAST = ("disturb", "node", "lifetime")
 
 
 class Device(Strict):
@@ -91,6 +91,11 @@ class InlineDevice(Device):
         default="bare",
         description="Where it is: on the testbed's node itself, or in a virtual machine there.",
     )
+    lifetime: Literal["run", "configuration"] = Field(
+        default="run",
+        description="How long it is up: started for each run, or once for all runs with the same"
+        " device (and boot), which it is warmed up for until it is steady.",
+    )
 
     @model_serializer(mode="wrap")
     def _own_first(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -98,8 +103,9 @@ class InlineDevice(Device):
         every: dict[str, Any] = handler(self)
         told = {key: value for key, value in every.items() if key not in _LAST}
         told |= {key: every[key] for key in _LAST if key in every}
-        if self.node == "bare":
-            del told["node"]
+        for option, usual in (("node", "bare"), ("lifetime", "run")):
+            if told[option] == usual:
+                del told[option]
         return told
 
     #: Files that it may leave.

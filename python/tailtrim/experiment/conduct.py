@@ -15,6 +15,7 @@ from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment.guests import Guests
+from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.measure import Measured, measure
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
@@ -64,13 +65,17 @@ def conduct(
         OutputError: results cannot be written.
 
     """
-    with experiment.testbed, Guests(experiment, images or {}) as guests:
-        _conduct_all(experiment, guests, told, ended)
+    with (
+        experiment.testbed,
+        Guests(experiment, images or {}) as guests,
+        Devices(experiment, guests) as devices,
+    ):
+        _conduct_all(experiment, devices, told, ended)
 
 
 def _conduct_all(
     experiment: Experiment,
-    guests: Guests,
+    devices: Devices,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
 ) -> None:
@@ -85,7 +90,7 @@ def _conduct_all(
         if run.number in skipped:
             continue
         try:
-            outcome = _conduct(experiment, run, guests, partial(told, run))
+            outcome = _conduct(experiment, run, devices, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
             outcome = Outcome(run.folder, run.label, run.floor, failed=failed)
@@ -143,41 +148,52 @@ def _skip(
 
 
 def _conduct(
-    experiment: Experiment, run: Run, guests: Guests, told: Callable[[str], None]
+    experiment: Experiment,
+    run: Run,
+    devices: Devices,
+    told: Callable[[str], None],
 ) -> Outcome:
     place = experiment.path / run.folder
     with _draft(place) as draft:
         told("setting up")
         if isinstance(run.dut, Reflector):
+            devices.end()
             outcome = _round_trips(experiment, run, run.dut, draft, told)
         else:
-            outcome = _passing(experiment, run, guests, draft, told)
+            outcome = _passing(experiment, run, devices, draft, told)
         _put(draft / "run", place)
     return outcome
 
 
 def _passing(
-    experiment: Experiment, run: Run, guests: Guests, draft: Path, told: Callable[[str], None]
+    experiment: Experiment,
+    run: Run,
+    devices: Devices,
+    draft: Path,
+    told: Callable[[str], None],
 ) -> Outcome:
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, dut, result = experiment.plan, run.dut, draft / "run"
     assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    wired = (
-        guests.forwarding(run, draft, told)
-        if run.boot is not None
-        else experiment.testbed.forwarding(draft, run.traffic.largest_frame)
-    )
-    with wired as at:
-        where = Where(at) if run.boot is None else guests.where(at)
+    with devices.wired(run, draft, told) as (at, kept):
+        where = Where(at) if run.boot is None else devices.guests.where(at)
         changed = experiment.changes(where.environment)
-        measured = measure(at, dut, plan, run, told)
+        of_device = kept.of_run() if kept is not None else None
+        measured = measure(at, dut, plan, run, told, running=kept)
         generator, taps = measured.generator, measured.capture
         files = [Path(taps["taps"][name]["file"]).name for name in ("ingress", "egress")]
         captures = [_got(at.timestamper, name) for name in files]
-        names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
+        names = {
+            *(dut.leaves if kept is None else ()),
+            *((EVENTS, INTERRUPTS) if run.traced else ()),
+        }
         names |= {DISTURBED} if dut.disturbance is not None else set()
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
+        if kept is not None:
+            left.add(kept.printed(draft))
+            # The next run has the same names for its own.
+            captures = [Path(shutil.move(path, draft)) for path in captures]
         departures = _departures(departed, measured)
     told("analysing")
     options: dict[str, Any] = {"trim_s": plan.trim_s, "quantiles": experiment.quantiles}
@@ -186,7 +202,8 @@ def _passing(
     doubts += tap_doubts(taps, generator, RunDirectory(result).summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
-    doubts += [*measured.doubts, *(guests.doubts if run.boot is not None else ())]
+    doubts += [*measured.doubts, *(devices.guests.doubts if run.boot is not None else ())]
+    doubts += kept.doubts if kept is not None else ()
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
     for tap in taps["taps"].values():
         tap["file"] = Path(tap["file"]).name if plan.keep_captures else None
@@ -194,7 +211,7 @@ def _passing(
         "loop": run.model_dump(mode="json"),
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
-        "device": measured.device,
+        "device": of_device or measured.device,
         "nodes": where.record(taps),
         "trace": measured.trace,
         "outcome": asdict(outcome),
