@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
 
-#: How long the device has to be steady: what comes more seldom is not seen. Each window is a
+#: s: how long the device has to be steady: what comes more seldom is not seen. Each window is a
 #: capture of its own, so that memory and disk do not grow with the warm-up.
 WINDOW_S = 5.0
 #: Counters are read so often at most: the device's node has to read them.
@@ -89,14 +89,14 @@ def warm_up(  # noqa: PLR0913 - what a run takes
 
     """
     limit_s, began_s = plan.limits.warm_up_s, time.monotonic()
-    short = run.traffic.model_copy(update={"duration_s": min(WINDOW_S, limit_s)})
+    short = run.traffic.model_copy(update={"duration_s": WINDOW_S})
     repeated = run.model_copy(update={"traffic": short, "traced": False})
     # What this process did before must not interrupt the device now.
     at.stand_off()
     windows: list[dict[str, Any]] = []
     while not windows or windows[-1]["changes"]:
         took_s = time.monotonic() - began_s
-        if windows and took_s + short.duration_s > limit_s:
+        if windows and took_s + WINDOW_S > limit_s:
             break
         told(f"warming up, {took_s:.0f} s")
         windows.append(_window(at, dut, device, plan, repeated))
@@ -104,7 +104,7 @@ def warm_up(  # noqa: PLR0913 - what a run takes
         "steady": not windows[-1]["changes"],
         "took_s": round(time.monotonic() - began_s, 3),
         "limit_s": limit_s,
-        "window_s": short.duration_s,
+        "window_s": WINDOW_S,
         "windows": windows,
     }
 

@@ -51,11 +51,11 @@ class Limits(Strict):
         le=1,
         description="Smallest share of the intended packets that must be sent.",
     )
-    # Where this was seen for real, shootdowns ended in "the first few minutes" of an application
-    # (Gallenmüller et al. 2021, section V-F): who has such a one needs more.
+    # One window at least (experiment/warm_up.py). Applications had shootdowns in "the first few
+    # minutes" (Gallenmüller et al. 2021, "Ducked Tails", section V-F).
     warm_up_s: Number = Field(
         default=120.0,
-        gt=0,
+        ge=5,
         le=86_400,
         description="How long a device with dut.lifetime: configuration may take until it is"
         " steady, in seconds; runs with one that is not are invalid.",
