@@ -12,7 +12,7 @@ from tailtrim.experiment.where import Where
 from tailtrim.nodes import agent
 from tailtrim.nodes.vm import image, kernel
 from tailtrim.nodes.vm.forwarding import GuestForwarding
-from tailtrim.nodes.vm.guest import Guest, Settings
+from tailtrim.nodes.vm.guest import Guest, GuestDiedError, Settings
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan.blocks import block_of
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Below the experiment: a folder for each boot.
 _BOOTS = "boots"
+#: What a boot is and how long it took, or why there is no guest.
+BOOT_RECORD = "boot.json"
 _WRONG = "error"
 
 
@@ -110,9 +112,8 @@ class Guests:
         if block != self._block or not (self._failed or (self._guest and self._guest.alive)):
             self._end()
             self._block = block
-            told(f"booting {run.boot.kernel}")
             try:
-                self._boot(run.boot)
+                self._boot(run.boot, told)
             except RunError as error:
                 # Its other runs would wait as long, for the same.
                 self._failed = str(error)
@@ -136,15 +137,32 @@ class Guests:
         self._stack.close()
         self._guest, self._failed, self._doubts, self._where = None, None, (), None
 
-    def _boot(self, boot: Boot) -> None:
-        vm = self._experiment.plan.vm
+    def _boot(self, boot: Boot, told: Callable[[str], None]) -> None:
+        """Boot a guest; one that dies while it boots is booted once more."""
+        told(f"booting {boot.kernel}")
         place = self._new_folder()
+        try:
+            self._booted(boot, place, {})
+        except GuestDiedError as error:
+            self._stack.close()
+            again = self._new_folder()
+            self._experiment.notices.append(f"{place.name} was booted again: {error}")
+            told(f"booting {boot.kernel} again")
+            self._booted(boot, again, {"again_after": place.name})
+
+    def _booted(self, boot: Boot, place: Path, record: dict[str, str]) -> None:
+        vm = self._experiment.plan.vm
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
-        guest = self._stack.enter_context(
-            Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
-        )
+        try:
+            guest = self._stack.enter_context(
+                Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
+            )
+        except RunError as error:
+            write_json(place / BOOT_RECORD, record | {"failed": str(error)})
+            raise
+        guest.record |= record
         guest.named(place.name)
-        write_json(place / "boot.json", guest.record)
+        write_json(place / BOOT_RECORD, guest.record)
         with suppress(HostError):
             write_json(place / "audit.json", guest.audit())
         line = guest.boot_line()

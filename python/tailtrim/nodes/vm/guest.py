@@ -40,6 +40,11 @@ _FOLDER = "/run/tailtrim"
 _BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _AUDIT_S = 120.0
+#: So often a guest is asked whether it is there, and so many answers may be missing. One that
+#: stands still is found in 30 s; those that are emulated and busy were seen silent for 2 s.
+_ALIVE_S, _ALIVE_COUNT = 5, 6
+#: A machine that dies ends a moment after its connection.
+_DYING_S = 1.0
 
 # The client of SSH gets the socket to the guest itself, not a program in between.
 _PROXY = (
@@ -72,6 +77,10 @@ class Settings:
     boot_s: float = 120.0
 
 
+class GuestDiedError(RunError):
+    """A guest ended while it booted: its kernel panicked, or its first program did not start."""
+
+
 class Guest:
     """A guest that has booted, for as long as the context lasts.
 
@@ -83,7 +92,8 @@ class Guest:
 
     Raises:
         HostError: this host cannot have it.
-        RunError: it did not boot, or with another boot line; says what it printed last.
+        GuestDiedError: it ended while it booted; says what it printed last.
+        RunError: it did not boot in time, or with another boot line.
 
     """
 
@@ -284,18 +294,20 @@ def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Con
         "UserKnownHostsFile": "/dev/null",
         "User": "root",
         "ConnectTimeout": str(int(boot_s) + 1),
-        # The end of QEMU is the end of the connection.
-        "ServerAliveInterval": "0",
+        # The end of QEMU is the end of the connection. That of a kernel that stands still is not.
+        "ServerAliveInterval": str(_ALIVE_S),
+        "ServerAliveCountMax": str(_ALIVE_COUNT),
     }
     until_s = time.monotonic() + boot_s
     machine.until_listening(until_s)
     try:
         return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
     except HostError as error:
-        late = machine.alive and time.monotonic() >= until_s
+        died = machine.ended(_DYING_S)
+        late = not died and time.monotonic() >= until_s
         why = f"did not boot within {boot_s:g} s" if late else "did not boot"
-        failed = RunError(f"dut: {image} {why}; its console: {machine.last_words()}")
-        raise failed from error
+        kind = GuestDiedError if died else RunError
+        raise kind(f"dut: {image} {why}; its console: {machine.last_words()}") from error
 
 
 def _move(source: Namespace, name: str, target: Namespace, called: str) -> None:
