@@ -90,14 +90,17 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
     def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any) -> Measured:
         made.events.append(run.label)
-        made.meanwhile(run.number)
-        running.check()
         frames = [(10**9 + number * 100_000, number) for number in range(100)]
         write_pcap(at.folder / "ingress.pcap", frames)
         write_pcap(at.folder / "egress.pcap", [(at + 5_000, number) for at, number in frames])
         (at.folder / "departures.csv").write_text("kind,from_ns,to_ns\n", "utf-8")
+        (at.folder / "logs").mkdir(exist_ok=True)
+        (at.folder / "logs" / "loadgen-generate.log").write_text(run.folder)
+        (at.folder / "logs" / "timestamper-capture.log").touch()
         with (at.folder / "dut.log").open("a") as log:
             log.write(f"{run.folder}\n")
+        made.meanwhile(run.number)
+        running.check()
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         return Measured(GENERATED, capture, None, None, shares_cpu=False, doubts=())
@@ -137,6 +140,12 @@ def test_a_device_is_started_once_for_its_runs_and_ends_before_the_next(
     assert recorded(made, "run-001/device.json")["runs_before"] == 1
     assert not list(made.path.glob(".run-*"))
     assert made.notices == []
+    # Programs that had nothing to say have no log.
+    logs = made.path / "run-001" / "logs"
+    assert [(path.name, path.read_text()) for path in logs.iterdir()] == [
+        ("loadgen-generate.log", "run-001")
+    ]
+    assert not (made.path / "failed").exists()
 
 
 def test_the_wire_is_measured_without_the_device(
@@ -184,6 +193,13 @@ def test_a_device_that_died_in_a_run_fails_that_run_alone(
     assert (first.failed, second.failed) == ("the device under test died", None)
     assert recorded(made, "run-001/device.json")["device"] == "device-001"
     assert [run.folder for run in made.missing()] == ["run-000"]
+    # What there is of it tells why.
+    place = made.path / "failed" / "run-000"
+    assert {path.relative_to(place).as_posix() for path in place.rglob("*.log")} == {
+        "dut.log",
+        "logs/loadgen-generate.log",
+    }
+    assert not (made.path / "run-000").exists()
 
 
 def test_a_device_that_does_not_start_fails_its_runs_and_no_others(

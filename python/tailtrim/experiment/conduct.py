@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.analysis import analyze
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
+from tailtrim.devices.program import LOG
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.experiment import logs
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.measure import Measured, measure
@@ -156,11 +158,17 @@ def _conduct(
     place = experiment.path / run.folder
     with _draft(place) as draft:
         told("setting up")
-        if isinstance(run.dut, Reflector):
-            devices.end()
-            outcome = _round_trips(experiment, run, run.dut, draft, told)
-        else:
-            outcome = _passing(experiment, run, devices, draft, told)
+        try:
+            if isinstance(run.dut, Reflector):
+                devices.end()
+                outcome = _round_trips(experiment, run, run.dut, draft, told)
+            else:
+                outcome = _passing(experiment, run, devices, draft, told)
+        except (RunError, CaptureError):
+            logs.keep(draft, experiment.path, run.folder)
+            raise
+        logs.move(draft, draft / "run")
+        logs.forget(experiment.path, run.folder)
         _put(draft / "run", place)
     return outcome
 
@@ -191,10 +199,10 @@ def _passing(
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
         if kept is not None:
-            left.add(kept.printed(draft))
             # The next run has the same names for its own.
             captures = [Path(shutil.move(path, draft)) for path in captures]
         departures = _departures(departed, measured)
+    left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
     told("analysing")
     options: dict[str, Any] = {"trim_s": plan.trim_s, "quantiles": experiment.quantiles}
     analyze(*captures, **options, departures=departures, out=result)

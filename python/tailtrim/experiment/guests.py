@@ -15,6 +15,7 @@ from tailtrim.nodes.vm.forwarding import GuestForwarding
 from tailtrim.nodes.vm.guest import Guest, GuestDiedError, Settings
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan.blocks import block_of
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _BOOTS = "boots"
 #: What a boot is and how long it took, or why there is no guest.
 BOOT_RECORD = "boot.json"
+#: In the folder of a boot, and among the logs of a run.
+_CONSOLE, _RUNS_CONSOLE = "console.log", "dut-console.log"
 _WRONG = "error"
 
 
@@ -89,6 +92,9 @@ class Guests:
         self._failed: str | None = None
         self._doubts: tuple[str, ...] = ()
         self._where: Where | None = None
+        #: What its console has printed so far, and how much of that before the run.
+        self._console: Path | None = None
+        self._printed = 0
 
     def __enter__(self) -> Self:
         """Return the guests themselves."""
@@ -133,8 +139,21 @@ class Guests:
         """What of its boot line had no effect."""
         return self._doubts
 
+    def hand_over(self, folder: Path) -> None:
+        """Give a run what the console of its guest printed in it, if it printed."""
+        if self._console is None:
+            return
+        with self._console.open("rb") as console:
+            console.seek(self._printed)
+            text = console.read()
+            self._printed = console.tell()
+        if text:
+            (folder / LOGS).mkdir(exist_ok=True)
+            (folder / LOGS / _RUNS_CONSOLE).write_bytes(text)
+
     def _end(self) -> None:
         self._stack.close()
+        self._console = None
         self._guest, self._failed, self._doubts, self._where = None, None, (), None
 
     def _boot(self, boot: Boot, told: Callable[[str], None]) -> None:
@@ -155,7 +174,7 @@ class Guests:
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
         try:
             guest = self._stack.enter_context(
-                Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
+                Guest(self._images[boot], boot.cmdline, settings, place / _CONSOLE)
             )
         except RunError as error:
             write_json(place / BOOT_RECORD, record | {"failed": str(error)})
@@ -173,6 +192,8 @@ class Guests:
             if found["severity"] == _WRONG
         )
         self._guest = guest
+        self._console = place / _CONSOLE
+        self._printed = self._console.stat().st_size
 
     def _new_folder(self) -> Path:
         boots = self._experiment.path / _BOOTS

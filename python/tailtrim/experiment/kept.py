@@ -14,6 +14,7 @@ from tailtrim.devices import InlineDevice
 from tailtrim.devices.program import LOG
 from tailtrim.devices.started import Started
 from tailtrim.errors import OutputError, RunError
+from tailtrim.experiment import logs
 from tailtrim.experiment.record import HALF, write_json
 from tailtrim.experiment.warm_up import warm_up
 from tailtrim.plan import device_of
@@ -73,6 +74,7 @@ class KeptDevice:
                 )
             self._warmed = warm_up(self.at, dut, self, experiment.plan, run, told=told)
             self._save(warm_up=self._warmed)
+            self._own_logs = logs.names(self.folder)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -123,19 +125,14 @@ class KeptDevice:
             "warm_up": self._warmed,
         }
 
-    def printed(self, folder: Path) -> Path | None:
-        """Return a file in a folder with what it has printed since the last call, if it does."""
-        try:
-            log = (self.folder / LOG).open("rb")
-        except FileNotFoundError:
-            return None
-        with log:
+    def hand_over(self, folder: Path) -> None:
+        """Give a run what was printed and logged in it."""
+        logs.move(self.folder, folder, but=self._own_logs)
+        with suppress(FileNotFoundError), (self.folder / LOG).open("rb") as log:
             log.seek(self._printed)
             text = log.read()
             self._printed = log.tell()
-        target = folder / LOG
-        target.write_bytes(text)
-        return target
+            (folder / LOG).write_bytes(text)
 
     def failed(self, why: str) -> None:
         """Record why it could not go on."""
@@ -149,6 +146,7 @@ class KeptDevice:
         """Keep what it printed, of what is in its folder."""
         with suppress(FileNotFoundError):
             shutil.move(self.folder / LOG, self.place / LOG)
+        logs.move(self.folder, self.place)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -202,14 +200,22 @@ class Devices:
         if device_of(run) is None:
             self.end()
             with self._nodes(run, folder, told) as at:
-                yield at, None
+                try:
+                    yield at, None
+                finally:
+                    self.guests.hand_over(folder)
             return
         kept = self._up(run, told)
         try:
             yield kept.at, kept
         except RunError as error:
+            kept.hand_over(folder)
             self._gone(f"{run.folder} failed: {error}")
             raise
+        else:
+            kept.hand_over(folder)
+        finally:
+            self.guests.hand_over(folder)
 
     def _nodes(self, run: Run, folder: Path, told: Callable[[str], None]) -> Forwarding:
         if run.boot is not None:

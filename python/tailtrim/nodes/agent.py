@@ -9,12 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.nodes.node import allowed
@@ -92,11 +91,6 @@ def boot_line_findings(line: str, kernel: str, cpus: int) -> list[dict[str, Any]
         raise HostError(f"tailtrim-agent audit --boot-line: {done.stderr.strip()}") from error
 
 
-def errors_file() -> IO[str]:
-    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-
-
 class Agent:
     """A verb of the agent that runs for a while.
 
@@ -124,7 +118,7 @@ class Agent:
         """
         self._node, self.verb = node, verb
         self._stack = ExitStack()
-        self._errors = self._stack.enter_context(errors_file())
+        self._errors = self._stack.enter_context(node.log(verb))
         self._process = node.open(
             *(allowed(cpus) if cpus else ()),
             *(node.agent, verb, *arguments, "--until-eof"),

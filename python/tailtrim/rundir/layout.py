@@ -20,3 +20,5 @@ EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
 DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
 #: When the load generator's CPU stood still in the middle of sending, and when it sent late probes.
 DEPARTURES = "departures.csv"
+#: The folder of what programs of the nodes wrote to standard error, and guests to their console.
+LOGS = "logs"
