@@ -116,7 +116,7 @@ class Agent:
             tidies_up: the verb has to take back what it did, whatever ends this process.
 
         """
-        self._node, self.verb = node, verb
+        self._node, self._told = node, f"tailtrim-agent {verb}"
         self._stack = ExitStack()
         self._errors = self._stack.enter_context(node.log(verb))
         self._process = node.open(
@@ -213,7 +213,7 @@ class Agent:
             try:
                 event = self._events.get(timeout=max(until_s - time.monotonic(), 0))
             except queue.Empty:
-                message = f"tailtrim-agent {self.verb}: no {kind} within {timeout_s:g} s"
+                message = f"{self._node.named}: {self._told}: no {kind} within {timeout_s:g} s"
                 raise RunError(message) from None
             if event is None or event.get("event") == kind:
                 return event
@@ -224,7 +224,7 @@ class Agent:
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
         told = [line.removeprefix("error: ") for line in lines if line.strip()]
-        message = f"tailtrim-agent {self.verb}: {told[0] if told else f'ended with {code}'}"
+        message = f"{self._told}: {told[0] if told else f'ended with {code}'}"
         if code == _IMPOSSIBLE:
             return HostError(message)
         return PlanError(message) if code == _USAGE else RunError(message)

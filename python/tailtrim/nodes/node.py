@@ -201,6 +201,11 @@ class Node(Shell):
         self.role, self.facts = role, facts
         self.cpus, self.spared = list(cpus), list(spared)
 
+    @property
+    def named(self) -> str:
+        """Its role, and the host where that is another one, for errors."""
+        return self.role if self.host_name == "local" else f"{self.role} ({self.host_name})"
+
     @abstractmethod
     def __enter__(self) -> Self:
         """Return the node itself."""
