@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import struct
 import sys
 from contextlib import nullcontext
 from itertools import repeat
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from unwired import GENERATED, Nothing, Played, conducted, testbed_of, write_pcap
 
-from tailtrim.errors import HostError, PlanError, RunError
-from tailtrim.experiment import Experiment, Outcome, conduct
+from tailtrim.errors import HostError, PlanError
 from tailtrim.experiment.measure import Measured
 from tailtrim.experiment.tap_clocks import TapClocks
-from tailtrim.nodes.node import Facts, Host
-from tailtrim.plan import load
 from tailtrim.report import units
 from tailtrim.report.terminal import experiment_table
 
@@ -25,96 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from tailtrim.nodes.tool import Tool
+    from tailtrim.experiment import Experiment
 
-GENERATED: dict[str, Any] = {
-    "lateness_ns": {"quantiles": [{"p": "0.99", "value": 1_000}], "max": 30_000},
-    "stalls": {
-        "departed_late": 4,
-        "waiting": {"count": 1, "total_ns": 40_000, "longest_ns": 40_000},
-        "sending": {"count": 1, "total_ns": 90_000, "longest_ns": 90_000},
-        "not_kept": 0,
-    },
-    "due": 100,
-    "sent": 100,
-    "refused": 0,
-    "achieved_pps": 1e4,
-    "intended_pps": 1e4,
-}
+
 COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
-
-
-class Bare(Host):
-    """A host without any program of a device."""
-
-    facts = Facts("6.1", "x86_64", 2, root=True)
-
-    def exists(self, path: str) -> bool:
-        del path
-        return False
-
-    def find(self, tool: Tool) -> None:
-        del tool
-
-
-class Nothing:
-    """A testbed that says what its host lacks, and counts how often something was to be run."""
-
-    wired = 0
-    notices = ()
-    gone: str | None = None
-    lacks: ClassVar[dict[str, str]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def facts(self) -> Facts:
-        return Bare.facts
-
-    def host(self) -> Host:
-        return Bare()
-
-    def audit(self) -> dict[str, Any]:
-        return {}
-
-    def revive(self, told: Callable[[str], None]) -> str | None:
-        del told
-        return None
-
-    def forwarding(self, folder: Path, largest_frame: int) -> Any:
-        type(self).wired += 1
-        message = f"{folder.name}: no fibres for {largest_frame} bytes"
-        raise RunError(message)
-
-
-@pytest.fixture
-def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Experiment]:
-    # The package has a function of a module's name.
-    record = sys.modules["tailtrim.experiment.record"]
-    monkeypatch.setattr(record, "testbed_for", lambda *_: Nothing())
-    monkeypatch.setattr(Nothing, "wired", 0)
-
-    def make(text: str) -> Experiment:
-        plan = tmp_path / "plan.yml"
-        traffic = "" if "traffic" in text else "traffic: {rate_pps: 1000, duration_s: 2}\n"
-        plan.write_text(f"name: e\ntrim_s: 0\n{traffic}{text}", encoding="utf-8")
-        return Experiment(tmp_path / "out", *load(plan), resume=False)
-
-    return make
-
-
-def conducted(experiment: Experiment) -> list[tuple[str, Outcome, int]]:
-    """Return the runs in the order in which they ended, and how much had been wired by then."""
-    ended: list[tuple[str, Outcome, int]] = []
-    conduct(
-        experiment,
-        lambda *_: None,
-        lambda run, outcome: ended.append((run.label, outcome, Nothing.wired)),
-    )
-    return ended
 
 
 def test_a_device_whose_program_is_missing_is_skipped_before_anything_runs(
@@ -170,23 +81,6 @@ def test_a_plan_of_nothing_but_frames_that_are_too_large_is_wrong(
         experiment(text)
 
 
-def write_pcap(path: Path, frames: list[tuple[int, int]]) -> Path:
-    with path.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
-        for stamp_ns, number in frames:
-            frame = bytes(12) + b"\x88\xb5" + number.to_bytes(50, "big")
-            file.write(struct.pack("<IIII", *divmod(stamp_ns, 10**9), len(frame), len(frame)))
-            file.write(frame)
-    return path
-
-
-class Played(SimpleNamespace):
-    """A node that is itself and no other."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return id(self)
-
-
 def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     monkeypatch: pytest.MonkeyPatch,
     folder: Path,
@@ -208,7 +102,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
         "egress.pcap": write_pcap(folder / "egress.pcap", sorted(left)),
     }
 
-    def measured(at: Any, _: Any, __: Any, run: Any, ___: Any) -> Measured:
+    def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, **____: Any) -> Measured:
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         traced = trace if run.traced else None
@@ -227,15 +121,8 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
         return log
 
     kernels = iter(kernel)
-    told = {"role": "node", "host_name": "lab", "call": call}
-    size = {"path": str, "run": lambda *words: str(files[words[-1]].stat().st_size)}
-    node = Played(get=files.get, **size, **told)
-    none = SimpleNamespace(get=lambda _: None, **told)
-    loadgen = SimpleNamespace(get=of_generator, **told)
-    roles = {"loadgen": loadgen, "timestamper": node, "dut": none}
-    taps = {name: SimpleNamespace(node=node, name=name, mac="") for name in ("tap_in", "tap_out")}
-    fetched = {"captures": "fetch", "correction": None}
-    at = SimpleNamespace(**roles, **taps, **fetched, nodes=roles, ports=taps)
+    node = Played(files.get, call=call)
+    at = testbed_of(Played(of_generator, call=call), node, Played(lambda _: None, call=call))
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))

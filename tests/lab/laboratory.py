@@ -71,6 +71,10 @@ class Lab:
         found = (pid for pid, command in self._running().items() if command.startswith(start))
         return next(found, None)
 
+    def pid(self, program: str) -> int:
+        """Return the process of a program that was started."""
+        return next(pid for pid, line in self._running().items() if line.startswith(program))
+
     def path_without(self, program: str) -> str:
         """Return a PATH on which all programs are but one."""
         folder = self.folder / "bin"

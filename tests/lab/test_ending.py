@@ -6,32 +6,45 @@ import json
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from laboratory import Lab
 
 
-def started(lab: Lab, *words: str, ignoring: str | None = None) -> subprocess.Popen[str]:
+@contextmanager
+def started(lab: Lab, *words: str, ignoring: str | None = None) -> Iterator[subprocess.Popen[str]]:
     """Start a command with signals at their default, whatever pytest has, or with one ignored."""
     signals = f"--ignore-signal={ignoring}" if ignoring else "--default-signal=INT,TERM,HUP"
-    return subprocess.Popen(
+    with subprocess.Popen(
         ["/usr/bin/env", signals, *lab.command(*words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=lab.environment,
         cwd=lab.folder,
-    )
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            # A test that has failed must not wait for what may never end.
+            process.kill()
+            raise
 
 
-def wait_until(true: Callable[[], object], process: subprocess.Popen[str] | None = None) -> None:
-    until_s = time.monotonic() + 60
+def wait_until(
+    true: Callable[[], object],
+    process: subprocess.Popen[str] | None = None,
+    *,
+    within_s: float = 60,
+) -> None:
+    until_s = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < until_s
         assert process is None or process.poll() is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from test_ending import started, wait_until
 from tailtrim.errors import RunError
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.image import opened
+from tailtrim.nodes.vm.machine import COMMON
 
 if TYPE_CHECKING:
     from laboratory import Lab
@@ -30,6 +32,10 @@ PLAN: dict[str, Any] = {
     "loop": {"line": ["quiet", ISOLATED]},
     "traffic": {"rate_pps": 100, "duration_s": 1},
 }
+#: s: until a guest is measured. Its boot alone may take ``vm.boot_s``, 120 by default.
+BOOTED_S = 180
+#: For two runs of one boot.
+RATES: dict[str, Any] = {"traffic": {"rate_pps": "$rate", "duration_s": 1}}
 
 
 @pytest.fixture
@@ -62,7 +68,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
         assert nodes["nodes"][dut["boot"]]["boot_line"] == line["seen"]
         assert dut["accelerator"] == "tcg"
         assert dut["image"]["sha256"] == image.record["sha256"]
-        assert line["seen"] == line["set"] == f"console=ttyS0 panic=-1 {line['asked']}"
+        assert line["seen"] == line["set"] == f"{COMMON} {line['asked']}"
         assert nodes["nodes"]["local"]["boot_id"] != dut["boot_id"]
         boot = lab.folder / "out" / "boots" / dut["boot"]
         assert "tailtrim: the guest is ready" in (boot / "console.log").read_text()
@@ -86,7 +92,7 @@ def test_killed_at_any_moment(lab: Lab, image: Image, moment: str) -> None:
     connected = connections()
     plan = lab.plan(**PLAN | {"loop": {"line": ["quiet"]}})
     with started(lab, "run", str(plan), "--out", "out") as process:
-        wait_until(lambda: any(moment in line for line in lab.left()), process)
+        wait_until(lambda: any(moment in line for line in lab.left()), process, within_s=BOOTED_S)
         process.kill()
     wait_until(lambda: not lab.left())
     wait_until(lambda: connections() == connected)
@@ -131,3 +137,39 @@ def test_an_image_that_was_changed_is_refused(lab: Lab, image: Image) -> None:
     ended = lab.run("run", str(plan), "--out", "out")
     assert ended.returncode == 3
     assert "initramfs: not the file of its record, build it again" in ended.stderr
+
+
+def test_a_guest_that_panics_is_booted_once_more_and_then_its_runs_fail(
+    lab: Lab, image: Image
+) -> None:
+    del image
+    line = "rdinit=/none root=/dev/none"
+    plan = lab.plan(**PLAN | {"loop": {"line": [line], "rate": [100, 200]}} | RATES)
+    ended = lab.run("run", str(plan), "--out", "out", timeout_s=200)
+    assert ended.returncode == 4
+    assert "warning: boot-000 was booted again: dut: " in ended.stderr
+    boots = sorted((lab.folder / "out" / "boots").iterdir())
+    first, second = [json.loads((boot / "boot.json").read_text()) for boot in boots]
+    assert "Kernel panic - not syncing" in first["failed"]
+    assert "Kernel panic - not syncing" in second["failed"]
+    assert second["again_after"] == "boot-000"
+    assert all("Kernel panic" in (boot / "console.log").read_text() for boot in boots)
+    record = json.loads((lab.folder / "out" / "experiment.json").read_text())
+    assert [outcome["failed"] for outcome in record["outcomes"]] == [second["failed"]] * 2
+    assert lab.left() == []
+
+
+@pytest.mark.parametrize("moment", ["generate", "ssh -M"])
+def test_a_guest_that_stands_still_is_found(lab: Lab, image: Image, moment: str) -> None:
+    del image
+    plan = lab.plan(
+        **PLAN | {"loop": {"line": ["quiet"]}, "vm": {"accelerator": "tcg", "boot_s": 40}}
+    )
+    with started(lab, "run", str(plan), "--out", "out", "--json") as process:
+        wait_until(lambda: any(moment in line for line in lab.left()), process, within_s=BOOTED_S)
+        qemu = lab.pid("qemu-system")
+        os.kill(qemu, signal.SIGSTOP)
+        _, told = process.communicate(timeout=110)
+    assert process.returncode == 4, told
+    assert "dut: " in told or "boot-000: " in told
+    wait_until(lambda: not lab.left())

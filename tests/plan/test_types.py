@@ -47,10 +47,10 @@ def test_the_schema_has_what_fits_each_device() -> None:
         known = schema["$defs"][way["$ref"].removeprefix("#/$defs/")]
         assert not known["additionalProperties"]
         options[known["properties"]["preset"]["const"]] = set(known["properties"]) - {"preset"}
-    assert options["wire"] == {"node", "container"}
-    assert options["nftables"] == {"node", "container", "rules", "position"}
-    own = {"mode", "batch", "work_ns", "delay", "disturb"}
-    assert options["forward"] == {"node", "container", *own}
+    of_all = {"node", "container", "lifetime"}
+    assert options["wire"] == of_all
+    assert options["nftables"] == {*of_all, "rules", "position"}
+    assert options["forward"] == of_all | {"mode", "batch", "work_ns", "delay", "disturb"}
     several = schema["$defs"][of_loop["$ref"].removeprefix("#/$defs/")]
     assert set(several["properties"]) == {"preset"}.union(*options.values())
 
@@ -63,7 +63,7 @@ def test_the_schema_has_what_fits_each_device() -> None:
         ("{preset: 5}", "line 2: dut.preset: expected 'wire', 'forward', "),
         (
             "{preset: forward, bach: 3}",
-            "dut.bach: unknown key, expected one of preset, node, container, disturb, ",
+            "dut.bach: unknown key, expected one of preset, node, container, lifetime, disturb, ",
         ),
         ("{preset: wire, rules: 3}", "preset wire has none, it belongs to nftables, reflector"),
     ],

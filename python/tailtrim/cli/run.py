@@ -5,9 +5,8 @@ from __future__ import annotations
 import json as jsons
 import shlex
 import shutil
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -139,7 +138,7 @@ def _keep(plan: Path, experiment: Experiment) -> None:
 
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:
-    from tailtrim.cli import boot_cost  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import boot_cost, progress  # noqa: PLC0415 - the help does without
     from tailtrim.experiment import conduct, images_for  # noqa: PLC0415
 
     missing = len(experiment.missing())
@@ -156,7 +155,7 @@ def _conduct(experiment: Experiment, *, json: bool) -> None:
         lambda doubt: say(f"warning: {doubt}", err=True),
     )
     try:
-        with progress(experiment, quiet=json) as lines:
+        with progress.shown(experiment, quiet=json) as lines:
             conduct(experiment, lines.told, lines.ended, images)
     except (KeyboardInterrupt, SystemExit):
         done = len(experiment.runs) - len(experiment.missing())
@@ -227,7 +226,7 @@ def _finish(experiment: Experiment, objectives: list[Objective], *, json: bool) 
         for doubt in outcome.invalid:
             told = units.printable(f"{outcome.run} ({outcome.label}) is invalid: {doubt}")
             say(f"warning: {told}", err=True)
-    for notice in experiment.testbed.notices:
+    for notice in [*experiment.testbed.notices, *experiment.notices]:
         say(f"warning: {units.printable(notice)}", err=True)
     _tell_together("warning", " was repeated", [(o, "; ".join(o.repeated) or None) for o in of_all])
     untraced = ": no trace, only counters of interrupts"
@@ -259,97 +258,3 @@ def _without_pictures(error: PicturesError, path: Path) -> None:
     """Say why no report was written; the run itself is complete."""
     error.add_note(f"then: tailtrim report {shlex.quote(str(path))}")
     complain(error, "warning")
-
-
-def progress(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
-    """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
-    return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
-
-
-class _Plain:
-    """A line for each run, for a pipe."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def told(self, run: Run, what: str) -> None:
-        pass
-
-    def ended(self, run: Run, outcome: Outcome) -> None:
-        say(f"{run.folder}  {_told(run, self._experiment, outcome)}", err=True)
-
-
-class _Bar:
-    """A bar over all runs, with what the current one does."""
-
-    def __init__(self, experiment: Experiment) -> None:
-        from rich.progress import (  # noqa: PLC0415
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            SpinnerColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - only where it is shown
-
-        self._experiment = experiment
-        self._bar = Progress(
-            SpinnerColumn(),
-            MofNCompleteColumn(),
-            BarColumn(bar_width=24),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=Terminal(stderr=True),
-            transient=True,
-        )
-        done = len(experiment.runs) - len(experiment.missing())
-        self._task = self._bar.add_task("", total=len(experiment.runs), completed=done)
-
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def told(self, run: Run, what: str) -> None:
-        self._bar.update(self._task, description=units.printable(f"{run.label}: {what}"))
-
-    def ended(self, run: Run, outcome: Outcome) -> None:
-        told = _told(run, self._experiment, outcome)
-        self._bar.console.print(f"{run.folder}  {told}")
-        self._bar.advance(self._task)
-
-
-def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
-    floor = " (floor)" if run.floor else ""
-    return units.printable(f"{outcome.label}{floor}: {_became(experiment, outcome)}")
-
-
-def _became(experiment: Experiment, outcome: Outcome) -> str:
-    """Say in a few words what became of a run."""
-    if outcome.failed:
-        return f"failed: {outcome.failed}"
-    if outcome.skipped:
-        return f"skipped: {outcome.skipped}"
-    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
-
-    summary = RunDirectory(experiment.path / outcome.run).summary
-    values = {q.p: q.value for q in summary.latency_ns.quantiles}
-    shown = ", ".join(
-        f"{name} {units.microseconds(value)} µs"
-        for name, p in (("p50", "0.5"), ("p99", "0.99"), ("p99.9", "0.999"))
-        if (value := values.get(p)) is not None
-    )
-    lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
-    copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
-    invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
-    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"

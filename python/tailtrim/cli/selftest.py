@@ -13,7 +13,6 @@ import typer
 
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.cli.run import progress
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.report.units import NONE, printable
 
@@ -85,7 +84,8 @@ def command(
 
 
 def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) -> Experiment:
-    from tailtrim.experiment import Experiment, conduct  # noqa: PLC0415 - the help does without
+    from tailtrim.cli import progress  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import Experiment, conduct  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
 
     if out is None:
@@ -93,7 +93,7 @@ def _conducted(name: str, out: Path | None, stack: ExitStack, *, quiet: bool) ->
         out = Path(folder) / name
     plan = stack.enter_context(as_file(files("tailtrim.selftest") / "plans" / f"{name}.yml"))
     experiment = Experiment(out, *load(plan), resume=False)
-    with progress(experiment, quiet=quiet) as lines:
+    with progress.shown(experiment, quiet=quiet) as lines:
         conduct(experiment, lines.told, lines.ended)
     failed = [o for o in experiment.outcomes.values() if o.failed]
     for outcome in failed:

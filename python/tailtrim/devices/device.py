@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Options that records have behind those of the device itself.
-_LAST = ("disturb", "node", "container")
+_LAST = ("disturb", "node", "container", "lifetime")
 
 
 class Device(Strict):
@@ -106,6 +106,11 @@ class InlineDevice(Device):
     container: ContainerSettings = Field(
         default_factory=ContainerSettings, description="The container, with node: container."
     )
+    lifetime: Literal["run", "configuration"] = Field(
+        default="run",
+        description="How long it is up: started for each run, or once for all runs with the same"
+        " device (and boot), which it is warmed up for until it is steady.",
+    )
 
     @model_serializer(mode="wrap")
     def _own_first(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -113,8 +118,9 @@ class InlineDevice(Device):
         every: dict[str, Any] = handler(self)
         told = {key: value for key, value in every.items() if key not in _LAST}
         told |= {key: every[key] for key in _LAST if key in every}
-        if self.node == "bare":
-            del told["node"]
+        for option, usual in (("node", "bare"), ("lifetime", "run")):
+            if told[option] == usual:
+                del told[option]
         if self.node != "container":
             del told["container"]
         return told

@@ -53,6 +53,8 @@ class DisturbedDevice(InlineDevice):
     def _can_be_disturbed(self) -> Self:
         if self.disturbed_from_within and not self.disturbs_itself:
             raise ValueError(f"disturb: only preset forward has {self.disturb}")
+        if self.disturb is not None and self.lifetime != "run":
+            raise ValueError("disturb: only with lifetime: run, since its log is that of a run")
         return self
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tailtrim.devices.disturbed import DisturbedDevice
 from tailtrim.devices.options import DECIMAL, TIME
@@ -52,6 +52,12 @@ class Forward(DisturbedDevice):
     largest_frame: ClassVar[int | None] = 1_518
     leaves: ClassVar[tuple[str, ...]] = (TRUTH, DISTURBED, STALLS)
     disturbs_itself: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _logs_a_run(self) -> Self:
+        if self.delay is not None and self.lifetime != "run":
+            raise ValueError("delay: only with lifetime: run, since its log is that of a run")
+        return self
 
     @property
     def named(self) -> tuple[str, ...]:

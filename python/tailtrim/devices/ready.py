@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import RunError
+from tailtrim.nodes.ports import received
 from tailtrim.nodes.testbed import DESTINATION_IP, DESTINATION_PORT, SOURCE_IP, SOURCE_PORT
 
 if TYPE_CHECKING:
@@ -39,16 +40,21 @@ def wait_until_ready(
 
     """
     loadgen = at.loadgen
+    taps = {"first": at.tap_in, "second": at.tap_out}
+    before = {which: received(tap) for which, tap in taps.items()}
     with loadgen.frames(at.send.name) as sender, loadgen.frames(at.sink.name) as sink:
         until_s = time.monotonic() + timeout_s
         number, passed = 0, 0
         while passed < _IN_A_ROW:
             alive()
             if time.monotonic() > until_s:
-                message = (
-                    f"nothing passes the device under test: {number} probes in {timeout_s:g} s"
+                # Says which node was missing: the load generator, or the device.
+                came = {which: received(tap) - before[which] for which, tap in taps.items()}
+                told = [f"{count} frames came to the {which} tap" for which, count in came.items()]
+                raise RunError(
+                    f"nothing passes the device under test: {number} probes in {timeout_s:g} s,"
+                    f" {', '.join(told)}"
                 )
-                raise RunError(message)
             number += 1
             payload = f"tailtrim ready? {number:08d}".encode()
             sender.send(_frame(payload, target.mac, at.send.mac, ip))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tailtrim.devices.ready import wait_until_ready
 from tailtrim.errors import RunError
@@ -12,6 +12,30 @@ from tailtrim.nodes.agent import Agent
 if TYPE_CHECKING:
     from tailtrim.devices.device import InlineDevice
     from tailtrim.nodes.testbed import Forwarding
+
+
+class Running(Protocol):
+    """A device that packets pass."""
+
+    @property
+    def pid(self) -> int:
+        """The process of a device that is one.
+
+        Raises:
+            RunError: it is none.
+
+        """
+
+    def check(self) -> None:
+        """Make sure that the device runs.
+
+        Raises:
+            RunError: it has died.
+
+        """
+
+    def stop(self) -> dict[str, Any] | None:
+        """End the run; return what the device counted in it, if it counts."""
 
 
 class Started:

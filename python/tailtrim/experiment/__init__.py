@@ -7,14 +7,17 @@
     testbed.svg          the hosts that it ran on, and their cables, if a testbed file has them
     audit.json           how the host was set up when the experiment began (tailtrim audit)
     boots/boot-000/      with guests: console, boot line, audit and record of each boot
+    devices/device-000/  with dut.lifetime: what the warm-up of each device saw, what it printed
+    failed/run-000/      the logs of a run that failed
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness
         departures.csv   when its CPU stood still while sending, and when probes were late
         capture.json     what the taps saw and dropped
         nodes.json       which node, kernel, boot line and clock each of them is of
-        device.json      what the reference forwarder counted
+        device.json      what the reference forwarder counted; or which device was kept up
         dut.log          what any other device printed
+        logs/            what programs of the nodes wrote to standard error, the guest's console
         disturbed.csv    when the reference forwarder disturbed itself
         stalls.csv       when its work stood still
         events.jsonl.zst, interrupts.csv, trace.json    with ``trace: true``, who had the CPU
@@ -29,6 +32,7 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 """
 
 from tailtrim.experiment.conduct import conduct
+from tailtrim.experiment.estimate import Estimate
 from tailtrim.experiment.guests import images_for
 from tailtrim.experiment.record import Experiment, Outcome
 from tailtrim.experiment.recorded import (
@@ -40,6 +44,7 @@ from tailtrim.experiment.recorded import (
 )
 
 __all__ = [
+    "Estimate",
     "Experiment",
     "Outcome",
     "RecordedExperiment",

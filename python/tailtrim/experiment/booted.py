@@ -9,6 +9,7 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.experiment.record import write_json
 from tailtrim.experiment.where import Where
 from tailtrim.nodes.environment import changes
+from tailtrim.nodes.vm.guest import GuestDiedError
 from tailtrim.plan.blocks import block_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Below the experiment: a folder for each boot.
 _BOOTS = "boots"
+#: What a boot is and how long it took, or why it failed.
+_RECORD = "boot.json"
 _WRONG = "error"
 
 
@@ -78,6 +81,9 @@ class Way(Protocol):
     def forwarding(self, node: Any, run: Run, folder: Path) -> Forwarding:
         """Wire the node for packets that pass its device."""
 
+    def hand_over(self, folder: Path) -> None:
+        """Give a run what the node printed in it beside its programs, if it printed."""
+
 
 class Booted:
     """The node that the runs of a boot share, for as long as the context lasts.
@@ -124,15 +130,19 @@ class Booted:
         if block != self._block or not (self._failed or (self._node and self._node.alive)):
             self._end()
             self._block = block
-            told(f"booting {run.boot.kernel}")
             try:
-                self._boot(run.boot)
+                self._boot(run.boot, told)
             except RunError as error:
                 # Its other runs would wait as long, for the same.
                 self._failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
         if self._failed or self._node is None:
             raise RunError(self._failed or "no boot")
         return self._way.forwarding(self._node, run, folder)
+
+    def hand_over(self, folder: Path) -> None:
+        """Give a run what the node printed in it, as :meth:`Way.hand_over` does."""
+        if self._node is not None:
+            self._way.hand_over(folder)
 
     def where(self, run: Run, at: Forwarding) -> Where:
         """Return the nodes of a run."""
@@ -154,11 +164,28 @@ class Booted:
         self._stack.close()
         self._node, self._failed, self._doubts, self._first = None, None, (), None
 
-    def _boot(self, boot: Boot) -> None:
+    def _boot(self, boot: Boot, told: Callable[[str], None]) -> None:
+        """Boot the node; a guest that dies while it boots is booted once more."""
+        told(f"booting {boot.kernel}")
         place = self._new_folder()
-        node = self._stack.enter_context(self._way.boot(boot, place))
+        try:
+            self._booted(boot, place, {})
+        except GuestDiedError as error:
+            self._stack.close()
+            again = self._new_folder()
+            self._experiment.notices.append(f"{place.name} was booted again: {error}")
+            told(f"booting {boot.kernel} again")
+            self._booted(boot, again, {"again_after": place.name})
+
+    def _booted(self, boot: Boot, place: Path, record: dict[str, str]) -> None:
+        try:
+            node = self._stack.enter_context(self._way.boot(boot, place))
+        except RunError as error:
+            write_json(place / _RECORD, record | {"failed": str(error)})
+            raise
+        node.record |= record
         node.named(place.name)
-        write_json(place / "boot.json", node.record)
+        write_json(place / _RECORD, node.record)
         with suppress(HostError):
             write_json(place / "audit.json", node.audit())
         line = node.boot_line()

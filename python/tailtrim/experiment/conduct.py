@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
+from tailtrim.devices.program import LOG
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
-from tailtrim.experiment import tap_clocks
+from tailtrim.experiment import logs, tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
-from tailtrim.experiment.containers import placed
 from tailtrim.experiment.guests import Guests
+from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.matching import TAPS, Matching, corrected
 from tailtrim.experiment.measure import Measured, measure
@@ -72,8 +73,12 @@ def conduct(
 
     """
     way = _way(experiment, images or {})
-    with experiment.testbed, Booted(experiment, way) as booted:
-        _conduct_all(experiment, booted, told, ended)
+    with (
+        experiment.testbed,
+        Booted(experiment, way) as booted,
+        Devices(experiment, booted) as devices,
+    ):
+        _conduct_all(experiment, devices, told, ended)
 
 
 def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
@@ -85,7 +90,7 @@ def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
 
 def _conduct_all(
     experiment: Experiment,
-    booted: Booted,
+    devices: Devices,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
 ) -> None:
@@ -93,7 +98,7 @@ def _conduct_all(
     experiment.audit()
     missing = experiment.missing()
     impossible = _lacking(experiment, missing, told)
-    booted.prepare()
+    devices.booted.prepare()
     for run, error in impossible:
         _skip(experiment, run, error, ended)
     skipped = {run.number for run, _ in impossible}
@@ -104,7 +109,7 @@ def _conduct_all(
             _skip(experiment, run, HostError(experiment.testbed.gone), ended)
             continue
         try:
-            once = partial(_conduct, experiment, run, booted, partial(told, run))
+            once = partial(_conduct, experiment, run, devices, partial(told, run))
             outcome = attempted(experiment, run, once, partial(told, run))
         except (RunError, CaptureError) as error:
             failed = "; ".join([str(error), *getattr(error, "__notes__", ())])
@@ -166,31 +171,49 @@ def _skip(
 
 
 def _conduct(
-    experiment: Experiment, run: Run, booted: Booted, told: Callable[[str], None]
+    experiment: Experiment,
+    run: Run,
+    devices: Devices,
+    told: Callable[[str], None],
 ) -> Outcome:
     place = experiment.path / run.folder
     with _draft(place) as draft:
         told("setting up")
-        if isinstance(run.dut, Reflector):
-            outcome = _round_trips(experiment, run, run.dut, draft, told)
-        else:
-            outcome = _passing(experiment, run, booted, draft, told)
+        try:
+            if isinstance(run.dut, Reflector):
+                devices.end()
+                outcome = _round_trips(experiment, run, run.dut, draft, told)
+            else:
+                outcome = _passing(experiment, run, devices, draft, told)
+        except (RunError, CaptureError):
+            logs.keep(draft, experiment.path, run.folder)
+            raise
+        logs.move(draft, draft / "run")
+        logs.forget(experiment.path, run.folder)
         _put(draft / "run", place)
     return outcome
 
 
 def _passing(
-    experiment: Experiment, run: Run, booted: Booted, draft: Path, told: Callable[[str], None]
+    experiment: Experiment,
+    run: Run,
+    devices: Devices,
+    draft: Path,
+    told: Callable[[str], None],
 ) -> Outcome:
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, dut, result = experiment.plan, run.dut, draft / "run"
     assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    with booted.forwarding(run, draft, told) as at, placed(at, dut) as container:
-        where = booted.where(run, at)
+    with devices.wired(run, draft, told) as (at, kept, container):
+        where = devices.booted.where(run, at)
         changed = experiment.changes(where.environment)
-        measured = measure(at, dut, plan, run, told)
+        of_device = kept.of_run() if kept is not None else None
+        measured = measure(at, dut, plan, run, told, running=kept)
         generator, taps = measured.generator, measured.capture
-        names = {*dut.leaves, *((EVENTS, INTERRUPTS) if run.traced else ())}
+        names = {
+            *(dut.leaves if kept is None else ()),
+            *((EVENTS, INTERRUPTS) if run.traced else ()),
+        }
         names |= {DISTURBED} if dut.disturbance is not None else set()
         departed = _got(at.loadgen, DEPARTURES)
         left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
@@ -202,12 +225,14 @@ def _passing(
         )
         told("matching")
         matched = matching.match(draft, result)
+    left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
     doubts = changed + load_doubts(plan.limits, generator)
     summary = RunDirectory(result).summary
     doubts += tap_doubts(taps, generator, summary) + measured.clocks.doubts(summary)
     untraced = _untraced(measured.trace)
     label = run.label if untraced is None else run.label.removesuffix(TRACED) + COUNTED
-    doubts += [*measured.doubts, *booted.doubts(run, where)]
+    doubts += [*measured.doubts, *devices.booted.doubts(run, where)]
+    doubts += kept.doubts if kept is not None else ()
     outcome = Outcome(run.folder, label, run.floor, tuple(doubts), untraced=untraced)
     for number, tap in enumerate(TAPS):
         taps["taps"][tap]["file"] = matched["kept"][number] if matched["kept"] else None
@@ -215,7 +240,7 @@ def _passing(
         "loop": run.model_dump(mode="json"),
         "generator": generator | {"shares_cpu": measured.shares_cpu},
         "capture": taps,
-        "device": measured.device,
+        "device": of_device or measured.device,
         "nodes": where.record(taps)
         | {"matching": matched, "correction": corrected(at)}
         | {"taps": tap_clocks.taps(at, where.ports, taps, result) | measured.clocks.record()}

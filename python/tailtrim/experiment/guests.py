@@ -11,6 +11,7 @@ from tailtrim.nodes.vm import image, kernel
 from tailtrim.nodes.vm.forwarding import GuestForwarding
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.machine import COMMON
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.vm.image import Image
     from tailtrim.plan import Boot, Run
+
+#: In the folder of a boot, and among the logs of a run.
+_CONSOLE, _RUNS_CONSOLE = "console.log", "dut-console.log"
 
 
 def images_for(
@@ -71,6 +75,9 @@ class Guests:
     def __init__(self, experiment: Experiment, images: dict[Boot, Image]) -> None:
         """Take what is known."""
         self._experiment, self._images = experiment, images
+        #: What the console of the last one has printed so far, and how much of that before the run.
+        self._console: Path | None = None
+        self._printed = 0
 
     def prepare(self) -> None:
         """Do nothing: images are there, and lines were looked at."""
@@ -79,9 +86,24 @@ class Guests:
         """Boot one; its console goes to a file."""
         vm = self._experiment.plan.vm
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
-        return Guest(self._images[boot], boot.cmdline, settings, place / "console.log")
+        self._console, self._printed = place / _CONSOLE, 0
+        guest = Guest(self._images[boot], boot.cmdline, settings, self._console)
+        self._printed = self._console.stat().st_size
+        return guest
 
     def forwarding(self, node: Guest, run: Run, folder: Path) -> GuestForwarding:
         """Wire it."""
         facts = self._experiment.testbed.facts()
         return GuestForwarding(node, folder, run.traffic.largest_frame, facts)
+
+    def hand_over(self, folder: Path) -> None:
+        """Give a run what the console of its guest printed in it, if it printed."""
+        if self._console is None or not self._console.exists():
+            return
+        with self._console.open("rb") as console:
+            console.seek(self._printed)
+            text = console.read()
+            self._printed = console.tell()
+        if text:
+            (folder / LOGS).mkdir(exist_ok=True)
+            (folder / LOGS / _RUNS_CONSOLE).write_bytes(text)

@@ -89,6 +89,9 @@ class Matching:
         for capture in captures:
             if self.keep:
                 shutil.move(capture, result / capture.name)
+        # Where a device is kept up, the next run has the same names for its own.
+        for node, name in self.taps:
+            node.run("rm", "-f", node.path(name))
         return {
             "matched_on": "here",
             "by": f"tailtrim {VERSION}",
@@ -117,6 +120,7 @@ class Matching:
             summary = _got(node, f"{_MATCHED}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
             names = [f"{node.host_name}:{path}" for path in paths]
             kept = self._kept(node, paths) if self.keep else None
+            node.run("rm", "-f", *paths)
             files.commit(summary, provenance_of(kept or names, sizes, hashes))
         return {
             "matched_on": node.host_name,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tailtrim.devices import InlineDevice
+    from tailtrim.devices.started import Running
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
@@ -49,8 +50,14 @@ class Measured:
     counted: dict[str, int] = field(default_factory=dict)
 
 
-def measure(
-    at: Forwarding, dut: InlineDevice, plan: Plan, run: Run, told: Callable[[str], None]
+def measure(  # noqa: PLR0913 - what a run takes
+    at: Forwarding,
+    dut: InlineDevice,
+    plan: Plan,
+    run: Run,
+    told: Callable[[str], None],
+    *,
+    running: Running | None = None,
 ) -> Measured:
     """Generate and capture, once. Captures, logs and the trace stay on their nodes.
 
@@ -60,6 +67,7 @@ def measure(
         plan: whose run.
         run: which one.
         told: is called with what is being done.
+        running: the device, where it runs already and goes on afterwards.
 
     Raises:
         HostError: a node cannot do it.
@@ -68,7 +76,7 @@ def measure(
     """
     with ExitStack() as stack:
         stack.enter_context(at.aside())
-        device = stack.enter_context(
+        device = running or stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
@@ -115,14 +123,14 @@ def measure(
         return Measured(*every)
 
 
-def _quota(device: Started) -> list[str]:
+def _quota(device: Running) -> list[str]:
     """Have the quota of the device's process looked at, if it is one."""
     with suppress(RunError):
         return ["--device", str(device.pid)]
     return []
 
 
-def _disturbing(dut: InlineDevice, device: Started, at: Forwarding) -> Agent | None:
+def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | None:
     """Start what disturbs the device from outside, if anything is to."""
     what = dut.disturbance
     if what is None:

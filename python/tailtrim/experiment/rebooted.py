@@ -98,6 +98,9 @@ class RebootedHosts:
             raise failed from error
         yield RebootedHost(session, record | {"facts": asdict(session.facts)})
 
+    def hand_over(self, folder: Path) -> None:
+        """Do nothing: the console of a host is its own."""
+
     def forwarding(self, node: RebootedHost, run: Run, folder: Path) -> Forwarding:
         """Wire the hosts."""
         del node

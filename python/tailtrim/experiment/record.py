@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SCHEMA = "tailtrim.experiment/1"
 RECORD = "experiment.json"
 AUDIT = "audit.json"
+#: What the names of folders begin with that a run or a device has while it is there.
+HALF = ".run-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Experiment:
         #: How the nodes were set up when the first run began, by their names.
         self.environment: dict[str, dict[str, str]] = {}
         self.testbed = testbed_for(plan.testbed, plan.name)
+        #: What users should know of how it went.
+        self.notices: list[str] = []
         record = path / RECORD
         if path.exists() and not record.exists() and (not path.is_dir() or any(path.iterdir())):
             raise OutputError(
@@ -87,7 +91,7 @@ class Experiment:
                 error.add_note(Remedy("go on with it by {resume}, or choose another {out}"))
                 raise error
             self._take_up(record)
-        for half in path.glob(".run-*"):
+        for half in path.glob(f"{HALF}*"):
             shutil.rmtree(half, ignore_errors=True)
 
     def _lock(self) -> None:

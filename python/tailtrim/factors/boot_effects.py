@@ -100,4 +100,4 @@ def _key(run: Run, first: Boot, own: set[str]) -> tuple[str, str, str]:
 def _accelerators(path: Path) -> set[str]:
     """Return what ran the guests."""
     records = [json.loads(place.read_text("utf-8")) for place in path.glob("boots/*/boot.json")]
-    return {str(record.get("accelerator")) for record in records}
+    return {str(record["accelerator"]) for record in records if "accelerator" in record}

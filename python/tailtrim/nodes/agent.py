@@ -9,12 +9,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.nodes.node import allowed
@@ -92,11 +91,6 @@ def boot_line_findings(line: str, kernel: str, cpus: int) -> list[dict[str, Any]
         raise HostError(f"tailtrim-agent audit --boot-line: {done.stderr.strip()}") from error
 
 
-def errors_file() -> IO[str]:
-    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
-
-
 class Agent:
     """A verb of the agent that runs for a while.
 
@@ -122,9 +116,9 @@ class Agent:
             tidies_up: the verb has to take back what it did, whatever ends this process.
 
         """
-        self._node, self.verb = node, verb
+        self._node, self._told = node, f"tailtrim-agent {verb}"
         self._stack = ExitStack()
-        self._errors = self._stack.enter_context(errors_file())
+        self._errors = self._stack.enter_context(node.log(verb))
         self._process = node.open(
             *(allowed(cpus) if cpus else ()),
             *(node.agent, verb, *arguments, "--until-eof"),
@@ -219,7 +213,7 @@ class Agent:
             try:
                 event = self._events.get(timeout=max(until_s - time.monotonic(), 0))
             except queue.Empty:
-                message = f"tailtrim-agent {self.verb}: no {kind} within {timeout_s:g} s"
+                message = f"{self._node.named}: {self._told}: no {kind} within {timeout_s:g} s"
                 raise RunError(message) from None
             if event is None or event.get("event") == kind:
                 return event
@@ -230,7 +224,7 @@ class Agent:
         self._errors.seek(0)
         lines = self._errors.read().strip().splitlines()
         told = [line.removeprefix("error: ") for line in lines if line.strip()]
-        message = f"tailtrim-agent {self.verb}: {told[0] if told else f'ended with {code}'}"
+        message = f"{self._told}: {told[0] if told else f'ended with {code}'}"
         if code == _IMPOSSIBLE:
             return HostError(message)
         return PlanError(message) if code == _USAGE else RunError(message)

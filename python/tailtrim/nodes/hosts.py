@@ -363,7 +363,7 @@ def until_carrying(ports: list[Port]) -> None:
     while waiting:
         waiting = [port for port in waiting if not wiring.carries(port)]
         if waiting and time.monotonic() > until_s:
-            names = ", ".join(f"{port.node.role} {port.name}" for port in waiting)
+            names = ", ".join(f"{port.node.named} {port.name}" for port in waiting)
             raise RunError(f"no link within {_CARRIER_S:g} s: {names}")
         if waiting:
             time.sleep(_LOOK_S)

@@ -17,6 +17,7 @@ from tailtrim.nodes import agent, host, xdp
 from tailtrim.nodes.node import Clocks, Facts, Node
 from tailtrim.nodes.program import Contained
 from tailtrim.nodes.tool import Tool
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,6 +74,7 @@ class Namespace(Node):
         """
         super().__init__(role, facts or host.facts(), cpus, spared)
         self._folder = folder or Path()
+        self.logs = folder and folder / LOGS
         for tool in TOOLS:
             if host.find(tool) is None:
                 raise tool.missing()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import tempfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol, Self
@@ -189,6 +191,8 @@ class Node(Shell):
 
     #: The name of the machine that it is a part of, as a testbed file has it.
     host_name = "local"
+    #: The folder here for what programs write to standard error, if that is to stay.
+    logs: Path | None = None
 
     def __init__(
         self, role: str, facts: Facts, cpus: Sequence[int] = (), spared: Sequence[int] = ()
@@ -196,6 +200,11 @@ class Node(Shell):
         """Take what is known of it."""
         self.role, self.facts = role, facts
         self.cpus, self.spared = list(cpus), list(spared)
+
+    @property
+    def named(self) -> str:
+        """Its role, and the host where that is another one, for errors."""
+        return self.role if self.host_name == "local" else f"{self.role} ({self.host_name})"
 
     @abstractmethod
     def __enter__(self) -> Self:
@@ -212,6 +221,17 @@ class Node(Shell):
             RunError: it cannot be reached any more.
 
         """
+
+    def log(self, name: str) -> IO[str]:
+        """Open a log of a program on the node, by its name."""
+        if self.logs is None:
+            return errors_file()
+        self.logs.mkdir(exist_ok=True)
+        numbers = itertools.count(2)
+        path = self.logs / f"{self.role}-{name}.log"
+        while path.exists():
+            path = self.logs / f"{self.role}-{name}-{next(numbers)}.log"
+        return path.open("x+", encoding="utf-8", errors="replace")
 
     @property
     def outside(self) -> Node:
@@ -308,6 +328,11 @@ class Node(Shell):
             HostError: the node's kernel, or its user, may not.
 
         """
+
+
+def errors_file() -> IO[str]:
+    """Return a file for standard error: a pipe that is not emptied would stop its writer."""
+    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
 def allowed(cpus: Sequence[int]) -> tuple[str, ...]:

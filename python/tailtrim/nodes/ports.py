@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,17 @@ class Port:
     node: Node
     name: str
     mac: str
+
+
+def received(port: Port) -> int:
+    """Return how many frames have come in at a port since it was made.
+
+    Raises:
+        HostError: the port is gone.
+
+    """
+    (link,) = json.loads(port.node.run("ip", "-json", "-stats", "link", "show", "dev", port.name))
+    return int(link["stats64"]["rx"]["packets"])
 
 
 def redirect(source: Port, target: Port) -> None:

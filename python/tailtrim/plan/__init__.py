@@ -24,7 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tailtrim.plan.blocks import LEAST_BOOTS, booted
+    from tailtrim.plan.blocks import LEAST_BOOTS, booted, device_of, kept
     from tailtrim.plan.boot import Boot
     from tailtrim.plan.loading import load, loop_variables
     from tailtrim.plan.model import COUNTED, TOGETHER, TRACED, Limits, Plan, Run
@@ -43,7 +43,9 @@ __all__ = [
     "Run",
     "Traffic",
     "booted",
+    "device_of",
     "json_schema",
+    "kept",
     "load",
     "load_testbed",
     "loop_variables",
@@ -55,6 +57,8 @@ _PLACES = {
     "LEAST_BOOTS": "blocks",
     "Traffic": "traffic",
     "booted": "blocks",
+    "device_of": "blocks",
+    "kept": "blocks",
     "json_schema": "schema",
     "load": "loading",
     "load_testbed": "testbed",

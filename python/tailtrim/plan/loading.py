@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import InlineDevice, Wire
 from tailtrim.plan.base import kinds
-from tailtrim.plan.blocks import arranged
+from tailtrim.plan.blocks import arranged, kept
 from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.permitted import refusals
 from tailtrim.plan.source import Place, Source
@@ -196,8 +196,8 @@ def _runs(plans: list[Plan], combinations: list[_Combination], source: Source) -
     measured = [run for run in runs if not run.floor]
     for repetition in range(1, plan.boots if booting else plan.repeat):
         runs += [run.model_copy(update={"repetition": repetition}) for run in measured]
-    if booting:
-        at_random = plan.order == "random" or "order" not in source.data
+    if booting or kept(runs):
+        at_random = plan.order == "random" or (booting and "order" not in source.data)
         runs = arranged(runs, plan.seed, at_random=at_random)
     elif plan.order == "random":
         random.Random(plan.seed).shuffle(runs)  # noqa: S311 - an order, not a secret

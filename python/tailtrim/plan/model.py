@@ -51,6 +51,23 @@ class Limits(Strict):
         le=1,
         description="Smallest share of the intended packets that must be sent.",
     )
+    # One window at least (experiment/warm_up.py). Applications had shootdowns in "the first few
+    # minutes" (Gallenmüller et al. 2021, "Ducked Tails", section V-F).
+    warm_up_s: Number = Field(
+        default=120.0,
+        ge=5,
+        le=86_400,
+        description="How long a device with dut.lifetime: configuration may take until it is"
+        " steady, in seconds; runs with one that is not are invalid.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Experiments from before there were warm-ups can be gone on with.
+        every: dict[str, Any] = handler(self)
+        usual = type(self).model_fields["warm_up_s"].default
+        left_out = {"warm_up_s"} if self.warm_up_s == usual else set()
+        return {key: value for key, value in every.items() if key not in left_out}
 
 
 class Plan(Strict):

@@ -6,6 +6,8 @@ SUMMARY, PROVENANCE = "summary.json", "provenance.json"
 
 #: What the load generator counted, of a live run.
 GENERATOR = "generator.json"
+#: What the device counted, of a live run; with one that is kept up, what its warm-up saw.
+DEVICE = "device.json"
 
 #: The Parquet tables that every run directory has, without their suffix, what is read most first.
 TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")
@@ -18,3 +20,5 @@ EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
 DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
 #: When the load generator's CPU stood still in the middle of sending, and when it sent late probes.
 DEPARTURES = "departures.csv"
+#: The folder of what programs of the nodes wrote to standard error, and guests to their console.
+LOGS = "logs"

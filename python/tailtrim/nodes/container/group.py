@@ -13,7 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError
-from tailtrim.nodes.agent import errors_file
+from tailtrim.nodes.node import errors_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

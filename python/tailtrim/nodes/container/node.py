@@ -10,9 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import HostError
 from tailtrim.nodes import host
-from tailtrim.nodes.agent import errors_file
 from tailtrim.nodes.container.group import ControlGroup
-from tailtrim.nodes.node import Node
+from tailtrim.nodes.node import Node, errors_file
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:

@@ -42,6 +42,9 @@ _CONNECT_S = 10
 _READY_S = 30.0
 _END_S = 5.0
 _LOST_S = 0.2
+#: A command that runs to its end may take so long; the slowest is an audit on an emulated CPU, with
+#: tens of seconds.
+CALL_S = 120.0
 #: The exit code of ssh for its own errors.
 _OF_SSH = 255
 
@@ -220,7 +223,7 @@ class Connection:
         ]
 
     def call(
-        self, *command: str, given: str | None = None, within_s: float | None = None
+        self, *command: str, given: str | None = None, within_s: float = CALL_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command there to its end.
 

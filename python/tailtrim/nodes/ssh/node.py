@@ -17,11 +17,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
-from tailtrim.nodes.agent import errors_file
-from tailtrim.nodes.node import Clocks, Node
+from tailtrim.nodes.node import Clocks, Node, errors_file
 from tailtrim.nodes.program import Contained
 from tailtrim.nodes.ssh.fetching import MARK, fetched
 from tailtrim.nodes.ssh.process import RemoteProcess
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,7 +99,7 @@ class SshNode(Node):
     ) -> None:
         """Make the namespace, and bring the ports into it."""
         super().__init__(role, session.facts, cpus, spared)
-        self._session, self._folder = session, folder
+        self._session, self._folder, self.logs = session, folder, folder / LOGS
         self.host_name = session.name
         session.check()
         made = session.as_root("mktemp", "-d", f"{session.folder}/{role}-XXXXXX")

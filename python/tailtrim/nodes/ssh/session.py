@@ -28,7 +28,7 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.node import Facts, Host
 from tailtrim.nodes.ssh import agent_copy
-from tailtrim.nodes.ssh.connection import SERVER, Connection
+from tailtrim.nodes.ssh.connection import CALL_S, SERVER, Connection
 from tailtrim.nodes.ssh.fetching import KEPT_S, MARK
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ class Session(Host):
         return not self._sudo
 
     def as_root(
-        self, *command: str, given: str | None = None, within_s: float | None = None
+        self, *command: str, given: str | None = None, within_s: float = CALL_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on the node to its end, as root.
 

@@ -16,7 +16,7 @@ from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import cpus
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.ssh.address import Ssh
-from tailtrim.nodes.ssh.connection import Connection
+from tailtrim.nodes.ssh.connection import CALL_S, Connection
 from tailtrim.nodes.ssh.session import Session, facts
 from tailtrim.nodes.vm.machine import (
     COMMON,
@@ -38,6 +38,11 @@ AGENT = "/usr/local/sbin/tailtrim-agent"
 _FOLDER = "/run/tailtrim"
 _BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#: A machine that dies ends a moment after its connection.
+_DYING_S = 1.0
+#: So often a guest is asked whether it is there, and so many answers may be missing. One that
+#: stands still is found in 30 s; those that are emulated and busy were seen silent for 2 s.
+_ALIVE_S, _ALIVE_COUNT = 5, 6
 
 # The client of SSH gets the socket to the guest itself, not a program in between.
 _PROXY = (
@@ -70,6 +75,10 @@ class Settings:
     boot_s: float = 120.0
 
 
+class GuestDiedError(RunError):
+    """A guest ended while it booted: its kernel panicked, or its first program did not start."""
+
+
 class Guest:
     """A guest that has booted, for as long as the context lasts.
 
@@ -81,7 +90,8 @@ class Guest:
 
     Raises:
         HostError: this host cannot have it.
-        RunError: it did not boot, or with another boot line; says what it printed last.
+        GuestDiedError: it ended while it booted; says what it printed last.
+        RunError: it did not boot in time, or with another boot line.
 
     """
 
@@ -230,7 +240,7 @@ class GuestSession(Session):
         return not (self._machine.alive and self.connection.alive)
 
     def as_root(
-        self, *command: str, given: str | None = None, within_s: float | None = None
+        self, *command: str, given: str | None = None, within_s: float = CALL_S
     ) -> subprocess.CompletedProcess[str]:
         """Run a command in the guest to its end."""
         return self.connection.call(*command, given=given, within_s=within_s)
@@ -285,18 +295,20 @@ def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Con
         "UserKnownHostsFile": "/dev/null",
         "User": "root",
         "ConnectTimeout": str(int(boot_s) + 1),
-        # The end of QEMU is the end of the connection.
-        "ServerAliveInterval": "0",
+        # The end of QEMU is the end of the connection. That of a kernel that stands still is not.
+        "ServerAliveInterval": str(_ALIVE_S),
+        "ServerAliveCountMax": str(_ALIVE_COUNT),
     }
     until_s = time.monotonic() + boot_s
     machine.until_listening(until_s)
     try:
         return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
     except HostError as error:
-        late = machine.alive and time.monotonic() >= until_s
+        died = machine.ended(_DYING_S)
+        late = not died and time.monotonic() >= until_s
         why = f"did not boot within {boot_s:g} s" if late else "did not boot"
-        failed = RunError(f"dut: {image} {why}; its console: {machine.last_words()}")
-        raise failed from error
+        kind = GuestDiedError if died else RunError
+        raise kind(f"dut: {image} {why}; its console: {machine.last_words()}") from error
 
 
 def _move(source: Namespace, name: str, target: Namespace, called: str) -> None:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 QEMU = Tool("qemu-system-x86_64", "qemu-system-x86")
 Accelerator = Literal["kvm", "tcg"]
 
-#: What the boot line of each guest begins with: a kernel that panics ends the machine.
-COMMON = "console=ttyS0 panic=-1"
+#: What the boot line of each guest begins with: a kernel that panics ends the machine, and so does
+#: one of which a part has crashed: nothing that it does afterwards is worth a measurement.
+COMMON = "console=ttyS0 panic=-1 oops=panic"
 #: The abstract socket that leads to the guest's sshd: it has no file that could be left behind.
 CONTROL = "tailtrim-control"
 #: With TCG: how long a boot takes with its audit, and what a run takes beside its traffic, on two
@@ -156,6 +157,12 @@ class Machine:
     def alive(self) -> bool:
         """Whether it runs."""
         return self._process.poll() is None
+
+    def ended(self, within_s: float) -> bool:
+        """Whether it has ended, or does so in time."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return not self.alive
 
     def until_listening(self, until_s: float) -> None:
         """Wait until the socket that leads to the guest is there.

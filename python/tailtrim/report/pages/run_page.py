@@ -14,6 +14,7 @@ from tailtrim.report.pages.cause_section import QUANTILES
 from tailtrim.report.pages.embedding import embedded
 from tailtrim.report.pages.provenance import provenance
 from tailtrim.report.pages.setting import setting
+from tailtrim.report.warm_ups import warm_ups
 from tailtrim.rundir.summary import Spread
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def render(shown: Shown) -> bytes:
         runs=[_Row.of(run) for run in runs],
         cards=len(runs) <= _MOST_CARDS,
         problems=list(_problems(shown.experiment)),
+        warmed=warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         departures=departures.departure_rows([(run.name, run.directory) for run in runs]),

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.report import departures, units, wording
+from tailtrim.report.warm_ups import warm_ups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,6 +57,8 @@ def render(complete: Sequence[Complete]) -> Group:
     )
     cost = _cost_of_tracing(complete)
     parts: list[Table | Text] = [table, Text(legend, style="dim"), *_departures(complete)]
+    warmed = warm_ups([(_name(run, outcome, ""), result) for run, outcome, result in complete])
+    parts += [Text(units.printable(f"{device}: {told}")) for device, told in warmed]
     return Group(*parts, *([Text(cost)] if cost else []))
 
 

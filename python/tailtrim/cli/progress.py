@@ -1,0 +1,152 @@
+"""How far the runs of an experiment are, and how long the others will take."""
+
+from __future__ import annotations
+
+import math
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Self
+
+from tailtrim.cli import boot_cost
+from tailtrim.cli.console import say
+from tailtrim.experiment import Estimate
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.experiment import Experiment, Outcome
+    from tailtrim.plan import Run
+
+#: s: what ends sooner needs no estimate.
+_WORTH_TELLING = 60
+
+
+def shown(experiment: Experiment, *, quiet: bool) -> _Bar | _Plain:
+    """Return what shows how far the runs are: a bar on a terminal, lines otherwise."""
+    return _Bar(experiment) if sys.stderr.isatty() and not quiet else _Plain(experiment)
+
+
+class _Left:
+    """How long the missing runs take, in words."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        missing = experiment.missing()
+        boot_s = boot_cost.expected_boot_s(experiment.plan, missing)
+        self._estimate = Estimate(missing, boot_s=boot_s)
+        self.done = len(experiment.runs) - len(missing)
+
+    def after(self, run: Run, outcome: Outcome) -> str:
+        """Return it after a run."""
+        self._estimate.ended(run, measured=not (outcome.failed or outcome.skipped))
+        self.done += 1
+        return self.told()
+
+    def told(self) -> str:
+        """Return it now; nothing where it is not worth it."""
+        left_s = self._estimate.left_s()
+        if left_s < _WORTH_TELLING:
+            return ""
+        how = "about" if self._estimate.known else "at least"
+        ends = datetime.now(UTC).astimezone() + timedelta(seconds=left_s)
+        return f"{how} {_span(left_s)} left, until {ends:%a %H:%M}"
+
+
+def _span(time_s: float) -> str:
+    """Return a time in minutes, or in hours and minutes.
+
+    >>> _span(90), _span(5400)
+    ('2 min', '1 h 30 min')
+
+    """
+    hours, minutes = divmod(math.ceil(time_s / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+class _Plain:
+    """A line for each run, for a pipe."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment, self._left = experiment, _Left(experiment)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def told(self, run: Run, what: str) -> None:
+        pass
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        say(f"{run.folder}  {_told(run, self._experiment, outcome)}", err=True)
+        if left := self._left.after(run, outcome):
+            say(f"{self._left.done} of {len(self._experiment.runs)} runs, {left}", err=True)
+
+
+class _Bar:
+    """A bar over all runs, with what the current one does."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+        )
+
+        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - only where it is shown
+
+        self._experiment, self._left = experiment, _Left(experiment)
+        self._bar = Progress(
+            SpinnerColumn(),
+            MofNCompleteColumn(),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[left]}", markup=False),
+            TextColumn("{task.description}", markup=False),
+            console=Terminal(stderr=True),
+            transient=True,
+        )
+        total, done = len(experiment.runs), self._left.done
+        self._task = self._bar.add_task("", total=total, completed=done, left="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def told(self, run: Run, what: str) -> None:
+        told = units.printable(f"{run.label}: {what}")
+        self._bar.update(self._task, description=told, left=self._left.told())
+
+    def ended(self, run: Run, outcome: Outcome) -> None:
+        told = _told(run, self._experiment, outcome)
+        self._bar.console.print(f"{run.folder}  {told}")
+        self._bar.update(self._task, advance=1, left=self._left.after(run, outcome))
+
+
+def _told(run: Run, experiment: Experiment, outcome: Outcome) -> str:
+    floor = " (floor)" if run.floor else ""
+    return units.printable(f"{outcome.label}{floor}: {_became(experiment, outcome)}")
+
+
+def _became(experiment: Experiment, outcome: Outcome) -> str:
+    """Say in a few words what became of a run."""
+    if outcome.failed:
+        return f"failed: {outcome.failed}"
+    if outcome.skipped:
+        return f"skipped: {outcome.skipped}"
+    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
+
+    summary = RunDirectory(experiment.path / outcome.run).summary
+    values = {q.p: q.value for q in summary.latency_ns.quantiles}
+    shown = ", ".join(
+        f"{name} {units.microseconds(value)} µs"
+        for name, p in (("p50", "0.5"), ("p99", "0.99"), ("p99.9", "0.999"))
+        if (value := values.get(p)) is not None
+    )
+    lost = f", {summary.ingress.lost:,} lost" if summary.ingress.lost else ""
+    copies = f", {summary.egress.copy:,} copies" if summary.egress.copy else ""
+    invalid = f" (invalid: {'; '.join(outcome.invalid)})" if outcome.invalid else ""
+    return f"{summary.samples:,} samples, {shown or 'no latency'}{lost}{copies}{invalid}"
