@@ -30,7 +30,7 @@ def lacking(plan: Plan, run: Run, host: Host) -> HostError | None:
     if too_large is not None:
         return HostError(f"traffic.frame_bytes: {too_large}")
     if plan.testbed != LOCAL and (told := _only_local(run)) is not None:
-        return HostError(f"{told}: only with testbed: local")
+        return HostError(told)
     if run.boot is not None and plan.testbed == LOCAL:
         # What a guest has shows when it has booted.
         return None
@@ -43,9 +43,12 @@ def lacking(plan: Plan, run: Run, host: Host) -> HostError | None:
 
 def _only_local(run: Run) -> str | None:
     dut = run.dut
-    if isinstance(dut, Reflector | Xdp):
-        return f"preset {dut.preset}"
-    disturbance = getattr(dut, "disturbance", None)
-    if disturbance is not None and disturbance.startswith(_BY_PACKETS):
-        return f"disturb: {disturbance}"
+    disturbance = getattr(dut, "disturbance", None) or ""
+    if isinstance(dut, Reflector):
+        more = ", on other hosts use tailtrim reflect and tailtrim ping"
+        return f"preset reflector: only with testbed: local{more}"
+    if isinstance(dut, Xdp):
+        return "preset xdp: only with testbed: local"
+    if disturbance.startswith(_BY_PACKETS):
+        return f"disturb: {disturbance}: only with testbed: local"
     return None
