@@ -160,13 +160,25 @@ def test_a_host_that_does_not_come_back_is_left_out(
     assert f"skipped: node dut died and is left out: {told}" in words
 
 
-def _dying(lab: Lab, said: dict[str, Any], hosts: Hosts, dut: BootingHost) -> tuple[int, str]:
-    """Run two runs; the device's host dies while the first one measures."""
-    plan = lab.plan(
-        testbed=said,
-        repeat=2,
-        traffic={"rate_pps": 1_000, "flows": 4, "duration_s": 3},
-    )
+def test_a_host_that_dies_in_a_boot_is_booted_again(
+    lab: Lab, three_hosts: Hosts, dut: BootingHost, plug: Plug
+) -> None:
+    said = bootable(three_hosts, power=plug.said)
+    boot = {"kernel": RELEASE, "cmdline": "quiet"}
+    ended, told = _dying(lab, said, three_hosts, dut, boot=boot, boots=1)
+    assert ended == 0, told
+    assert dut.cycles == 1
+    assert dut.line == f"{LINE} quiet"
+    assert lab.result("run-000", "nodes")["boot"]["boot"] == "boot-001"
+    assert len(lab.result("run-000", "outcome")["repeated"]) == 1
+
+
+def _dying(
+    lab: Lab, said: dict[str, Any], hosts: Hosts, dut: BootingHost, **more: Any
+) -> tuple[int, str]:
+    """Run two runs, or what else is said; the device's host dies while the first one measures."""
+    traffic = {"rate_pps": 1_000, "flows": 4, "duration_s": 3}
+    plan = lab.plan(testbed=said, traffic=traffic, **(more or {"repeat": 2}))
     with subprocess.Popen(
         lab.command("run", str(plan), "--out", "out", "--json"),
         cwd=lab.folder,
