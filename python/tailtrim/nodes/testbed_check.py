@@ -177,9 +177,11 @@ def _clocks(description: TestbedDescription, sessions: dict[str, Session]) -> It
 
 
 def _two_hosts(one: Session, other: Session) -> Finding:
-    sides = [clocks.parsed(side.as_root("sh", "-c", clocks.ASK).stdout) for side in (one, other)]
+    near, far = (
+        clocks.parsed(side.as_root("sh", "-c", clocks.ASK).stdout) for side in (one, other)
+    )
     where = f"{one.name} and {other.name}"
-    by_nic, by_kernel = (clocks.difference(*sides, by) for by in (clocks.BY_NIC, "kernel"))
+    by_nic, by_kernel = (clocks.difference(near, far, by) for by in (clocks.BY_NIC, "kernel"))
     found = by_nic if by_nic.ns is not None else by_kernel
     if found.ns is None:
         told = f"two clocks, and how far they are apart is not known: {found.why}"
