@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -20,12 +21,11 @@ from tailtrim.analysis.departures import Departures
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
+from tailtrim.rundir import TABLES
 
 if TYPE_CHECKING:
     from hosts import Host, Hosts
     from laboratory import Lab
-
-_FILES_OF_RESULT = ("*.parquet", "summary.json")
 
 
 def test_what_is_matched_on_the_timestamper_is_the_same_byte_for_byte(
@@ -46,9 +46,16 @@ def test_what_is_matched_on_the_timestamper_is_the_same_byte_for_byte(
     options: dict[str, Any] = {"trim_s": 0.1, "departures": departures}
     again = lab.folder / "again"
     analyze(*captures, **options, correction_ns=59, out=again)
-    for pattern in _FILES_OF_RESULT:
-        for file in run.glob(pattern):
-            assert file.read_bytes() == (again / file.name).read_bytes(), file.name
+    for name in TABLES:
+        file = f"{name}.parquet"
+        assert (run / file).read_bytes() == (again / file).read_bytes(), name
+    there, here = ((place / "summary.json").read_text() for place in (run, again))
+    for capture in captures:
+        # Where the captures were is in it.
+        found = re.search(f'"capture": "(.*{capture.name})"', there)
+        assert found is not None
+        there = there.replace(found[1], str(capture))
+    assert there == here
     told = lab.result("run-000", "provenance")["inputs"]
     digests = [hashlib.sha256(capture.read_bytes()).hexdigest() for capture in captures]
     assert [one["sha256"] for one in told] == digests

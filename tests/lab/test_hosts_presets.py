@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("path", ["direct", "bridge"])
 def test_round_trips_are_measured_between_hosts(lab: Lab, three_hosts: Hosts, path: str) -> None:
     dut = {"preset": "reflector", "path": path}
-    traffic = {"rate_pps": 500, "duration_s": 1}
+    traffic = {"rate_pps": 500, "duration_s": 1, "frame_bytes": 100}
     plan = lab.plan(testbed=described(three_hosts), dut=dut, traffic=traffic)
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr

@@ -157,7 +157,7 @@ def test_two_clocks_with_a_bound_carry_it_in_the_result(
     """Offset, 3 µs and half of 2 µs, on each side; 10 ms are more than any latency here."""
     for name in ("stamp", "gen"):
         _chronyd(two_taps.hosts[name], offset)
-    said = {"preset": "forward", "delay": "200us"}
+    said = {"preset": "forward", "delay": "constant:200us"}
     plan = lab.plan(testbed=_two(two_taps), dut=said)
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr

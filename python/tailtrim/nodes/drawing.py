@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 _BOX, _GAP, _ROW, _HEAD, _MARGIN = 220, 140, 26, 54, 20
 _STYLE = (
-    "text{font-family:sans-serif;font-size:13px;fill:#222}"
+    ":root{background:#fff}text{font-family:sans-serif;font-size:13px;fill:#222}"
     ".node{fill:#fff;stroke:#555;stroke-width:1.5}.name{font-weight:bold}"
     ".role,.interface{fill:#666;font-size:11px}.cable{fill:none;stroke:#0072b2;stroke-width:2}"
     ".port{fill:#0072b2}"
-    "@media(prefers-color-scheme:dark){"
+    "@media(prefers-color-scheme:dark){:root{background:#14171a}"
     "text{fill:#e8eaed}.role,.interface{fill:#a3abb4}.node{fill:#1d2125;stroke:#a3abb4}"
     ".cable{stroke:#6cbcf0}.port{fill:#6cbcf0}}"
 )

@@ -197,6 +197,7 @@ class Summary:
     departed_late: DepartedLate | None
     warnings: tuple[Notice, ...]
     text: str
+    correction_ns: int = 0
 
     @property
     def rate_pps(self) -> float | None:
@@ -281,6 +282,7 @@ class Summary:
             departed_late=_departed_late(data.get("departed_late")),
             warnings=tuple(_known(Notice, warning) for warning in data["warnings"]),
             text=text,
+            correction_ns=data.get("correction_ns", 0),
         )
 
 

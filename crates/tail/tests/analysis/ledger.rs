@@ -24,7 +24,13 @@ pub(super) fn by_ledger(files: (&[u8], &[u8]), options: &Options, native: &Analy
         let forgotten_ns = packets_in.get(index + MEMORY).map_or(i64::MAX, |later| later.order_ns);
         packets.push(tangled(packet, false, forgotten_ns));
     }
-    packets.extend(packets_out.iter().map(|packet| tangled(packet, true, i64::MAX)));
+    let shift_ns = ledger.shift_ns();
+    packets.extend(packets_out.iter().map(|packet| {
+        let mut shifted = tangled(packet, true, i64::MAX);
+        shifted.stamp_ns += shift_ns;
+        shifted.place.order_ns += shift_ns;
+        shifted
+    }));
     packets.sort_by_key(|packet| (packet.signature, packet.place));
     for packet in &packets {
         ledger.tangled(packet).unwrap();
