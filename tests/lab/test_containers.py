@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 import guests
 import pytest
 from laboratory import passed
+from pairs import NEAR
+from peers import EVERYWHERE
+from reflectors import FAR
 from releases import unpacked
 from test_ending import started, wait_until
 from tools import need
@@ -27,11 +30,13 @@ from tailtrim.nodes.vm.forwarding import GuestNode
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.image import opened
 from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.roundtrip import read_hpct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laboratory import Lab
+    from pairs import Pair
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="containers need root")
 
@@ -165,7 +170,7 @@ def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
 
 
 def test_more_memory_than_its_limit_ends_the_device(lab: Lab) -> None:
-    hungry = "sh -c 'much=$(head -c 100000000 /dev/zero | tr \\\\0 a); sleep 9'"
+    hungry = "sh -c 'much=$$(head -c 100000000 /dev/zero | tr \\\\0 a); sleep 9'"
     dut = {"preset": "command", "command": hungry, "node": "container"}
     plan = lab.plan(dut=dut | {"container": {"memory.max": "32M"}}, limits={"ready_s": 20})
     ended = lab.run("run", str(plan), "--out", "out")
@@ -275,6 +280,31 @@ def test_suricata_7_and_8_beside_the_wire_and_the_reference_forwarder(lab: Lab, 
 
 def _median(summary: dict[str, Any]) -> int:
     return next(int(q["value"]) for q in summary["latency_ns"]["quantiles"] if q["p"] == "0.5")
+
+
+def test_hipercontracer_2_asks_a_reflector_that_is_in_a_container_too(
+    pair: Pair,
+) -> None:
+    root = prepared(str(unpacked("sid-peers")), ())
+    folder = Path(pair.near.path("hpct"))
+    folder.mkdir()
+    # It looks its user up.
+    settings = ContainerSettings(mounts=["/etc/passwd"])
+    words = (pair.lab.agent, "reflect", "--echo", "7", *EVERYWHERE)
+    ask = ("hipercontracer", "--iomodule", "UDP", "-S", NEAR, "-D", FAR, "-P", "--iterations", "3")
+    leave = ("--pinginterval", "200", "--pingudpdestinationport", "7", "-R", str(folder))
+    with (
+        Container(pair.near, root, settings) as client,
+        Container(pair.far, root, settings) as server,
+        server.start(*words, log="reflect.log"),
+    ):
+        pair.lab.until(Path(server.path("reflect.log")), "ready")
+        asked = client.call(*ask, *leave, "-U", "root", "--resultscompression", "None")
+    files = [path for path in folder.rglob("*.hpct") if path.is_file()]
+    assert files, asked.stdout[-300:] + asked.stderr[-300:]
+    pings = [ping for file in files for ping in read_hpct(file).pings]
+    assert pings
+    assert {(ping.module, ping.status) for ping in pings} == {("UDP", 255)}
 
 
 def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.nodes import agent, cpus, host, wiring, xdp
+from tailtrim.nodes.container.node import MOUNT
 from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbed import Forwarding, Reflection, Testbed
-from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.node import Facts
-
-#: For :meth:`LocalForwarding.storm`.
-MOUNT = Tool("mount", "mount")
 
 
 class LocalTestbed(Testbed):
