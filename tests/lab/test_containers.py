@@ -330,3 +330,18 @@ def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         # All that was enabled for it is disabled again.
         assert node.run("find", "/sys/fs/cgroup", "-name", "tailtrim-*") == ""
         assert node.run("cat", "/sys/fs/cgroup/cgroup.subtree_control") == "\n"
+
+
+def test_without_root_what_is_bare_is_done_and_the_rest_skipped_with_the_reason(lab: Lab) -> None:
+    # What tailtrim itself sets where it is root of a user namespace only.
+    lab.environment["TAILTRIM_USER_NAMESPACE"] = "1"
+    dut = CONTAINED | {"node": "$where"}
+    plan = lab.plan(dut=dut, loop={"where": ["bare", "container"]})
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    told = "warning: run-001 (forward in container): skipped: a container needs root"
+    assert ended.stderr.count(told) == 1
+    assert lab.result("run-000", "outcome")["failed"] is None
+    alone = lab.run("run", str(lab.plan(dut=CONTAINED)), "--out", "alone")
+    assert alone.returncode == 3
+    assert alone.stderr.count("error: a container needs root, not only a user namespace") == 1
