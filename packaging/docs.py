@@ -97,7 +97,13 @@ _OF_TESTBED = {
 
 
 #: Parts of a plan, and their models.
-_OF_PLAN = {"traffic": "Traffic", "boot": "Boot", "vm": "VirtualMachine", "limits": "Limits"}
+_OF_PLAN = {
+    "traffic": "Traffic",
+    "boot": "Boot",
+    "vm": "VirtualMachine",
+    "limits": "Limits",
+    "dut.container": "ContainerSettings",
+}
 
 
 def _plan() -> Iterator[str]:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 import guests
 import pytest
 from laboratory import passed
+from pairs import NEAR
+from peers import EVERYWHERE
+from reflectors import FAR
 from releases import unpacked
 from test_ending import started, wait_until
 from tools import need
@@ -27,11 +30,13 @@ from tailtrim.nodes.vm.forwarding import GuestNode
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.image import opened
 from tailtrim.nodes.vm.root import SQFSTAR
+from tailtrim.roundtrip import read_hpct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from laboratory import Lab
+    from pairs import Pair
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="containers need root")
 
@@ -165,7 +170,7 @@ def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
 
 
 def test_more_memory_than_its_limit_ends_the_device(lab: Lab) -> None:
-    hungry = "sh -c 'much=$(head -c 100000000 /dev/zero | tr \\\\0 a); sleep 9'"
+    hungry = "sh -c 'much=$$(head -c 100000000 /dev/zero | tr \\\\0 a); sleep 9'"
     dut = {"preset": "command", "command": hungry, "node": "container"}
     plan = lab.plan(dut=dut | {"container": {"memory.max": "32M"}}, limits={"ready_s": 20})
     ended = lab.run("run", str(plan), "--out", "out")
@@ -277,6 +282,31 @@ def _median(summary: dict[str, Any]) -> int:
     return next(int(q["value"]) for q in summary["latency_ns"]["quantiles"] if q["p"] == "0.5")
 
 
+def test_hipercontracer_2_asks_a_reflector_that_is_in_a_container_too(
+    pair: Pair,
+) -> None:
+    root = prepared(str(unpacked("sid-peers")), ())
+    folder = Path(pair.near.path("hpct"))
+    folder.mkdir()
+    # It looks its user up.
+    settings = ContainerSettings(mounts=["/etc/passwd"])
+    words = (pair.lab.agent, "reflect", "--echo", "7", *EVERYWHERE)
+    ask = ("hipercontracer", "--iomodule", "UDP", "-S", NEAR, "-D", FAR, "-P", "--iterations", "3")
+    leave = ("--pinginterval", "200", "--pingudpdestinationport", "7", "-R", str(folder))
+    with (
+        Container(pair.near, root, settings) as client,
+        Container(pair.far, root, settings) as server,
+        server.start(*words, log="reflect.log"),
+    ):
+        pair.lab.until(Path(server.path("reflect.log")), "ready")
+        asked = client.call(*ask, *leave, "-U", "root", "--resultscompression", "None")
+    files = [path for path in folder.rglob("*.hpct") if path.is_file()]
+    assert files, asked.stdout[-300:] + asked.stderr[-300:]
+    pings = [ping for file in files for ping in read_hpct(file).pings]
+    assert pings
+    assert {(ping.module, ping.status) for ping in pings} == {("UDP", 255)}
+
+
 def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a guest, whose groups are all of version 2; this host's may be of version 1."""
     image = guests.made(monkeypatch)
@@ -300,3 +330,18 @@ def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         # All that was enabled for it is disabled again.
         assert node.run("find", "/sys/fs/cgroup", "-name", "tailtrim-*") == ""
         assert node.run("cat", "/sys/fs/cgroup/cgroup.subtree_control") == "\n"
+
+
+def test_without_root_what_is_bare_is_done_and_the_rest_skipped_with_the_reason(lab: Lab) -> None:
+    # What tailtrim itself sets where it is root of a user namespace only.
+    lab.environment["TAILTRIM_USER_NAMESPACE"] = "1"
+    dut = CONTAINED | {"node": "$where"}
+    plan = lab.plan(dut=dut, loop={"where": ["bare", "container"]})
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    told = "warning: run-001 (forward in container): skipped: a container needs root"
+    assert ended.stderr.count(told) == 1
+    assert lab.result("run-000", "outcome")["failed"] is None
+    alone = lab.run("run", str(lab.plan(dut=CONTAINED)), "--out", "alone")
+    assert alone.returncode == 3
+    assert alone.stderr.count("error: a container needs root, not only a user namespace") == 1

@@ -26,6 +26,7 @@ def examine() -> list[Check]:
         Check("run", testbed.NAMESPACES, tried[testbed.NAMESPACES], demo=True),
         Check("run", testbed.PACKETS, tried[testbed.PACKETS], demo=True),
         *installed.devices(tried[testbed.BPF]),
+        Check("run", testbed.CONTAINER, tried[testbed.CONTAINER]),
         *installed.guests(),
         *(Check("reflect", f"mode {mode}", tried[mode]) for mode in testbed.MODES),
         *installed.power(),

@@ -10,6 +10,7 @@ from tailtrim.devices import AnyDevice
 from tailtrim.doctor.check import Check
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, namespace, wiring
+from tailtrim.nodes.container import node as container
 from tailtrim.nodes.power import IPMITOOL
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm.debian import MMDEBSTRAP
@@ -40,7 +41,8 @@ def missing_tools(*, everything: bool) -> list[Tool]:
     tools = [*namespace.TOOLS, *(tool for device in devices.values() for tool in device.tools)]
     if everything:
         tools += [tool for device in devices.values() for tool in device.tools_of_options.values()]
-        tools += [*GUESTS, wiring.MOUNT, IPMITOOL, IRTT, HIPERCONTRACER, CYCLICTEST, OSLAT]
+        tools += [*GUESTS, *container.TOOLS, wiring.MOUNT, IPMITOOL, IRTT, HIPERCONTRACER]
+        tools += [CYCLICTEST, OSLAT]
     return [tool for tool in dict.fromkeys(tools) if host.find(tool) is None]
 
 

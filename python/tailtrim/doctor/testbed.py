@@ -20,6 +20,9 @@ from tailtrim.devices.started import Started
 from tailtrim.doctor.check import attempt
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.nodes import host, unprivileged
+from tailtrim.nodes.container.node import Container
+from tailtrim.nodes.container.root import prepared
+from tailtrim.nodes.container.settings import ContainerSettings
 from tailtrim.nodes.local import LocalTestbed
 from tailtrim.nodes.namespace import Namespace
 
@@ -32,6 +35,7 @@ PACKETS = "AF_PACKET in them"
 BPF = "XDP in them (BPF)"
 #: Where requests become replies.
 MODES: tuple[Literal["socket", "af-xdp", "xdp", "nat"], ...] = ("socket", "af-xdp", "xdp", "nat")
+CONTAINER = "device in a container"
 _TIMEOUT_S = 60
 
 
@@ -61,7 +65,7 @@ def tried() -> dict[str, str | None]:
 
 
 def _things() -> tuple[str, ...]:
-    return (NAMESPACES, PACKETS, BPF, *MODES)
+    return (NAMESPACES, PACKETS, BPF, CONTAINER, *MODES)
 
 
 def _try(folder: Path) -> dict[str, str | None]:
@@ -79,6 +83,11 @@ def _try(folder: Path) -> dict[str, str | None]:
         with testbed.forwarding(folder) as at, at.takes_redirected():
             pass
 
+    def container() -> None:
+        settings = ContainerSettings.model_validate({"cpu.max": "max", "memory.max": "max"})
+        with Namespace("dut", folder) as node, Container(node, prepared(None, ()), settings) as it:
+            it.run("true")
+
     def mode(name: Literal["socket", "af-xdp", "xdp", "nat"]) -> Callable[[], None]:
         def answering() -> None:
             reflector = Reflector(preset="reflector", reflect=name)
@@ -87,7 +96,7 @@ def _try(folder: Path) -> dict[str, str | None]:
 
         return answering
 
-    actions = (namespaces, packets, bpf, *map(mode, MODES))
+    actions = (namespaces, packets, bpf, container, *map(mode, MODES))
     return {thing: attempt(action) for thing, action in zip(_things(), actions, strict=True)}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tailtrim.compare import NOT_SUPPORTED, compare_groups
 from tailtrim.compare.sources import Group, Repetition
+from tailtrim.devices import Reflector
 from tailtrim.errors import RunDirectoryError
 from tailtrim.factors.slope import RulePosition, Slope, slopes
 from tailtrim.plan import load
@@ -160,6 +161,7 @@ def effects_of(path: Path) -> Effects:
         together={name: text_of(value) for name, value in plan.together.items()},
         cases=tuple(cases),
         slopes=tuple(slopes(_positions(path, runs, outcomes))),
+        measured="Round-trip times" if isinstance(plan.dut, Reflector) else "Latencies",
     )
 
 
