@@ -100,7 +100,10 @@ def measure(  # noqa: PLR0913 - what a run takes
             stack.enter_context(disturbing).ready()
 
         def look() -> None:
-            """Tell at once if the device or the taps end while the generator runs."""
+            """Tell at once if a node, the device or the taps end while the generator runs."""
+            for node in at.nodes.values():
+                if node.lost:
+                    node.check()
             device.check()
             if not capture.poll():
                 capture.result(1)
@@ -111,6 +114,8 @@ def measure(  # noqa: PLR0913 - what a run takes
             generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
         )
         device.check()
+        # Where the kernel is the device, only its node can say that it is there.
+        at.dut.run("true")
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
