@@ -114,8 +114,6 @@ def measure(  # noqa: PLR0913 - what a run takes
             generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
         )
         device.check()
-        # Where the kernel is the device, only its node can say that it is there.
-        at.dut.run("true")
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
@@ -123,6 +121,9 @@ def measure(  # noqa: PLR0913 - what a run takes
         if disturbing is not None:
             disturbing.stop()
         captured = capture.stop()
+        # Where the kernel is the device, only its node can say that it is there.
+        if at.dut.call("true").returncode != 0:
+            raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts))
 
