@@ -73,11 +73,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         device = running or stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
-        taps = ("--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}")
-        kept = ("--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd")
-        capture = stack.enter_context(
-            Agent(at.timestamper, "capture", *taps, *kept, cpus=at.timestamper.cpus)
-        )
+        capture = stack.enter_context(_capturing(at, plan))
         capture.ready()
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
@@ -126,6 +122,12 @@ def measure(  # noqa: PLR0913 - what a run takes
             raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         return Measured(sent, captured, device.stop(), traced, shared, tuple(doubts))
+
+
+def _capturing(at: Forwarding, plan: Plan) -> Agent:
+    taps = ("--tap", f"ingress={at.tap_in.name}", "--tap", f"egress={at.tap_out.name}")
+    kept = ("--out", at.timestamper.path(), "--snap", str(plan.snap_bytes), "--zstd")
+    return Agent(at.timestamper, "capture", *taps, *kept, cpus=at.timestamper.cpus)
 
 
 def _quota(device: Running) -> list[str]:
