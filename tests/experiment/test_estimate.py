@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.experiment import Estimate
+from tailtrim.cli import progress
+from tailtrim.experiment import Estimate, Outcome
 from tailtrim.experiment.warm_up import WINDOW_S
 from tailtrim.plan import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from tailtrim.experiment import Experiment
     from tailtrim.plan import Run
 
 LOCAL = """\
@@ -94,3 +97,21 @@ def test_a_run_that_is_overdue_does_not_shorten_the_others(tmp_path: Path) -> No
     estimate = Estimate(every, now=clock)
     clock.now_s += 1_000
     assert estimate.left_s() == 30
+
+
+def test_long_experiments_say_when_they_end(
+    experiment: Callable[..., Experiment], capsys: pytest.CaptureFixture[str]
+) -> None:
+    traffic = "traffic: {rate_pps: 1, duration_s: 600}\n"
+    made = experiment(f"dut: {{preset: bridge}}\nfloor: false\nrepeat: 3\n{traffic}")
+    with progress.shown(made, quiet=True) as lines:
+        for run in made.runs:
+            lines.ended(run, Outcome(run.folder, run.label, floor=False, failed="broken"))
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(", until ")[0] for line in told] == [
+        "run-000  bridge: failed: broken",
+        "1 of 3 runs, at least 20 min left",
+        "run-001  bridge: failed: broken",
+        "2 of 3 runs, at least 10 min left",
+        "run-002  bridge: failed: broken",
+    ]

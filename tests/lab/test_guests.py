@@ -171,5 +171,22 @@ def test_a_guest_that_stands_still_is_found(lab: Lab, image: Image, moment: str)
         os.kill(qemu, signal.SIGSTOP)
         _, told = process.communicate(timeout=110)
     assert process.returncode == 4, told
-    assert "dut: " in told or "boot-000: " in told
+    lost = "boot-000: the connection to guest was lost"
+    assert ("did not boot within 40 s" if moment == "ssh -M" else lost) in told
     wait_until(lambda: not lab.left())
+
+
+def test_a_device_is_kept_up_in_its_guest(lab: Lab, image: Image) -> None:
+    del image
+    dut = {"preset": "router", "node": "vm", "lifetime": "configuration"}
+    limits = {"lateness_p99_us": 1e6, "sent_share": 0.5, "warm_up_s": 5}
+    loop = {"line": ["quiet"], "rate": [100, 200]}
+    plan = lab.plan(**PLAN | {"dut": dut, "limits": limits, "loop": loop} | RATES)
+    ended = lab.run("run", str(plan), "--out", "out", "--json", timeout_s=250)
+    assert ended.returncode == 0, ended.stderr
+    for run in ("run-000", "run-001"):
+        record, nodes = lab.result(run, "device"), lab.result(run, "nodes")
+        assert (record["device"], nodes["guest"]["boot"]) == ("device-000", "boot-000")
+        assert record["warm_up"]["windows"][0]["samples"] > 400
+        assert lab.result(run, "summary")["samples"] > 0
+    assert lab.left() == []

@@ -8,11 +8,14 @@ import re
 import signal
 from typing import TYPE_CHECKING, Any
 
+from hosts import described
+from laboratory import passed
 from test_ending import sent, started, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hosts import Hosts
     from laboratory import Lab
 
 #: Until 4,000 packets have come it starts programs, each of which takes page faults.
@@ -116,3 +119,19 @@ def test_killed_while_a_device_is_kept_up(lab: Lab) -> None:
         wait_until(lambda: sent(lab.find("generate")) > 100, process)
         process.kill()
     wait_until(lambda: not lab.left())
+
+
+def test_a_device_on_another_host_is_kept_up(lab: Lab, three_hosts: Hosts) -> None:
+    dut = {"preset": "forward", "lifetime": "configuration"}
+    limits = {"lateness_p99_us": 1e6, "sent_share": 0.5, "warm_up_s": 5}
+    plan = kept(lab, dut=dut, limits=limits, repeat=2, testbed=described(three_hosts))
+    ended = lab.run("run", str(plan), "--out", "out", "--json", timeout_s=200)
+    assert ended.returncode == 0, ended.stderr
+    (device,) = devices(lab)
+    (window,) = device["warm_up"]["windows"]
+    assert window["samples"] > 20_000
+    assert window["page_faults"] is not None
+    for run in ("run-000", "run-001"):
+        assert lab.result(run, "device")["device"] == "device-000"
+        assert passed(lab.result(run, "summary")) > 2_400
+    assert not any(one.left() for one in three_hosts.hosts.values())

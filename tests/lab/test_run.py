@@ -159,6 +159,7 @@ def test_a_device_that_passes_nothing_is_told(
     assert ended.returncode == 4
     assert "nothing passes the device under test" in ended.stderr
     assert "it printed: mute" in ended.stderr
+    assert (lab.folder / "out" / "failed" / "run-000" / "dut.log").read_text().startswith("mute")
     assert lab.left() == []
 
 

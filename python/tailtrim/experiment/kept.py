@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim.devices import InlineDevice
 from tailtrim.devices.program import LOG
 from tailtrim.devices.started import Started
-from tailtrim.errors import OutputError, RunError
+from tailtrim.errors import OutputError, RunError, TailtrimError
 from tailtrim.experiment import logs
 from tailtrim.experiment.containers import placed
 from tailtrim.experiment.record import HALF, write_json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tailtrim.experiment.containers import Recorded
     from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.testbed import Forwarding
-    from tailtrim.plan import Run
+    from tailtrim.plan import Plan, Run
 
 #: Below the experiment: a folder for each device that was kept.
 _DEVICES = "devices"
@@ -57,29 +57,41 @@ class KeptDevice:
         told: Callable[[str], None],
     ) -> None:
         """Start it and warm it up."""
-        dut = run.dut
-        assert isinstance(dut, InlineDevice)  # noqa: S101 - no other is kept
         #: Its place below the experiment, with what it printed and what its warm-up saw.
         self.place = _new_folder(experiment.path / _DEVICES)
         began = datetime.now(UTC).isoformat(timespec="seconds")
-        self._record: dict[str, Any] = {"dut": dut.model_dump(mode="json"), "began": began}
+        self._record: dict[str, Any] = {"dut": run.dut.model_dump(mode="json"), "began": began}
         self._began_s, self._printed, self._runs = time.monotonic(), 0, 0
         with ExitStack() as stack:
             self.folder = Path(tempfile.mkdtemp(prefix=f"{HALF}device-", dir=experiment.path))
             stack.callback(self._leave)
-            told("starting the device")
-            self.at = stack.enter_context(wired(self.folder))
-            #: Makes the record of its container.
-            self.container: Recorded = stack.enter_context(placed(self.at, dut))
-            ready_s = experiment.plan.limits.ready_s
-            with self.at.aside():
-                self._device = stack.enter_context(
-                    Started(dut, self.at, ip=run.traffic.ip, ready_s=ready_s)
-                )
-            self._warmed = warm_up(self.at, dut, self, experiment.plan, run, told=told)
-            self._save(warm_up=self._warmed)
+            try:
+                self._start(experiment.plan, run, wired, told, stack)
+            except RunError as error:
+                self.failed(str(error))
+                raise
             self._own_logs = logs.names(self.folder)
             self._stack = stack.pop_all()
+
+    def _start(
+        self,
+        plan: Plan,
+        run: Run,
+        wired: Callable[[Path], Forwarding],
+        told: Callable[[str], None],
+        stack: ExitStack,
+    ) -> None:
+        dut, ready_s = run.dut, plan.limits.ready_s
+        assert isinstance(dut, InlineDevice)  # noqa: S101 - no other is kept
+        told("starting the device")
+        self.at = stack.enter_context(wired(self.folder))
+        #: Makes the record of its container.
+        self.container: Recorded = stack.enter_context(placed(self.at, dut))
+        with self.at.aside():
+            started = Started(dut, self.at, ip=run.traffic.ip, ready_s=ready_s)
+            self._device = stack.enter_context(started)
+        self._warmed = warm_up(self.at, dut, self, plan, run, told=told)
+        self._save(warm_up=self._warmed)
 
     def __enter__(self) -> Self:
         """Return the device itself."""
@@ -87,7 +99,7 @@ class KeptDevice:
 
     def __exit__(self, *_: object) -> None:
         """End it."""
-        with suppress(RunError):
+        with suppress(TailtrimError):
             self._save(counted=self._device.stop())
         self._stack.close()
 

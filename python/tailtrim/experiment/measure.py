@@ -100,7 +100,10 @@ def measure(  # noqa: PLR0913 - what a run takes
             stack.enter_context(disturbing).ready()
 
         def look() -> None:
-            """Tell at once if the device or the taps end while the generator runs."""
+            """Tell at once if a node, the device or the taps end while the generator runs."""
+            for node in at.nodes.values():
+                if node.lost:
+                    node.check()
             device.check()
             capture.check()
             told(f"measuring, {capture.packets:,} packets")
@@ -118,6 +121,9 @@ def measure(  # noqa: PLR0913 - what a run takes
             disturbing.stop()
         captured = capture.stop()
         clocks.ended()
+        # Where the kernel is the device, only its node can say that it is there.
+        if at.dut.call("true").returncode != 0:
+            raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
         return Measured(*every)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tailtrim.analysis import Analysis
     from tailtrim.devices import InlineDevice
     from tailtrim.devices.started import Running
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
 
@@ -53,7 +54,7 @@ class _Watched:
         """Make sure that it runs."""
         self._device.check()
         if self._process is not None and time.monotonic() >= self._next_s:
-            self.readings.append(activity(self._at.dut, self._process, self._cpus))
+            self.readings.append(activity(self._at.dut.outside, self._process, self._cpus))
             self._next_s = time.monotonic() + _LOOK_S
 
     def stop(self) -> None:
@@ -115,17 +116,18 @@ def _window(
     watched = _Watched(device, at, dut)
     measured = measure(at, dut, plan, run, lambda _: None, running=watched)
     taps = measured.capture["taps"]
-    captures = [_fetched(at, Path(taps[side]["file"]).name) for side in ("ingress", "egress")]
+    ends = {"ingress": at.tap_in.node, "egress": at.tap_out.node}
+    captures = [_fetched(node, Path(taps[side]["file"]).name) for side, node in ends.items()]
     result = analyze(*captures, trim_s=0, allow_negative=True, keep_samples=True)
     for capture in captures:
         capture.unlink()
     return _seen(result, watched.readings)
 
 
-def _fetched(at: Forwarding, name: str) -> Path:
-    path = at.timestamper.get(name)
+def _fetched(node: Node, name: str) -> Path:
+    path = node.get(name)
     if path is None:
-        raise RunError(f"{at.timestamper.role}: {name} is missing")
+        raise RunError(f"{node.named}: {name} is missing")
     return path
 
 

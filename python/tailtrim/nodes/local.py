@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.nodes import agent, cpus, host, wiring, xdp
-from tailtrim.nodes.container.node import MOUNT
 from tailtrim.nodes.host import LocalHost
 from tailtrim.nodes.namespace import Namespace, link
 from tailtrim.nodes.ports import Port

@@ -214,6 +214,11 @@ class Node(Shell):
     def __exit__(self, *_: object) -> None:
         """Give the node up, with everything that runs on it."""
 
+    @property
+    def lost(self) -> bool:
+        """Whether it is known that the node cannot be reached any more."""
+        return False
+
     def check(self) -> None:
         """Make sure that the node is there.
 

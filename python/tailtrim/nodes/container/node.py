@@ -52,6 +52,7 @@ class Container(Node):
         """
         super().__init__(outside.role, outside.facts, outside.cpus, outside.spared)
         self._outside, self.host_name = outside, outside.host_name
+        self.logs = outside.logs
         require(outside)
         with ExitStack() as stack:
             self._group = stack.enter_context(ControlGroup(outside, settings.limits))

@@ -152,6 +152,11 @@ class SshNode(Node):
             with suppress(RunError):
                 self._session.as_root("rm", "-rf", self._there)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is lost, as far as is known."""
+        return self._session.lost
+
     def check(self) -> None:
         """Make sure that the node can be reached."""
         self._session.check()

@@ -40,8 +40,8 @@ _BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #: A machine that dies ends a moment after its connection.
 _DYING_S = 1.0
-#: So often a guest is asked whether it is there, and so many answers may be missing. One that
-#: stands still is found in 30 s; those that are emulated and busy were seen silent for 2 s.
+#: So often a guest is asked whether it is there, and so many answers may be missing: more often
+#: than from hosts, because emulated CPUs that are busy answer late.
 _ALIVE_S, _ALIVE_COUNT = 5, 6
 
 # The client of SSH gets the socket to the guest itself, not a program in between.
