@@ -7,8 +7,9 @@ import struct
 import sys
 from contextlib import nullcontext
 from itertools import repeat
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pytest
 
@@ -22,7 +23,6 @@ from tailtrim.report.terminal import experiment_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from tailtrim.nodes.tool import Tool
 
@@ -60,6 +60,7 @@ class Nothing:
     """A testbed that says what its host lacks, and counts how often something was to be run."""
 
     wired = 0
+    lacks: ClassVar[dict[str, str]] = {}
     notices = ()
 
     def __enter__(self) -> Self:
@@ -197,7 +198,9 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     def measured(_: Any, __: Any, ___: Any, run: Any, ____: Any) -> Measured:
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
-        return Measured(GENERATED, capture, None, trace if run.traced else None, shares_cpu, ())
+        clocks: Any = SimpleNamespace(doubts=lambda _: [], record=lambda: {"clocks": 1})
+        traced = trace if run.traced else None
+        return Measured(GENERATED, capture, None, traced, shares_cpu, (), clocks)
 
     def call(*_: str) -> Any:
         return SimpleNamespace(stdout=f"kernel\t{next(kernels)}\n", stderr="")
@@ -211,11 +214,17 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
 
     kernels = iter(kernel)
     told = {"role": "node", "host_name": "lab", "call": call}
-    node = SimpleNamespace(get=files.get, **told)
+    node = SimpleNamespace(
+        get=files.get,
+        path=lambda name: str(files[name]),
+        run=lambda *words: str(Path(words[-1]).stat().st_size),
+        **told,
+    )
     none = SimpleNamespace(get=lambda _: None, **told)
     loadgen = SimpleNamespace(get=of_generator, **told)
     roles = {"loadgen": loadgen, "timestamper": node, "dut": none}
-    at = SimpleNamespace(**roles, nodes=roles, ports={})
+    taps = {name: SimpleNamespace(node=node, name=name) for name in ("tap_in", "tap_out")}
+    at = SimpleNamespace(**(roles | taps), nodes=roles, ports={}, captures="fetch", correction=None)
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))
