@@ -110,14 +110,15 @@ def taps(
     found: dict[str, Any] = {}
     for name, (place, column) in _STAMPS.items():
         port: Port = getattr(at, place)
+        known = ports.get(place, {})
         stamps = samples.column(column).to_numpy()
         stamped_by = str(capture["taps"][name]["stamps"])
         found[name] = {
             "node": port.node.host_name,
             "interface": port.name,
             "stamped_by": stamped_by,
-            "clock": clock_of_stamps(stamped_by, ports[place]),
-            **{key: ports[place][key] for key in ("driver", "bus_info") if key in ports[place]},
+            "clock": clock_of_stamps(stamped_by, known),
+            **{key: known[key] for key in ("driver", "bus_info") if key in known},
             # All stamps are so many ns apart, or a multiple.
             "step_ns": int(np.gcd.reduce(np.diff(stamps))) if len(stamps) > 1 else None,
         }
