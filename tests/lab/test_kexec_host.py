@@ -26,12 +26,12 @@ def test_a_plan_boots_another_line_by_kexec(lab: Lab, monkeypatch: pytest.Monkey
         monkeypatch.setenv("PATH", hosts.path)
         lab.environment["PATH"] = hosts.path
         with KexecHost(hosts, image, lab.folder) as dut:
-            dut.has_booted(120)
+            dut.has_booted(240)
             said = described(hosts)
             said["nodes"]["dut"] |= {
                 "may": ["reboot", "bootline"],
                 "boot": {"by": "kexec", "line": LINE},
-                "boot_s": 90,
+                "boot_s": 240,
                 "cpus": [0],
             }
             plan = lab.plan(
@@ -41,7 +41,7 @@ def test_a_plan_boots_another_line_by_kexec(lab: Lab, monkeypatch: pytest.Monkey
                 boots=1,
                 traffic={"rate_pps": 100, "flows": 4, "duration_s": 1},
             )
-            ended = lab.run("run", str(plan), "--out", "out", timeout_s=280)
+            ended = lab.run("run", str(plan), "--out", "out", timeout_s=600)
             assert ended.returncode == 0, ended.stderr + dut.console.read_text()[-3_000:]
     nodes = lab.result("run-000", "nodes")
     line = nodes["boot"]["boot_line"]
