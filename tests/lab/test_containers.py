@@ -267,8 +267,8 @@ def test_suricata_7_and_8_beside_the_wire_and_the_reference_forwarder(lab: Lab, 
     assert [passed(one) for one in (wire, forward)] == [2_500, 2_500]
     assert 2_400 < passed(package) <= 2_500
     assert 1_775 < passed(own) <= 1_875
-    # A quarter of the packets; some of them may be set aside.
-    assert own["ingress"]["lost"] + own["ingress"]["stalled"] >= 625
+    # A quarter of the packets, 625, within the bounds above.
+    assert 525 < own["ingress"]["lost"] <= 625
     medians = [_median(one) for one in (wire, forward, package)]
     assert medians == sorted(medians)
     nodes = lab.result("run-002", "nodes")
