@@ -267,8 +267,8 @@ def test_suricata_7_and_8_beside_the_wire_and_the_reference_forwarder(lab: Lab, 
     assert [passed(one) for one in (wire, forward)] == [2_500, 2_500]
     assert 2_400 < passed(package) <= 2_500
     assert 1_775 < passed(own) <= 1_875
-    # A quarter of the packets; some of them may be set aside.
-    assert own["ingress"]["lost"] + own["ingress"]["stalled"] >= 625
+    # A quarter of the packets, 625, within the bounds above.
+    assert 525 < own["ingress"]["lost"] <= 625
     medians = [_median(one) for one in (wire, forward, package)]
     assert medians == sorted(medians)
     nodes = lab.result("run-002", "nodes")
@@ -329,7 +329,7 @@ def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert counted["memory_peak_bytes"] > 0
         # All that was enabled for it is disabled again.
         assert node.run("find", "/sys/fs/cgroup", "-name", "tailtrim-*") == ""
-        assert node.run("cat", "/sys/fs/cgroup/cgroup.subtree_control") == "\n"
+        assert node.run("cat", "/sys/fs/cgroup/cgroup.subtree_control").strip() == ""
 
 
 def test_without_root_what_is_bare_is_done_and_the_rest_skipped_with_the_reason(lab: Lab) -> None:
