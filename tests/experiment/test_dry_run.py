@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tailtrim.experiment.dry_run import dry_run
+from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import load
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "three-hosts"
@@ -98,6 +99,11 @@ def test_steps_have_the_runs_that_they_are_for(tmp_path: Path) -> None:
         ({"preset": "nftables"}, "set up", "nft -f -"),
         ({"preset": "xdp"}, "set up", "attach an XDP program to d0"),
         ({"preset": "command", "command": "x {in} {out}"}, "start", "x d0 d1"),
+        (
+            {"preset": "forward", "node": "container", "container": {"cpu.max": "50000 100000"}},
+            "container",
+            "this machine's files, read-only; cpu.max 50000 100000",
+        ),
         ({"preset": "forward", "disturb": "stop:2ms,100ms"}, "start", "disturb stop:2ms,100ms"),
     ],
 )
@@ -115,6 +121,15 @@ def test_a_reflector_is_told_with_how_its_host_is_tuned(tmp_path: Path) -> None:
     assert has(steps["client"], "start", "tailtrim-agent ping 198.18.0.2")
 
 
+def test_round_trips_are_told_by_host(tmp_path: Path) -> None:
+    dut = {"preset": "reflector", "path": "bridge"}
+    traffic = TRAFFIC | {"frame_bytes": 100}
+    _, steps = told(tmp_path, {"testbed": hosts(), "dut": dut, "traffic": traffic})
+    assert has(steps["dut"], "start", "tailtrim-agent reflect --echo")
+    assert has(steps["gen"], "start", "tailtrim-agent ping 198.18.0.2")
+    assert has(steps["stamp"], "set up", "ip link add br0 type bridge")
+
+
 def test_a_virtual_machine_is_told_with_its_boot(tmp_path: Path) -> None:
     plan = {
         "dut": {"preset": "bridge", "node": "vm"},
@@ -123,7 +138,7 @@ def test_a_virtual_machine_is_told_with_its_boot(tmp_path: Path) -> None:
     }
     would, steps = told(tmp_path, plan)
     assert would["boots"] == 1
-    line = "console=ttyS0 panic=-1 quiet"
+    line = f"{COMMON} quiet"
     guest = steps["dut (virtual machine)"]
     assert has(guest, "boot", f"QEMU, kernel trixie/rt, line: {line}")
     assert has(guest, "set up", "ip link set d0 master br0")
