@@ -76,14 +76,16 @@ def linked(target: str) -> list[dict[str, Any]]:
 
 
 def _texts(package: dict[str, Any]) -> list[str]:
-    """Return the licences of a crate.
+    """Return the licences of a crate; one without a text has its licence's name and its authors.
 
     Raises:
-        SystemExit: it has none.
+        SystemExit: it has no text, and its licence is none that every Debian has.
 
     """
     folder = Path(package["manifest_path"]).parent
     files = sorted({place for name in _LICENCES for place in folder.glob(name)})
+    if not files and package["license"] == "Apache-2.0":
+        return [f"{_WHERE}\nCopyright: {', '.join(package['authors'])}"]
     if not files:
         sys.exit(f"error: {package['name']}: no licence in {folder}")
     if " OR " in package["license"] or "/" in package["license"]:
