@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from unwired import GENERATED, Nothing, Played, conducted, testbed_of, write_pcap
+from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import HostError, PlanError
 from tailtrim.experiment.measure import Measured
@@ -97,12 +97,11 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
     """
     sent = [(10**9 + n * 100_000, n) for n in range(100)]
     left = [(at + 5_000, n) for at, n in sent] + [(at + 9_000, n) for at, n in sent[:copied]]
-    files = {
-        "ingress.pcap": write_pcap(folder / "ingress.pcap", sent),
-        "egress.pcap": write_pcap(folder / "egress.pcap", sorted(left)),
-    }
+    files = {name: folder / name for name in ("ingress.pcap", "egress.pcap")}
 
     def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, **____: Any) -> Measured:
+        write_pcap(files["ingress.pcap"], sent)
+        write_pcap(files["egress.pcap"], sorted(left))
         tap = {"dropped": 0, "unstamped": 0, "stamps": "kernel"}
         capture = {"taps": {side: tap | {"file": f"{side}.pcap"} for side in ("ingress", "egress")}}
         traced = trace if run.traced else None
@@ -122,7 +121,7 @@ def measuring(  # noqa: PLR0913 - keyword-only, each with a default
 
     kernels = iter(kernel)
     node = Played(files.get, call=call)
-    at = testbed_of(Played(of_generator, call=call), node, Played(lambda _: None, call=call))
+    at = played_testbed(Played(of_generator, call=call), node, Played(lambda _: None, call=call))
     # The package has a function of the module's name.
     monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measured)
     monkeypatch.setattr(Nothing, "forwarding", lambda *_: nullcontext(at))

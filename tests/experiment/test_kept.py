@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
-from unwired import GENERATED, Nothing, Played, conducted, testbed_of, write_pcap
+from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import RunError
 from tailtrim.experiment import kept
@@ -83,7 +83,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
             check=lambda: None,
             call=lambda *_: SimpleNamespace(stdout="kernel\t6.1\n", stderr=""),
         )
-        return nullcontext(testbed_of(node, node, node, folder=folder, aside=nullcontext))
+        return nullcontext(played_testbed(node, node, node, folder=folder, aside=nullcontext))
 
     def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any) -> Measured:
         made.events.append(run.label)

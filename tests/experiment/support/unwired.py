@@ -119,7 +119,7 @@ class Played(SimpleNamespace):
         return str(path.stat().st_size)
 
 
-def testbed_of(loadgen: Any, timestamper: Played, dut: Any, **more: Any) -> Any:
+def played_testbed(loadgen: Any, timestamper: Played, dut: Any, **more: Any) -> Any:
     """Return a testbed of such nodes."""
     nodes = {"loadgen": loadgen, "timestamper": timestamper, "dut": dut}
     taps = {
