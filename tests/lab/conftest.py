@@ -65,7 +65,10 @@ def three_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
 @pytest.fixture
 def pair(lab: Lab) -> Iterator[Pair]:
     """Return two hosts for ``ping``, or skip loudly."""
-    with Namespace("near") as near, Namespace("far") as far:
+    folders = [lab.folder / name for name in ("near", "far")]
+    for folder in folders:
+        folder.mkdir()
+    with Namespace("near", folders[0]) as near, Namespace("far", folders[1]) as far:
         yield Pair(near, far, lab)
 
 

@@ -122,7 +122,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         captured = capture.stop()
         clocks.ended()
         # Where the kernel is the device, only its node can say that it is there.
-        if at.dut.call("true").returncode != 0:
+        if at.dut.outside.call("true").returncode != 0:
             raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)

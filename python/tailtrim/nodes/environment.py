@@ -54,7 +54,7 @@ def environment(node: Node) -> dict[str, str]:
         RunError: the node does not say.
 
     """
-    ended = node.call("sh", "-c", _SCRIPT)
+    ended = node.outside.call("sh", "-c", _SCRIPT)
     lines = [line.partition("\t") for line in ended.stdout.splitlines() if "\t" in line]
     found = {name: " ".join(value.split()) for name, _, value in lines}
     if "kernel" not in found:
@@ -64,10 +64,11 @@ def environment(node: Node) -> dict[str, str]:
 
 def port(port: Port) -> dict[str, str]:
     """Return what a port is: interface, MAC address, driver, speed, and the clock of its NIC."""
-    ended = port.node.call("sh", "-c", _PORT, "sh", port.name)
+    node = port.node.outside
+    ended = node.call("sh", "-c", _PORT, "sh", port.name)
     lines = [line.partition("=") for line in ended.stdout.splitlines() if "=" in line]
     found = {name.replace("-", "_"): value for name, _, value in lines}
-    clock = clock_of(port.node.call("ethtool", "-T", port.name).stdout)
+    clock = clock_of(node.call("ethtool", "-T", port.name).stdout)
     found |= {"hardware_clock": clock} if clock is not None else {}
     return {"interface": port.name, "mac": port.mac} | found
 
