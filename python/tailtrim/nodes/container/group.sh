@@ -4,7 +4,7 @@
 #   group PARENT               make one below PARENT
 #   enable PARENT CONTROLLER   let groups below PARENT have a controller (cgroup v2)
 #   limit PARENT FILE VALUE    set a limit of the one below PARENT
-trap '' HUP INT TERM
+trap '' HUP INT PIPE TERM
 name=tailtrim-$$ made="" enabled=""
 
 remove() {
