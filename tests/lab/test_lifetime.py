@@ -58,8 +58,10 @@ def test_runs_share_a_device_that_was_warmed_up(lab: Lab) -> None:
         assert (record["runs_before"], record["warm_up"]) == (number, device["warm_up"])
         doubts = [d for d in lab.result(run, "outcome")["invalid"] if "not steady" in d]
         assert bool(doubts) != device["warm_up"]["steady"]
-    assert "device-000 (from " in ended.stdout
-    assert f"page faults {first['page_faults']:,} \N{RIGHTWARDS ARROW} 0" in ended.stdout
+    # Lines are as wide as the terminal.
+    printed = " ".join(ended.stdout.split())
+    assert "device-000 (from " in printed
+    assert f"page faults {first['page_faults']:,} \N{RIGHTWARDS ARROW} 0" in printed
     # What it printed is that of the device; runs have what it printed while they were measured.
     assert "settled" in (lab.folder / "out" / "devices" / "device-000" / "dut.log").read_text()
     assert "settled" not in (lab.folder / "out" / "run-001" / "dut.log").read_text()
