@@ -253,3 +253,39 @@ def test_an_experiment_without_factors_is_none(tmp_path: Path) -> None:
     assert not factors.has_factors(tmp_path)
     with pytest.raises(RunDirectoryError):
         factors.effects_of(tmp_path / "nowhere")
+
+
+def batch_of(run: Any) -> int:
+    return int(run.dut.batch)
+
+
+def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
+    """An experiment of them ended with a traceback: no rule of a firewall accepts their packets."""
+    (tmp_path / "plan.yml").write_text(
+        "name: passed\ndut: {preset: forward, batch: $batch}\nfactors: {batch: [1, 32]}\n"
+        "traffic: {frame_bytes: 70, rate_pps: 1000, duration_s: 0.4}\n"
+        "floor: false\ntrim_s: 0\nrepeat: 3\n"
+    )
+    plan, runs = load(tmp_path / "plan.yml")
+    random = np.random.default_rng(1)
+    outcomes = []
+    for run in runs:
+        sent_ns = 1_700_000_000 * 10**9 + np.arange(400) * 1_000_000
+        took = 1_000 * batch_of(run) + random.integers(0, 100, sent_ns.size)
+        leave(tmp_path / run.folder, Series("known", sent_ns, np.ones(400, bool), took, 66))
+        told = {"run": run.folder, "label": run.label, "floor": False}
+        outcomes.append(told | {"invalid": [], "failed": None, "skipped": None})
+    record = {
+        "schema": "tailtrim.experiment/1",
+        "plan": plan.model_dump(mode="json"),
+        "outcomes": outcomes,
+        "host": {},
+        "versions": {},
+        "command": [],
+    }
+    (tmp_path / "experiment.json").write_text(json.dumps(record))
+    effects = factors.effects_of(tmp_path)
+    (changed,) = (case for case in effects.of("") if case.name == "batch 32")
+    assert changed.median is not None
+    assert changed.median.verdict == "worse"
+    assert effects.slopes == ()

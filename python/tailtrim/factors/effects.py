@@ -278,6 +278,8 @@ def _positions(
         outcome = outcomes.get(run.folder)
         if outcome is None or outcome["invalid"] or outcome["failed"] or outcome.get("skipped"):
             continue
+        if not isinstance(run.dut, Reflector):
+            continue
         for option in ("firewall", "path"):
             kind, _, rule = getattr(run.dut, option).partition(":")
             if not rule or run.varied not in {option, None}:
