@@ -264,7 +264,7 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
     (tmp_path / "plan.yml").write_text(
         "name: passed\ndut: {preset: forward, batch: $batch}\nfactors: {batch: [1, 32]}\n"
         "traffic: {frame_bytes: 70, rate_pps: 1000, duration_s: 0.4}\n"
-        "floor: false\ntrim_s: 0\nrepeat: 3\n"
+        "floor: false\ntrim_s: 0\nrepeat: 3\norder: random\nseed: 2\n"
     )
     plan, runs = load(tmp_path / "plan.yml")
     random = np.random.default_rng(1)
@@ -285,7 +285,9 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
     }
     (tmp_path / "experiment.json").write_text(json.dumps(record))
     effects = factors.effects_of(tmp_path)
-    (changed,) = (case for case in effects.of("") if case.name == "batch 32")
+    # The line of figures is that of the first case.
+    baseline, changed = effects.of("")
+    assert (baseline.name, changed.name) == ("baseline", "batch 32")
     assert changed.median is not None
     assert changed.median.verdict == "worse"
     assert effects.slopes == ()

@@ -139,7 +139,7 @@ def effects_of(path: Path) -> Effects:
     plan, runs = load(path / "plan.yml")
     if not plan.factors:
         raise RunDirectoryError(f"{path}: the plan of this experiment has no factors")
-    # Runs of one combination are repetitions of it; combinations stay in the plan's order.
+    # Runs of one combination are repetitions of it.
     combinations: dict[tuple[str, str, str], list[Run]] = {}
     for run in sorted(runs, key=lambda run: (run.repetition, run.number)):
         if not run.floor:
@@ -154,7 +154,21 @@ def effects_of(path: Path) -> Effects:
         )
         for key, group in groups.items()
     ]
-    cases.sort(key=lambda case: list(dict.fromkeys(key[0] for key in groups)).index(case.loop))
+    loops = list(dict.fromkeys(key[0] for key in groups))
+    # Runs may be in random order, cases are in the plan's: the baseline first, all together last.
+    values = {
+        (name, text_of(value)): place
+        for place, (name, value) in enumerate(
+            (name, value) for name, every in plan.factors.items() for value in every
+        )
+    }
+    place = {("", ""): -1} | values
+    cases.sort(
+        key=lambda case: (
+            loops.index(case.loop),
+            place.get((case.factor, case.value), len(values)),
+        )
+    )
     return Effects(
         name=plan.name,
         baseline={name: text_of(values[0]) for name, values in plan.factors.items()},
