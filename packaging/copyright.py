@@ -79,7 +79,7 @@ def _texts(package: dict[str, Any]) -> list[str]:
     """Return the licences of a crate; one without a text has its licence's name and its authors.
 
     Raises:
-        SystemExit: it has no text, and its licence is none that every Debian has.
+        SystemExit: it brings no licence text, and its licence is not Apache-2.0.
 
     """
     folder = Path(package["manifest_path"]).parent

@@ -22,6 +22,8 @@ from tailtrim.roundtrip import Series, leave
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tailtrim.plan import Plan
+
 PLAN = """\
 name: known
 dut: {preset: reflector, firewall: $firewall, rules: 2001, pinned: $pinned, tuned: $tuned}
@@ -41,6 +43,18 @@ USUAL_NS, RULE_NS, WANDERING_NS = 50_000, 20, 30_000
 def took_ns(run: Any) -> int:
     _, _, rule = run.dut.firewall.partition(":")
     return USUAL_NS + RULE_NS * int(rule or 0) + (0 if run.dut.pinned else WANDERING_NS)
+
+
+def record(path: Path, plan: Plan, outcomes: list[dict[str, Any]]) -> None:
+    told = {
+        "schema": "tailtrim.experiment/1",
+        "plan": plan.model_dump(mode="json"),
+        "outcomes": outcomes,
+        "host": {},
+        "versions": {},
+        "command": [],
+    }
+    (path / "experiment.json").write_text(json.dumps(told))
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +86,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 path / run.folder,
                 Series("known", sent_ns, np.ones(sent_ns.size, bool), trips_ns, 66),
             )
-    record = {
-        "schema": "tailtrim.experiment/1",
-        "plan": plan.model_dump(mode="json"),
-        "outcomes": outcomes,
-        "host": {},
-        "versions": {},
-        "command": [],
-    }
-    (path / "experiment.json").write_text(json.dumps(record))
+    record(path, plan, outcomes)
     return path
 
 
@@ -275,15 +281,7 @@ def test_devices_that_packets_pass_have_factors_too(tmp_path: Path) -> None:
         leave(tmp_path / run.folder, Series("known", sent_ns, np.ones(400, bool), took, 66))
         told = {"run": run.folder, "label": run.label, "floor": False}
         outcomes.append(told | {"invalid": [], "failed": None, "skipped": None})
-    record = {
-        "schema": "tailtrim.experiment/1",
-        "plan": plan.model_dump(mode="json"),
-        "outcomes": outcomes,
-        "host": {},
-        "versions": {},
-        "command": [],
-    }
-    (tmp_path / "experiment.json").write_text(json.dumps(record))
+    record(tmp_path, plan, outcomes)
     effects = factors.effects_of(tmp_path)
     # The line of figures is that of the first case.
     baseline, changed = effects.of("")

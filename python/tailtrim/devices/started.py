@@ -22,7 +22,7 @@ class Running(Protocol):
         """The process of a device that is one.
 
         Raises:
-            RunError: it is none.
+            RunError: the device is not a process.
 
         """
 

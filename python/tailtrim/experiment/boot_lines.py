@@ -37,7 +37,7 @@ class BootLines:
             kernel: as the plan names it.
 
         Raises:
-            HostError: there is no agent, or it cannot read the line.
+            HostError: the agent is missing, or cannot read the line.
 
         """
         for found in agent.boot_line_findings(line, release, cpus):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Expected:
     """Runs, boots of so many kernels and boot lines, and the time of what has a known time.
 
-    ``accelerator`` is what runs guests, ``None`` where there is none; ``known`` is whether
+    ``accelerator`` is what runs guests, ``None`` without guests; ``known`` is whether
     ``takes_s`` has the time of boots and of setting up in it.
     """
 

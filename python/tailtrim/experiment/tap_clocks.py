@@ -126,5 +126,5 @@ def taps(
 
 
 def clock_of_stamps(stamped_by: str, port: dict[str, str]) -> str:
-    """Return the clock of a tap by who stamps there, and what is known of its port."""
+    """Return the clock of a tap, from the source of its stamps and what is known of its port."""
     return REALTIME if stamped_by != BY_NIC else port.get("hardware_clock", OF_A_NIC)

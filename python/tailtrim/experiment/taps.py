@@ -27,7 +27,7 @@ class Taps:
     Args:
         at: the run's testbed.
         snap_bytes: bytes that are kept of each frame.
-        stamps: who stamps, as ``tailtrim-agent capture --stamps`` has it.
+        stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
 
     Raises:
         HostError: a node cannot capture.

@@ -97,7 +97,7 @@ def difference(one: Discipline, other: Discipline, stamps: str) -> Difference:
     Args:
         one: what keeps the clocks of the one.
         other: and of the other.
-        stamps: who stamps, ``hardware`` or ``kernel``.
+        stamps: the source of stamps, ``hardware`` or ``kernel``.
 
     """
     known = []

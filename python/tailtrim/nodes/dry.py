@@ -153,7 +153,7 @@ class DryNode(Node):
         environment: Mapping[str, str] | None = None,
         tidies_up: bool = False,
     ) -> DryProcess:
-        """Note a program; what waits to take something back is no step."""
+        """Note a program, but not the shells that only wait to tidy up."""
         del output, errors, environment
         if not (tidies_up and command[0] == "sh"):
             self.note("start", *command)

@@ -163,7 +163,25 @@ def lacks(description: TestbedDescription) -> dict[Ability, str]:
     return found
 
 
-class HostsForwarding(Forwarding):
+class _OnHosts:
+    """Nodes of hosts for a run, for as long as the context lasts."""
+
+    _stack: ExitStack
+
+    def __enter__(self) -> Self:
+        """Return the hosts themselves."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the namespaces up; the ports go back."""
+        self._stack.close()
+
+    def aside(self) -> AbstractContextManager[None]:
+        """Leave this process alone: it runs elsewhere."""
+        return nullcontext()
+
+
+class HostsForwarding(_OnHosts, Forwarding):
     """Load generator, timestamper and device under test on hosts.
 
     Several roles of one host are several namespaces there.
@@ -223,18 +241,6 @@ class HostsForwarding(Forwarding):
         if inline is not None:
             wiring.tap_inline(self, *on)
 
-    def __enter__(self) -> Self:
-        """Return the testbed itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the namespaces up; the ports go back."""
-        self._stack.close()
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Leave this process alone: it runs elsewhere."""
-        return nullcontext()
-
     def storm(self, cpu: int) -> Port:
         """Lay a virtual fibre from the device's host to itself, and return the port that sends."""
         dut = self.dut
@@ -256,7 +262,7 @@ class HostsForwarding(Forwarding):
         """Do nothing: this process is elsewhere."""
 
 
-class HostsReflection(Reflection):
+class HostsReflection(_OnHosts, Reflection):
     """Client and reflector on the hosts of load generator and device.
 
     The timestamper, where it is inline, is the node between them; without one it passes on what
@@ -307,18 +313,6 @@ class HostsReflection(Reflection):
             until_carrying(ends)
             self.one_clock = self.client.host_name == self.reflector.host_name
             self._stack = stack.pop_all()
-
-    def __enter__(self) -> Self:
-        """Return the hosts themselves."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the namespaces up; the ports go back."""
-        self._stack.close()
-
-    def aside(self) -> AbstractContextManager[None]:
-        """Leave this process alone: it runs elsewhere."""
-        return nullcontext()
 
 
 def placement(

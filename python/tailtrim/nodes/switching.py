@@ -20,7 +20,7 @@ def power_of(description: TestbedDescription, node: str) -> Power:
     """Return what switches the power of a node.
 
     Raises:
-        PlanError: there is no such node, or its power is not in the testbed file.
+        PlanError: the testbed file lacks the node, or its power.
 
     """
     entry = description.nodes.get(node)

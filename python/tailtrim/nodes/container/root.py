@@ -42,7 +42,7 @@ def prepared(
         told: is called with what is being done, where it takes time.
 
     Raises:
-        HostError: there are none, or they cannot be made.
+        HostError: the files are missing, or cannot be made.
         OutputError: the cache cannot be written.
 
     """

@@ -75,7 +75,7 @@ def opened(folder: Path) -> Image:
     """Open an image and make sure that its files are those of its record.
 
     Raises:
-        HostError: there is none, or a file has changed, or it has no kernel.
+        HostError: the image is missing, has no kernel, or one of its files has changed.
 
     """
     return _opened(folder, _FILES)
@@ -85,7 +85,7 @@ def opened_root(folder: Path) -> Image:
     """Open an image for its root file system: it may be one without a kernel.
 
     Raises:
-        HostError: there is none, or that file has changed.
+        HostError: the image is missing, or that file has changed.
 
     """
     return _opened(folder, (ROOT,))
