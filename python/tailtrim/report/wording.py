@@ -112,7 +112,7 @@ def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
 def few_episodes(summary: Summary) -> str | None:
     """Say which supported quantiles have few independent episodes beyond them; ``None`` if none."""
     listed = ", ".join(
-        f"p{units.percent(quantile.p)} ({quantile.episodes})"
+        f"p{units.percent(quantile.p)} ({quantile.episodes or 'less than 1'})"
         for quantile in summary.latency_ns.quantiles
         if quantile.supported
         and quantile.episodes is not None
@@ -120,7 +120,7 @@ def few_episodes(summary: Summary) -> str | None:
     )
     if not listed:
         return None
-    return f"few independent ones beyond {listed}: intervals may be too narrow"
+    return f"may be too narrow, with few independent episodes beyond {listed}"
 
 
 def body(summary: Summary) -> str | None:

@@ -184,7 +184,7 @@ def _remarks(row: LatencyRow, *, named: bool) -> Table:
     for p, why in wording.unsupported(summary):
         grid.add_row(f"{p} %", Text(why))
     if few := wording.few_episodes(summary):
-        grid.add_row("episodes", Text(few))
+        grid.add_row("intervals", Text(few))
     for notice in summary.warnings:
         grid.add_row(Text("warning", style="bold"), Text(units.printable(notice.text)))
     return grid
