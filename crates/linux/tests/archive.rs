@@ -120,3 +120,31 @@ fn compression_is_recognised_by_content() {
         assert_eq!(tree.text("/proc/cmdline").unwrap(), "quiet", "{name}");
     }
 }
+
+/// An archive of one file whose path is as `packed`, which this library would not write, and a list of patterns.
+fn tar_of(packed: &str) -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(5);
+    header.as_gnu_mut().unwrap().name[..packed.len()].copy_from_slice(packed.as_bytes());
+    header.set_cksum();
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append(&header, b"quiet".as_slice()).unwrap();
+    [&archive.into_inner().unwrap()[..1024], &tar([])].concat()
+}
+
+#[test]
+fn a_path_is_the_same_however_it_was_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    for packed in
+        ["proc/cmdline", "./proc/cmdline", "/proc/cmdline", "proc//./cmdline", ".//proc/cmdline/"]
+    {
+        let tree = open(&written(&folder, "host.tar", &tar_of(packed))).unwrap();
+        assert_eq!(tree.read("/proc/cmdline").unwrap(), b"quiet", "{packed}");
+        assert_eq!(tree.list("/").unwrap(), ["proc", "tailtrim"], "{packed}");
+    }
+    let told = refused(&written(&folder, "host.tar", &tar_of("proc/../../etc/shadow")));
+    assert!(
+        told.contains("proc/../../etc/shadow: a path that goes up, not a capture of a host"),
+        "{told}"
+    );
+}

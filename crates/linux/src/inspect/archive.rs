@@ -5,7 +5,7 @@ use crate::source::decompressed;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tailtrim_host::audit::paths::{
     self, AFTER, BEFORE, COUNTERS, FILES, KTHREADS, LINKS, NAMES, OBSERVED_MS,
 };
@@ -202,7 +202,10 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
         if count == limits::FILES {
             return refused(format!("more than {count} files, not a capture of a host"));
         }
-        let path = format!("/{}", entry.path()?.to_string_lossy().trim_start_matches("./"));
+        let Some(path) = place(&entry.path()?) else {
+            let named = entry.path()?.display().to_string();
+            return refused(format!("{named}: a path that goes up, not a capture of a host"));
+        };
         if path.len() > limits::PATH || path.split('/').count() > limits::DEPTH {
             let start: String = path.chars().take(100).collect();
             return refused(format!(
@@ -227,6 +230,22 @@ fn unpack(from: impl Read) -> io::Result<Memory> {
         }
     }
     Ok(memory)
+}
+
+/// Where a file of an archive was on the host: what packed it may have written `/a/b`, `./a/b` or `a//b`.
+fn place(packed: &Path) -> Option<String> {
+    let mut path = String::new();
+    for part in packed.components() {
+        match part {
+            Component::Normal(name) => {
+                path.push('/');
+                path.push_str(&name.to_string_lossy());
+            }
+            Component::RootDir | Component::CurDir => {}
+            Component::ParentDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(path)
 }
 
 /// Fails where `take` would end: an archive that is cut off does not describe a host.
