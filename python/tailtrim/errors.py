@@ -9,7 +9,7 @@
     ├── DecodedError         likewise a directory of decoded captures
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     │   └── QueryError       the query is wrong: its SQL, a name in it, or its values
-    ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
+    ├── PlanError            a plan, testbed or claim is wrong (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
@@ -101,7 +101,7 @@ class QueryError(EngineError):
 
 
 class PlanError(TailtrimError):
-    """A plan asks for what makes no sense: each of ``args`` is one mistake."""
+    """A plan, a testbed or a claim makes no sense: each of ``args`` is one mistake."""
 
     def __str__(self) -> str:
         """Return all mistakes."""
