@@ -13,6 +13,7 @@
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
+    ├── ResultsError         results of another orchestrator cannot be read
     ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
@@ -43,6 +44,7 @@ __all__ = [
     "QueryError",
     "Remedy",
     "ReportError",
+    "ResultsError",
     "RoundTripError",
     "RunDirectoryError",
     "RunError",
@@ -118,6 +120,10 @@ class RunError(TailtrimError):
 
 class RoundTripError(TailtrimError):
     """A file of round trips cannot be read."""
+
+
+class ResultsError(TailtrimError):
+    """Results of another orchestrator cannot be read."""
 
 
 class MissingPackageError(TailtrimError):
