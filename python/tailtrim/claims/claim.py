@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.claims.decided import decided, ordered
 from tailtrim.claims.entry import Entry
-from tailtrim.claims.judgement import Judgement, together
+from tailtrim.claims.judgement import Judgement, all_of, together
 from tailtrim.claims.selection import mistakes, paired, selected
-from tailtrim.claims.statement import Ordered, statement
+from tailtrim.claims.statement import Ordered
 from tailtrim.errors import PlanError
 from tailtrim.plan.source import Source
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.claims.selection import Combination
+    from tailtrim.claims.statement import Statement
     from tailtrim.experiment import RecordedExperiment
 
 
@@ -48,7 +49,10 @@ class Claim:
             RunDirectoryError: a run directory is damaged.
 
         """
-        entry, says = self.entry, statement(self.entry.expect)
+        return all_of([self._of(says, experiment) for says in self.entry.statements])
+
+    def _of(self, says: Statement, experiment: RecordedExperiment) -> Judgement:
+        entry = self.entry
         if not isinstance(says, Ordered):
             parts = [
                 decided(one, says, entry.confidence) for one in self._selected(experiment, "where")

@@ -49,3 +49,16 @@ def together(claim: str, parts: Sequence[Part]) -> Judgement:
     many = f"{others} combinations" if others > 1 else "combination"
     more = f" (likewise the other {many})" if others else ""
     return Judgement(claim, Conclusion.HOLDS, parts[0].text + more)
+
+
+def all_of(found: Sequence[Judgement]) -> Judgement:
+    """Return what all statements of a claim say; the text is that of the one that decides."""
+    if len(found) == 1:
+        return found[0]
+    claim = found[0].claim
+    for verdict in (Conclusion.FAILS, Conclusion.UNDECIDED):
+        deciding = [one for one in found if one.verdict is verdict]
+        if deciding:
+            told = f"{deciding[0].text} ({len(deciding)} of {len(found)} statements)"
+            return Judgement(claim, verdict, told)
+    return Judgement(claim, Conclusion.HOLDS, "; ".join(one.text for one in found))

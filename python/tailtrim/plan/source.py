@@ -123,7 +123,7 @@ class Source:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            found = [self._problem(one, model) for one in error.errors()]
+            found = [self._problem(one, model, within) for one in error.errors()]
             # A key that is misspelt is unknown, and the one that is meant is missing: told once.
             unknown = [place for place, problem in found if problem.startswith(_UNKNOWN)]
             kept = [one for one in found if not (one[1] == _MISSING and _meant(one[0], unknown))]
@@ -134,7 +134,7 @@ class Source:
             raise
 
     def _problem(  # noqa: C901, PLR0911 - one case a kind of error
-        self, first: ErrorDetails, model: type[BaseModel]
+        self, first: ErrorDetails, model: type[BaseModel], within: Place
     ) -> tuple[Place, str]:
         """Return the place in the file of what pydantic found, and what is wrong there."""
         at = _Spot.of(model, tuple(map(str, first["loc"])))
@@ -168,7 +168,7 @@ class Source:
                 return self._of_variable(place, problem)
         key, colon, rest = problem.partition(": ")
         inner = (*place, *key.split("."))
-        if colon and self.at(inner) is not None:
+        if colon and self.at((*within, *inner)) is not None:
             # What does not fit together is told of the key that does not fit.
             place, problem = inner, rest
         elif not isinstance(first.get("input"), dict):
