@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tailtrim import claims
+from tailtrim.claims.statement import statement
 from tailtrim.errors import PlanError
 
 ROOT = Path(__file__).parents[2]
@@ -111,3 +114,55 @@ def test_a_list_has_statements_of_one_kind(tmp_path: Path, expect: str) -> None:
 def test_a_wrong_statement_of_a_list_is_told(tmp_path: Path) -> None:
     (told,) = mistakes(tmp_path, "- claim: one\n  expect: [lost = 0, p99 below 1ms]\n")
     assert told == f"line 2: expect: {STATEMENTS}, not ['lost = 0', 'p99 below 1ms']"
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    "p99.9",
+                    "median",
+                    "mean",
+                    "max",
+                    "loss",
+                    "samples",
+                    "lost",
+                    "adjusted ",
+                    "prints",
+                ),
+                *(
+                    "<",
+                    ">",
+                    "<=",
+                    "=",
+                    "±",
+                    "+-",
+                    " of A",
+                    " of B",
+                    "1",
+                    "104.1",
+                    "9" * 30,
+                    "1e400",
+                ),
+                *(
+                    " us",
+                    "ms",
+                    "%",
+                    " ",
+                    ".",
+                    ",",
+                    "-",
+                    "\N{INFINITY}",
+                    "\N{ARABIC-INDIC DIGIT THREE}",
+                ),
+            ]
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_the_text_a_statement_is_read_or_refused(words: list[str]) -> None:
+    try:
+        assert statement("".join(words)) is not None
+    except ValueError as error:
+        assert "expected" in str(error)  # noqa: PT017 - either of both is right

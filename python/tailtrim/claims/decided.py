@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tailtrim.claims.judgement import Conclusion, Part
 from tailtrim.claims.over_runs import known, sentence, told
 from tailtrim.claims.statement import Bound, Near
 from tailtrim.compare import BETTER, NOT_SUPPORTED, WORSE, Group, Repetition, compare_groups
+from tailtrim.report.wording import undelivered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,7 @@ _SIGNS = {
     ">=": operator.ge,
     ">": operator.gt,
 }
+_WORDS = {"<": "below", "<=": "at most", "=": "exactly", ">=": "at least", ">": "above"}
 
 
 def decided(one: Combination, statement: Bound | Near | Counted, confidence: float) -> Part:
@@ -70,23 +73,29 @@ def _bound(name: str, runs: Sequence[RunDirectory], bound: Bound, confidence: fl
 def _near(name: str, runs: Sequence[RunDirectory], near: Near) -> Part:
     """Compare the value of each run with what was published; no interval decides."""
     quantity = _quantity(near.objective)
-    worst: Part | None = None
+    unknown: Part | None = None
+    text = ""
     for run in runs:
-        one = known([run], near.objective, 0.5)
+        one = known([run], near.objective, float(run.summary.latency_ns.confidence))
         of = name if len(runs) == 1 else f"{name} ({run.name})"
         text = f"{sentence(of, quantity, one, near.objective)}; published is {near.told}"
         if one.value is None:
-            worst = worst or Part(Conclusion.UNDECIDED, text)
-        elif abs(one.value - near.value) > near.within:
+            unknown = unknown or Part(Conclusion.UNDECIDED, text)
+        elif abs(_exact(one.value, run, near.objective) - near.value) > near.within:
             return Part(Conclusion.FAILS, text)
-        elif worst is None and run is runs[-1]:
-            worst = Part(Conclusion.HOLDS, text)
-    return worst or Part(Conclusion.UNDECIDED, f"{quantity} of {name} is not known")
+    return unknown or Part(Conclusion.HOLDS, text)
+
+
+def _exact(value: float, run: RunDirectory, objective: Objective) -> Fraction:
+    """Return a value of a run without the rounding of a share: half of a digit may decide."""
+    if objective.what == "loss":
+        return Fraction(*undelivered(run.summary))
+    return Fraction(value)
 
 
 def _counted(name: str, runs: Sequence[RunDirectory], counted: Counted) -> Part:
     """Compare a count of each run."""
-    expected = f"{counted.sign} {counted.count:,} is expected"
+    expected = f"{_WORDS[counted.sign]} {counted.count:,} is expected"
     for run in runs:
         summary = run.summary
         if counted.what == "lost" and summary.loss is None:

@@ -55,13 +55,12 @@ def mistakes(experiment: RecordedExperiment, where: Where) -> Iterator[tuple[str
 
 def selected(experiment: RecordedExperiment, where: Where) -> list[Combination]:
     """Return the combinations that a selection has, each with its runs that can be trusted."""
-    found: dict[tuple[str, bool], Combination] = {}
+    found: dict[str, Combination] = {}
     for run in _measured(experiment, where):
         if not _matches(_values(run), where):
             continue
-        key = run.outcome.label, run.traced
-        name = run.outcome.label + (", traced" if run.traced else "")
-        one = found.setdefault(key, Combination(name, run.loop))
+        label = run.outcome.label
+        one = found.setdefault(label, Combination(label, run.loop))
         if run.outcome.invalid:
             one.left_out.append(f"{run.outcome.run} is {run.problem}")
         else:
