@@ -101,6 +101,22 @@ def test_captures_are_kept_on_request(tmp_path: Path) -> None:
     assert not list((tmp_path / "without" / "run-000").glob("*gress*"))
 
 
+def test_counters_of_interrupts_are_kept_for_explain(tmp_path: Path) -> None:
+    folder = PosFolder(tmp_path / "results", {"pkt_rate": [10_000]})
+    each(folder, of_rate)
+    counters = b"timestamp_us;LOC_Local_timer_interrupts_CPU2\n0;0\n1000000;250\n"
+    folder.upload(0, "irqrecorder.csv", counters)
+    folder.upload(0, "irqrecorder.csv", counters, node=NODES[1])
+    folder.upload(0, "irq evil.csv", counters)
+    imported(folder, tmp_path / "out")
+    run = tmp_path / "out" / "run-000"
+    kept = sorted(place.name for place in run.glob("irq*"))
+    assert kept == ["irqrecorder-2.csv", "irqrecorder.csv"]
+    explained = tailtrim("explain", run, "--interrupts", run / "irqrecorder.csv", "--json")
+    assert explained.exit_code == 0, explained.output
+    assert json.loads(explained.stdout)["interrupts"][0]["frequency_hz"] == 250
+
+
 MOONGEN = b"1024,3\n1036.8,6\n2048,1\n"
 
 

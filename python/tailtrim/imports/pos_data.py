@@ -21,6 +21,9 @@ _HISTOGRAM = re.compile(r"(?:^|[-_.])hist(?:ogram)?(?:-filtered)?\.csv$")
 _PERCENTILES = re.compile(r"(?:^|[-_.])percentiles(?:-filtered)?\.csv$")
 
 
+_INTERRUPTS = re.compile(r"irq[A-Za-z0-9_-]{0,40}\.csv")
+
+
 @dataclass(frozen=True, slots=True)
 class Captures:
     """The captures before and behind the device."""
@@ -61,6 +64,17 @@ def data_of(run: PosRun) -> Captures | Tables | None:
     if halves:
         raise ResultsError(f"{halves[0].name}: the capture behind the device is missing")
     return None
+
+
+def interrupts_of(run: PosRun) -> dict[str, Upload]:
+    """Return counters of interrupts, as the papers' DuTs sampled them, by names of their own."""
+    found: dict[str, Upload] = {}
+    for one in run.uploads:
+        if _INTERRUPTS.fullmatch(one.name):
+            stem, places = one.name.removesuffix(".csv"), range(1, len(run.uploads) + 1)
+            names = (f"{stem}{f'-{place}' * (place > 1)}.csv" for place in places)
+            found[next(name for name in names if name not in found)] = one
+    return found
 
 
 def capture_suffix(name: str) -> str:

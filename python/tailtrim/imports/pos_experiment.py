@@ -15,12 +15,14 @@ from tailtrim.errors import OutputError, ResultsError, TailtrimError
 from tailtrim.experiment import Outcome
 from tailtrim.experiment.record import RECORD, SCHEMA, write_json
 from tailtrim.imports import csv_tables, distribution
-from tailtrim.imports.pos_data import Captures, Tables, capture_suffix, data_of
+from tailtrim.imports.pos_data import Captures, Tables, capture_suffix, data_of, interrupts_of
 from tailtrim.imports.pos_results import PosResults, PosRun, read, told_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    from tailtrim.imports.pos_results import Upload
 
 #: What published experiments call the variable that only counts repetitions.
 REPETITIONS = ("repetition", "repeat")
@@ -151,8 +153,11 @@ def _leave(run: _Run, out: Path, *, trim_s: str | float, keep_captures: bool) ->
         if isinstance(run.data, Captures):
             captures = run.data.ingress.path, run.data.egress.path
             analyze(*captures, trim_s=trim_s, out=place)
+            kept = dict(interrupts_of(run.run))
             if keep_captures:
-                _copy(run.data, place)
+                sides = ("ingress", run.data.ingress), ("egress", run.data.egress)
+                kept |= {f"{side}{capture_suffix(one.name)}": one for side, one in sides}
+            _copy(kept, place)
         elif run.data is not None:
             _leave_tables(run.data, place)
         else:
@@ -169,13 +174,12 @@ def _leave(run: _Run, out: Path, *, trim_s: str | float, keep_captures: bool) ->
     return run.outcome
 
 
-def _copy(captures: Captures, place: Path) -> None:
-    for side, upload in (("ingress", captures.ingress), ("egress", captures.egress)):
+def _copy(kept: dict[str, Upload], place: Path) -> None:
+    for name, upload in kept.items():
         try:
-            name = f"{side}{capture_suffix(upload.name)}"
             shutil.copyfile(upload.path, place / name, follow_symlinks=False)
         except OSError as error:
-            raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
+            raise OutputError(f"{place / name}: cannot be written: {error.strerror}") from error
 
 
 def _leave_tables(tables: Tables, place: Path) -> None:
