@@ -105,6 +105,7 @@ def sentence(name: str, quantity: str, one: Known, objective: Objective) -> str:
         return f"{quantity} of {name} is not known ({one.why})"
     value = told(one.value, objective)
     if one.low == one.high:
+        # Without an interval, or with one of no width: the largest latency, latencies that tie.
         return f"{quantity} of {name} is {value} ({one.why})"
     low, high = ("open" if end is None else told(end, objective) for end in (one.low, one.high))
     return f"{quantity} of {name} is {value}, between {low} and {high} ({one.why})"

@@ -1,7 +1,7 @@
 """A distribution without the packets behind it as a run directory: :func:`leave`.
 
-In which order the packets were late is not known of a histogram. So no quantile has an interval,
-there are no samples, and nothing is told of loss, gaps, bursts or single packets.
+A histogram does not have the order of the packets. So no quantile has an interval, there are no
+samples, and nothing is known of loss, gaps, bursts or single packets.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _warnings(
     histogram: Histogram | None, percentiles: Percentiles | None
 ) -> list[tuple[str, str]]:
     of = "a histogram" if histogram is not None else "percentiles"
-    unknown = f"imported from {of}: in which order packets were late is not known"
-    lacking = "so quantiles have no intervals, and there is nothing to compare or explain"
+    unknown = f"imported from {of}: the order of the packets is unknown"
+    lacking = "so quantiles have no confidence intervals, and compare and explain do not work"
     told = [(NO_ORDER, f"{unknown}, {lacking}")]
     if histogram is not None and histogram.bucket_ns > 1:
         exact = "minimum, mean and figures" if percentiles is not None else "all latencies"

@@ -16,7 +16,7 @@ from tailtrim.errors import RunDirectoryError
 T = TypeVar("T")
 
 SCHEMA = "tailtrim.summary/1"
-#: The code of the notice that a run has a distribution only: its packets' order is not known.
+#: The code of the notice that a run has a distribution only: the order of its packets is unknown.
 NO_ORDER = "no_order"
 
 
@@ -220,7 +220,7 @@ class Summary:
 
     @property
     def unordered(self) -> bool:
-        """Whether it was imported as a distribution: in which order packets came is not known."""
+        """Whether it was imported as a distribution: the order of the packets is unknown."""
         return any(notice.code == NO_ORDER for notice in self.warnings)
 
     @classmethod

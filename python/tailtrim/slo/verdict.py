@@ -94,9 +94,7 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     lost = quantile.value is None
     value = math.inf if lost else quantile.value
     low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
-    if not quantile.supported and summary.unordered:
-        why = "the order of the packets is not known, so there is no interval"
-    elif not quantile.supported:
+    if not quantile.supported and not summary.unordered:
         why = (
             f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
             " needed"
@@ -111,6 +109,8 @@ def _percent(share: str) -> str:
 
 
 def _sure(summary: Summary) -> str:
+    if summary.unordered:
+        return "the order of the packets is unknown, so there is no interval"
     return f"{float(summary.latency_ns.confidence) * 100:g} % confidence"
 
 
