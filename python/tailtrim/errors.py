@@ -9,10 +9,11 @@
     ├── DecodedError         likewise a directory of decoded captures
     ├── EngineError          an engine is missing, cannot be reached, refuses or broke
     │   └── QueryError       the query is wrong: its SQL, a name in it, or its values
-    ├── PlanError            a plan asks for what makes no sense (says line, key, what is allowed)
+    ├── PlanError            a plan, testbed or claim is wrong (says line, key, what is allowed)
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
+    ├── ResultsError         results of another orchestrator cannot be read
     ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
@@ -43,6 +44,7 @@ __all__ = [
     "QueryError",
     "Remedy",
     "ReportError",
+    "ResultsError",
     "RoundTripError",
     "RunDirectoryError",
     "RunError",
@@ -101,7 +103,7 @@ class QueryError(EngineError):
 
 
 class PlanError(TailtrimError):
-    """A plan asks for what makes no sense: each of ``args`` is one mistake."""
+    """A plan, a testbed or a claim makes no sense: each of ``args`` is one mistake."""
 
     def __str__(self) -> str:
         """Return all mistakes."""
@@ -118,6 +120,10 @@ class RunError(TailtrimError):
 
 class RoundTripError(TailtrimError):
     """A file of round trips cannot be read."""
+
+
+class ResultsError(TailtrimError):
+    """Results of another orchestrator cannot be read."""
 
 
 class MissingPackageError(TailtrimError):

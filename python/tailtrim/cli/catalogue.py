@@ -38,7 +38,7 @@ CATALOGUE = {
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
     "ping": Entry("Round trips", "Measure round trips to reflectors", None),
     "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),
-    "import": Entry("Round trips", "Analyse round trips that other tools measured", "import_"),
+    "import": Entry("Data", "Import round trips and results of other tools", "import_"),
     "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
     "load": Entry("Data", "Load decoded captures into a database", "load"),
     "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),

@@ -11,20 +11,24 @@ from tailtrim.cli.console import NEGATIVE, USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.rundir import Summary
 
+TRIM = "1s"
 EXAMPLES = """\b
 Examples:
   tailtrim import Ping-ICMP-#1-192.0.2.1-20261121T090830.364329-000000001.hpct.xz --out results/hpct
   irtt client -o irtt.json.gz reflector.example && tailtrim import irtt.json.gz --out results/irtt
+  tailtrim import pos 2020-10-07_23-22-39_868017 --out results/published   # then report, compare
+  tailtrim import pos RESULTS --out results/published --repetition repeat --keep-captures
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     files: Annotated[
         list[Path],
         typer.Argument(
             metavar="FILE…",
             help="Ping results of HiPerConTracer (version 1 or 2) or the JSON of irtt; also .xz, "
-            ".bz2, .gz, .zst. All of the same kind.",
+            ".bz2, .gz, .zst. All of the same kind. Or pos RESULTS: a folder of results of the"
+            " testbed controller pos.",
         ),
     ],
     *,
@@ -34,7 +38,8 @@ def command(
             "--out",
             "-o",
             metavar="DIR",
-            help="Run directory to write; with several pairs of hosts, a folder with one for each.",
+            help="Run directory to write; with several pairs of hosts, a folder with one for each;"
+            " with pos, the experiment.",
         ),
     ],
     level: Annotated[
@@ -44,13 +49,36 @@ def command(
             help="Time stamps of HiPerConTracer to use: application, software or hardware.",
         ),
     ] = "application",
+    trim: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="With pos: ignore the latencies of this time after the first match, of captures.",
+        ),
+    ] = TRIM,
+    repetition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="With pos: the loop variable that counts repetitions. Default: repetition or"
+            " repeat, if there is one.",
+        ),
+    ] = None,
+    keep_captures: Annotated[
+        bool,
+        typer.Option("--keep-captures", help="With pos: copy the captures into the runs."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summaries as JSON.")] = False,
 ) -> None:
-    """Analyse round trips that other tools measured, and write run directories."""
-    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
-
+    """Import results of other tools: round trips as runs, results of pos as an experiment."""
     try:
-        runs = imported.leave_runs(files, out, level=level)
+        if files[0] == Path("pos"):
+            _import_pos(files[1:], out, trim, repetition, keep_captures=keep_captures, json=json)
+            return
+        if trim != TRIM or repetition is not None or keep_captures:
+            told = "--trim, --repetition and --keep-captures are of tailtrim import pos RESULTS"
+            raise ValueError(told)  # noqa: TRY301
+        runs = _round_trips(files, out, level)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(USAGE) from error
@@ -64,6 +92,35 @@ def command(
             say(f"Run directory: {place}")
     if not any(summary.samples for summary in summaries):
         raise typer.Exit(NEGATIVE)
+
+
+def _import_pos(  # noqa: PLR0913 - what the command was given
+    places: list[Path],
+    out: Path,
+    trim: str,
+    repetition: str | None,
+    *,
+    keep_captures: bool,
+    json: bool,
+) -> None:
+    from tailtrim.cli import import_pos  # noqa: PLC0415 - round trips do without
+
+    if len(places) != 1:
+        raise ValueError(f"{len(places)} folders of results, expected tailtrim import pos RESULTS")
+    import_pos.run(
+        places[0],
+        out,
+        trim=trim,
+        repetition=repetition,
+        keep_captures=keep_captures,
+        json=json,
+    )
+
+
+def _round_trips(files: list[Path], out: Path, level: str) -> list[tuple[str, Path, Summary]]:
+    from tailtrim.roundtrip import imported  # noqa: PLC0415 - takes longer than most commands
+
+    return imported.leave_runs(files, out, level=level)
 
 
 def _print(summaries: list[Summary], names: list[str]) -> None:

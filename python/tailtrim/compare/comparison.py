@@ -218,11 +218,17 @@ def compare(  # noqa: PLR0913 - keyword-only options, each with a default
     )
 
 
-def compare_groups(
-    a: Group, b: Group, *, confidence: str = "0.95", margin: float = 0.0, seed: int = 1
+def compare_groups(  # noqa: PLR0913 - as compare
+    a: Group,
+    b: Group,
+    *,
+    quantiles: Sequence[str] = (),
+    confidence: str = "0.95",
+    margin: float = 0.0,
+    seed: int = 1,
 ) -> Comparison:
     """Compare two groups of one experiment, as :func:`compare` does those of two."""
-    return _compared(a, b, quantiles=(), confidence=confidence, margin=margin, seed=seed)
+    return _compared(a, b, quantiles=quantiles, confidence=confidence, margin=margin, seed=seed)
 
 
 def compare_halves(

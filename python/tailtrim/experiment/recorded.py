@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class RecordedRun:
     """A run and what became of it; ``directory`` is ``None`` where it failed or was skipped.
 
-    ``loop`` are the values of its loop variables, ``traffic`` what the plan says of its load.
+    ``loop`` are the values of its loop variables; ``dut``, ``traffic`` and ``boot`` what the plan
+    says of its device, its load and what boots.
     """
 
     outcome: Outcome
@@ -32,6 +33,8 @@ class RecordedRun:
     loop: dict[str, Any] = field(default_factory=dict)
     traffic: dict[str, Any] = field(default_factory=dict)
     traced: bool = False
+    dut: dict[str, Any] = field(default_factory=dict)
+    boot: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -144,8 +147,10 @@ def _run(path: Path, outcome: Outcome) -> RecordedRun:
     try:
         told = json.loads((place / "loop.json").read_text(encoding="utf-8"))
         repetition = int(told["repetition"])
-        loop, traffic = (dict(told.get(key) or {}) for key in ("loop", "traffic"))
+        loop, traffic, dut, boot = (
+            dict(told.get(key) or {}) for key in ("loop", "traffic", "dut", "boot")
+        )
         traced = bool(told.get("traced"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return RecordedRun(outcome, RunDirectory(place))
-    return RecordedRun(outcome, RunDirectory(place), repetition, loop, traffic, traced)
+    return RecordedRun(outcome, RunDirectory(place), repetition, loop, traffic, traced, dut, boot)

@@ -52,7 +52,7 @@ def samples(run: RunDirectory) -> Iterator[tuple[Column, Column, Column]]:
         RunDirectoryError: when they cannot be read.
 
     """
-    path = run.path / "sample.parquet"
+    path = run.table_path("sample")
     names = ("ingress_ns", "egress_ns", "latency_ns")
     try:
         # With pre_buffer, the default, every byte read stays in memory until the end.

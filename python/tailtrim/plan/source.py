@@ -36,15 +36,23 @@ class Source:
     Args:
         path: the file.
         keys: some that it has.
+        entries: it is a list of entries with these keys: ``data`` has each by its number, as text.
 
     Raises:
         PlanError: it cannot be read, is not YAML, or says a thing twice.
 
     """
 
-    def __init__(self, path: Path, keys: tuple[str, ...] = ("name", "dut", "traffic")) -> None:
+    def __init__(
+        self,
+        path: Path,
+        keys: tuple[str, ...] = ("name", "dut", "traffic"),
+        *,
+        entries: bool = False,
+    ) -> None:
         """Read the file."""
         self._path = path
+        self._entries = entries
         text = _text(path)
         try:
             root = tree.compose(text)
@@ -60,8 +68,13 @@ class Source:
         except yaml.MarkedYAMLError as error:
             where = _line(error.problem_mark or error.context_mark)
             raise PlanError(f"{path}: {where}: {error.problem}, expected YAML") from error
+        if entries and isinstance(data, list):
+            data = {str(number): entry for number, entry in enumerate(data)}
+        elif entries:
+            data = None
         if not isinstance(data, dict) or root is None:
-            raise PlanError(f"{path}: expected keys such as {', '.join(keys)}")
+            of = "a list of entries with " if entries else ""
+            raise PlanError(f"{path}: expected {of}keys such as {', '.join(keys)}")
         self._root = root
         self.data: dict[str, Any] = data
 
@@ -70,7 +83,9 @@ class Source:
         raise PlanError(self._told(where, problem))
 
     def _told(self, where: Place, problem: str) -> str:
-        place = f"{'.'.join(where)}: " if where else ""
+        # The line says which entry of a list it is.
+        named = where[1:] if self._entries else where
+        place = f"{'.'.join(named)}: " if named else ""
         told = _shortened(f"line {self._line(where)}: {place}{problem}")
         return f"{self._path}: {told}"
 
@@ -108,7 +123,7 @@ class Source:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            found = [self._problem(one, model) for one in error.errors()]
+            found = [self._problem(one, model, within) for one in error.errors()]
             # A key that is misspelt is unknown, and the one that is meant is missing: told once.
             unknown = [place for place, problem in found if problem.startswith(_UNKNOWN)]
             kept = [one for one in found if not (one[1] == _MISSING and _meant(one[0], unknown))]
@@ -119,7 +134,7 @@ class Source:
             raise
 
     def _problem(  # noqa: C901, PLR0911 - one case a kind of error
-        self, first: ErrorDetails, model: type[BaseModel]
+        self, first: ErrorDetails, model: type[BaseModel], within: Place
     ) -> tuple[Place, str]:
         """Return the place in the file of what pydantic found, and what is wrong there."""
         at = _Spot.of(model, tuple(map(str, first["loc"])))
@@ -153,7 +168,7 @@ class Source:
                 return self._of_variable(place, problem)
         key, colon, rest = problem.partition(": ")
         inner = (*place, *key.split("."))
-        if colon and self.at(inner) is not None:
+        if colon and self.at((*within, *inner)) is not None:
             # What does not fit together is told of the key that does not fit.
             place, problem = inner, rest
         elif not isinstance(first.get("input"), dict):
@@ -171,6 +186,10 @@ class Source:
     def _line(self, where: Place) -> int:
         node, line = self._root, self._root.start_mark.line
         for key in where:
+            if isinstance(node, yaml.SequenceNode) and key.isdecimal():
+                node = node.value[int(key)]
+                line = node.start_mark.line
+                continue
             if not isinstance(node, yaml.MappingNode):
                 break
             # What is merged comes first, and gives way.
@@ -183,6 +202,9 @@ class Source:
         return line + 1
 
     def _nothing_twice(self, node: yaml.Node, where: Place) -> None:
+        if self._entries and isinstance(node, yaml.SequenceNode):
+            for entry in node.value:
+                self._nothing_twice(entry, where)
         if not isinstance(node, yaml.MappingNode):
             return
         seen: set[str] = set()

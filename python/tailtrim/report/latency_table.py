@@ -54,7 +54,14 @@ class LatencyTable:
         asked = {quantile.p for summary in summaries for quantile in summary.latency_ns.quantiles}
         most = max((summary.samples for summary in summaries), default=0)
         ordered = sorted(asked, key=Decimal)
-        shown = [p for p in ordered if (1 - Decimal(p)) * most >= 1]
+        # Percentiles that were imported come without the number of their samples.
+        known = {
+            quantile.p
+            for summary in summaries
+            for quantile in summary.latency_ns.quantiles
+            if quantile.value is not None and summary.unordered and not summary.samples
+        }
+        shown = [p for p in ordered if (1 - Decimal(p)) * most >= 1 or p in known]
         needed = {
             quantile.p: quantile.samples_needed
             for summary in summaries
@@ -79,7 +86,7 @@ def _row(summary: Summary, name: str, shown: Sequence[str]) -> LatencyRow:
         rate=units.rate(summary.rate_pps),
         loss=units.loss(missing, known),
         copies=summary.egress.copy,
-        quantiles=_pick(summary.latency_ns.quantiles, shown),
+        quantiles=_pick([q for q in summary.latency_ns.quantiles if q.value is not None], shown),
         adjusted=_pick(summary.delivery_adjusted_ns, shown) if missing else None,
         max_ns=summary.latency_ns.max,
     )

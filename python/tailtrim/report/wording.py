@@ -69,6 +69,12 @@ def times(summary: Summary) -> units.Times:
 def verdict(summary: Summary) -> str:
     """Return the strongest statement about the tail that the samples support, as a sentence."""
     missing, known = undelivered(summary)
+    if summary.unordered:
+        largest = summary.latency_ns.max
+        told = (
+            "" if largest is None else f"; the largest latency was {times(summary).text(largest)}"
+        )
+        return f"Percentiles without intervals{told}."
     if not summary.samples:
         return "No packet was matched, so there is no latency." + _losses(summary, missing, known)
     delivered = "the delivered packets" if missing else "packets"
@@ -100,7 +106,7 @@ def interval(quantile: Quantile, style: units.Times) -> str:
 
 def unsupported(summary: Summary) -> tuple[tuple[str, str], ...]:
     """Return each quantile that the samples do not support, in percent, and why."""
-    if not summary.samples:
+    if not summary.samples or summary.unordered:
         return ()
     return tuple(
         (units.percent(quantile.p), _shortage(quantile, summary.samples))

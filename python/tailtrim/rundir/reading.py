@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
 from tailtrim.rundir.layout import DEVICE, GENERATOR, PROVENANCE, ROUND_TRIPS, SUMMARY, TABLES
-from tailtrim.rundir.summary import Summary
+from tailtrim.rundir.summary import NO_ORDER, Summary
 from tailtrim.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -64,11 +64,26 @@ class RunDirectory(Tabular):
         """
         import pyarrow.parquet  # noqa: PLC0415 - takes longer to import than most commands run
 
-        path = self.path / f"{name}.parquet"
+        path = self.table_path(name)
         try:
             return pyarrow.parquet.read_table(path, columns=columns and list(columns))
         except (OSError, pyarrow.ArrowException) as error:
             raise RunDirectoryError(f"{path}: the table cannot be read: {error}") from error
+
+    def table_path(self, name: str) -> Path:
+        """Return the file of a table.
+
+        Raises:
+            RunDirectoryError: when the directory lacks it; it says why, if that is known.
+
+        """
+        path = self.path / f"{name}.parquet"
+        if not path.exists():
+            why = [notice.text for notice in self.summary.warnings if notice.code == NO_ORDER]
+            raise RunDirectoryError(
+                ": ".join([f"{path}: the table cannot be read: it is missing", *why])
+            )
+        return path
 
     def provenance(self) -> dict[str, Any]:
         """Command, versions and inputs of the run; empty where the directory has none."""

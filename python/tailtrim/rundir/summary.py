@@ -16,6 +16,8 @@ from tailtrim.errors import RunDirectoryError
 T = TypeVar("T")
 
 SCHEMA = "tailtrim.summary/1"
+#: The code of the notice that a run has a distribution only: the order of its packets is unknown.
+NO_ORDER = "no_order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +217,11 @@ class Summary:
         undelivered = ingress.lost + ingress.beyond_window
         known = ingress.matched + undelivered
         return undelivered / known if known else None
+
+    @property
+    def unordered(self) -> bool:
+        """Whether it was imported as a distribution: the order of the packets is unknown."""
+        return any(notice.code == NO_ORDER for notice in self.warnings)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "summary") -> Summary:

@@ -63,16 +63,24 @@ _Known = tuple[float | None, float | None, float | None, str]
 def _known(summary: Summary, objective: Objective) -> _Known:
     if objective.what == "loss":
         return _loss(summary)
-    if not summary.samples:
-        return _unknown("no packet was matched")
     latency = summary.latency_ns
-    if objective.what == "max":
+    # Percentiles that were imported come without the number of their samples.
+    if not summary.samples and not summary.unordered:
+        return _unknown("no packet was matched")
+    if objective.what == "max" and latency.max is not None:
         return latency.max, latency.max, latency.max, "the largest of this run"
     if objective.what == "mean" and latency.mean is not None:
         return latency.mean.value, latency.mean.low, latency.mean.high, _sure(summary)
+    return _of_quantile(summary, objective)
+
+
+def _of_quantile(summary: Summary, objective: Objective) -> _Known:
+    if objective.adjusted and summary.loss is None:
+        return _unknown("no packet has a known outcome")
+    latency = summary.latency_ns
     among = summary.delivery_adjusted_ns if objective.adjusted else latency.quantiles
     found = next((quantile for quantile in among if quantile.p == objective.p), None)
-    if found is None:
+    if found is None or (found.value is None and not objective.adjusted):
         asked = objective.what if objective.p is None else f"p{_percent(objective.p)}"
         return _unknown(f"its summary lacks {asked}: analyse the captures again")
     return _quantile(found, summary)
@@ -86,7 +94,7 @@ def _quantile(quantile: Quantile, summary: Summary) -> _Known:
     lost = quantile.value is None
     value = math.inf if lost else quantile.value
     low = math.inf if quantile.low is None and quantile.supported and lost else quantile.low
-    if not quantile.supported:
+    if not quantile.supported and not summary.unordered:
         why = (
             f"effective sample size {quantile.effective_samples:,}, {quantile.samples_needed:,} are"
             " needed"
@@ -101,6 +109,8 @@ def _percent(share: str) -> str:
 
 
 def _sure(summary: Summary) -> str:
+    if summary.unordered:
+        return "the order of the packets is unknown, so there is no interval"
     return f"{float(summary.latency_ns.confidence) * 100:g} % confidence"
 
 

@@ -75,7 +75,7 @@ class TerminalReport:
 
 def _latencies(table: LatencyTable, width: int) -> Iterator[Text]:
     """Yield the table, across as the papers print it or, where that is too wide, down."""
-    if not any(row.summary.samples for row in table.rows):
+    if not any(row.summary.samples or row.summary.unordered for row in table.rows):
         return
     head = ["kpkt/s", "loss %", *table.columns, "Max"]
     groups = [(row, _lines(row)) for row in table.rows]
@@ -175,8 +175,9 @@ def _remarks(row: LatencyRow, *, named: bool) -> Table:
     grid.add_row("")
     if named:
         grid.add_row("run", Text(row.name))
-    grid.add_row("ingress", Text(wording.sum_of(summary.ingress, wording.INGRESS)))
-    grid.add_row("egress", Text(wording.sum_of(summary.egress, wording.EGRESS)))
+    if not summary.unordered:
+        grid.add_row("ingress", Text(wording.sum_of(summary.ingress, wording.INGRESS)))
+        grid.add_row("egress", Text(wording.sum_of(summary.egress, wording.EGRESS)))
     if (body := wording.body(summary)) is not None:
         grid.add_row("latency", Text(body))
     if (clusters := wording.clusters(summary)) is not None:
