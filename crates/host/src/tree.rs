@@ -144,6 +144,8 @@ impl Tree for Memory {
             .map_while(|(known, _)| known.strip_prefix(&start))
             .map(|rest| rest.split('/').next().unwrap_or(rest).to_owned())
             .collect();
+        // Paths are sorted, names not: `eth0.100/mtu` comes before `eth0/mtu`.
+        names.sort_unstable();
         names.dedup();
         if names.len() > limits::NAMES {
             let problem = format!("more than {} names, not a folder of the kernel", limits::NAMES);
@@ -170,6 +172,8 @@ mod tests {
         let tree = Memory::new(true).with("/a/b/c", "1").with("/a/b/d", "2").with("/a/e", "3");
         assert_eq!(tree.list("/a").unwrap(), ["b", "e"]);
         assert_eq!(tree.list("/a/b").unwrap(), ["c", "d"]);
+        let tree = tree.with("/a/b.100/c", "4");
+        assert_eq!(tree.list("/a").unwrap(), ["b", "b.100", "e"]);
         assert_eq!(tree.text("/a/e").unwrap(), "3");
     }
 
