@@ -250,7 +250,7 @@ pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) 
 }
 
 /// Period and phase of ends by least squares.
-fn line(ends: &[f64], period_ns: f64, at_ns: f64) -> Option<(f64, f64)> {
+pub(super) fn line(ends: &[f64], period_ns: f64, at_ns: f64) -> Option<(f64, f64)> {
     let count = ends.len() as f64;
     let number = |end: f64| libm::round((end - at_ns) / period_ns);
     let off = |end: f64| end - at_ns - number(end) * period_ns;
