@@ -1,5 +1,5 @@
 //! Periodic causes in bursts that keep a device busy: its queue carries a stall to the packets behind.
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use tailtrim_cause::periodic::{Periodic, PeriodicCause, explain};
 

@@ -14,8 +14,8 @@
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
 //! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!
-//! Bursts that keep a device busy hide the ends of stalls. There, [`turns`] takes the queue out, and [`busy`] searches the
-//! clocks that strike in turns, in place of 2 to 9.
+//! Bursts that keep a device busy hide the ends of stalls. There, [`turns`] takes the queue out, [`strike`] folds what is
+//! left, and [`busy`] searches the clocks that strike in turns, in place of 2 to 9.
 //!
 //! The search is an estimate and computes in floating point; heights are latencies of packets, as integers.
 
@@ -31,6 +31,7 @@ mod multiples;
 mod schedule;
 mod search;
 mod spectrum;
+mod strike;
 mod turns;
 mod wander;
 

@@ -13,7 +13,7 @@ pub(super) struct Turn {
     pub(super) packet: usize,
     /// When the packet ahead left or, of a device that was idle, when this one came; after the first arrival.
     pub(super) from_ns: f64,
-    /// When it left.
+    /// When it would have left if it took as long as usual: a strike in it comes before that.
     pub(super) until_ns: f64,
     /// By how much longer it took than turns of as many packets usually do.
     pub(super) excess_ns: f64,
@@ -95,7 +95,9 @@ fn turns(samples: &[(i64, i64)], together_ns: i64) -> Vec<Turn> {
         usual.into_iter().map(|(kind, taken)| (kind, median(taken))).collect();
     let known = found.into_iter().zip(kinds).filter_map(|(turn, kind)| {
         let usual_ns = *usual.get(&kind)?;
-        Some(Turn { excess_ns: turn.excess_ns - usual_ns as f64, ..turn })
+        let usual_ns = usual_ns as f64;
+        let until_ns = turn.from_ns + usual_ns;
+        Some(Turn { until_ns, excess_ns: turn.excess_ns - usual_ns, ..turn })
     });
     known.collect()
 }
