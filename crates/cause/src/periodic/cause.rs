@@ -163,13 +163,20 @@ impl Measured {
             members,
             effect,
             width,
-            aliases_hz: multiples::aliases(capture, levels, comb)
-                .into_iter()
-                .map(|one| 1e9 / one.period_ns)
-                .filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6)
-                .collect(),
+            aliases_hz: aliases_hz(capture, levels, comb),
         })
     }
+}
+
+fn aliases_hz(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<f64> {
+    let likely =
+        multiples::aliases(capture, levels, comb).into_iter().map(|one| 1e9 / one.period_ns);
+    let all = multiples::all_aliases(capture, &levels[comb.level], comb, MOST_ALIASES);
+    let mut found: Vec<f64> =
+        likely.chain(all).filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6).collect();
+    found.sort_by(f64::total_cmp);
+    found.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
+    found
 }
 
 /// What a cause does to the packets that come in its window.
