@@ -148,7 +148,10 @@ fn bursts_without_a_clock_have_no_cause() {
 fn no_other_frequency_is_told_in_busy_bursts() {
     let mut random = Random(11);
     let mut told = 0;
-    for (burst, batch) in [(8, 1), (8, 8), (32, 1), (32, 4), (32, 32)].repeat(4) {
+    // Those that take longer once, the others five times.
+    let some = [(8, 8), (32, 4), (32, 32)].repeat(4);
+    let all = [(8, 1), (8, 8), (32, 1), (32, 4), (32, 32)].into_iter().chain(some);
+    for (burst, batch) in all {
         let hz = 20.0 * 50_f64.powf(random.uniform());
         let long_ns = 5_000.0 * 8_f64.powf(random.uniform());
         let found = explain(&run(burst, batch, 3, clock(hz, long_ns)));
@@ -159,7 +162,7 @@ fn no_other_frequency_is_told_in_busy_bursts() {
         }
         told += usize::from(!found.causes.is_empty());
     }
-    assert!(told >= 15, "{told}");
+    assert!(told >= 13, "{told}");
 }
 
 /// A clock whose phase wanders, near a multiple of the rate of bursts or of packets: its mean frequency or nothing.

@@ -37,7 +37,10 @@ const COMPARED: usize = 3;
 
 /// Sums of a frequency with so many times the rate of bursts are compared, and fractions up to this one.
 const TIMES: i32 = 8;
-const FRACTIONS: i32 = 6;
+const FRACTIONS: i32 = 8;
+
+/// So many turns tell whether a frequency may strike in all.
+const SOME: usize = 256;
 
 /// Times that a clock moves through the interval of bursts: parts of the run in which its phase is compared.
 const FEWEST_BEATS: f64 = PARTS as f64;
@@ -63,7 +66,7 @@ pub(super) fn search(capture: &Capture, turns: &Turns) -> Vec<Found> {
         let Some((strike, aliases_hz)) = search.next(&mut plan) else { break };
         if search.of_bursts(strike.hz())
             || strike.purity < MOST_TURNS
-            || strike.nats() < search.price(&strike) + BELIEVED_NATS
+            || !search.is_believed(&strike)
         {
             break;
         }
@@ -117,7 +120,10 @@ impl Folding<'_> {
         for number in 0..all.len() {
             let strike = self.polished(all[number].1);
             all[number] = (merit(&strike), strike);
-            let others = self.others(strike.hz());
+            if !self.is_believed(&strike) {
+                continue;
+            }
+            let others = self.others(&strike);
             let folded = others.into_iter().filter_map(|hz| self.fold(hz, 0.0));
             let folded = folded.map(|one| self.measured(one));
             all.extend(folded.map(|one| (merit(&one), one)));
@@ -147,20 +153,54 @@ impl Folding<'_> {
         })
     }
 
-    /// Simple fractions of a frequency, and its sums with multiples of the rate of bursts.
-    fn others(&self, hz: f64) -> Vec<f64> {
+    /// Other frequencies that may strike in the turns that a strike delays: simple fractions of its sums with multiples of
+    /// the rate of bursts.
+    fn others(&self, strike: &Strike) -> Vec<f64> {
         let bursts_hz = self.capture.pattern_hz.unwrap_or(0.0);
-        let sums = (-TIMES..=TIMES).map(|times| (hz + f64::from(times) * bursts_hz).abs());
-        let fractions = (1..=FRACTIONS)
-            .flat_map(|n| (1..=FRACTIONS).map(move |d| hz * f64::from(n) / f64::from(d)));
+        let sums = (1..=FRACTIONS).flat_map(|numerator| {
+            let hz = f64::from(numerator) * strike.hz();
+            (-TIMES..=TIMES).map(move |times| (hz + f64::from(times) * bursts_hz).abs())
+        });
         let mut all: Vec<f64> = sums
-            .chain(fractions)
-            .filter(|one| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(one))
-            .filter(|one| (one / hz - 1.0).abs() > 1e-6 && !self.of_bursts(*one))
+            .flat_map(|sum| (1..=FRACTIONS).map(move |denominator| sum / f64::from(denominator)))
+            .filter(|hz| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(hz))
+            .filter(|hz| (hz / strike.hz() - 1.0).abs() > 1e-6 && !self.of_bursts(*hz))
             .collect();
         all.sort_by(f64::total_cmp);
         all.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-9);
+        let delayed = self.delayed(strike);
+        let some: Vec<Turn> =
+            delayed.iter().step_by(delayed.len() / SOME + 1).map(|(_, turn)| *turn).collect();
+        all.retain(|hz| self.together(&some, 1e9 / hz) > MOST_TURNS);
         all
+    }
+
+    /// Share of turns that have a phase of a period in common.
+    fn together(&self, turns: &[Turn], period_ns: f64) -> f64 {
+        let slack_ns = self.turn_ns / FINE;
+        let mut edges: Vec<(f64, i32)> = Vec::with_capacity(turns.len() * 3);
+        let mut always = 0;
+        for turn in turns {
+            let (from_ns, until_ns) = (turn.from_ns - slack_ns, turn.until_ns + slack_ns);
+            if until_ns - from_ns >= period_ns {
+                always += 1;
+                continue;
+            }
+            let [from, until] = [from_ns, until_ns]
+                .map(|ns| ns / period_ns)
+                .map(|turns| turns - libm::floor(turns));
+            edges.extend([(from, 1), (until, -1)]);
+            if until < from {
+                edges.push((0.0, 1));
+            }
+        }
+        edges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut here, mut most) = (0, 0);
+        for (_, change) in edges {
+            here += change;
+            most = most.max(here);
+        }
+        f64::from(always + most) / turns.len().max(1) as f64
     }
 
     /// Takes out the turns near a strike, and returns them: those that it may delay in part, too.
@@ -176,6 +216,10 @@ impl Folding<'_> {
         self.turns = left;
         self.centre();
         taken
+    }
+
+    fn is_believed(&self, strike: &Strike) -> bool {
+        strike.nats() >= self.price(strike) + BELIEVED_NATS
     }
 
     /// The logarithm of the number of frequencies and phases that are tried.

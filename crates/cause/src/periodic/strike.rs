@@ -123,10 +123,12 @@ impl<'a> Folding<'a> {
         let bin_ns = ((self.turn_ns + 2.0 * wider_ns) / FINE).max(period_ns / MOST_BINS);
         let bins = ((period_ns / bin_ns) as usize).max(4);
         let mut changes = vec![(0.0_f64, 0_i32); bins + 1];
+        let bins_per_ns = bins as f64 / period_ns;
         for turn in &self.turns {
-            let turns = (turn.from_ns - wider_ns) / period_ns;
-            let from = (turns - libm::floor(turns)) * bins as f64;
-            let long = (turn.until_ns - turn.from_ns + 2.0 * wider_ns) / period_ns * bins as f64;
+            // A period later, it is not negative.
+            let turns = (turn.from_ns - wider_ns) / period_ns + 1.0;
+            let from = (turns - (turns as u64) as f64) * bins as f64;
+            let long = (turn.until_ns - turn.from_ns + 2.0 * wider_ns) * bins_per_ns;
             let (low, high) = (from as usize, (from + long) as usize + 1);
             let high = high.min(low + bins);
             let mut add = |bin: usize, sign: i32| {
