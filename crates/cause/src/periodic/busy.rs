@@ -32,6 +32,13 @@ const MOST: usize = 6;
 /// of its frequency delays a half at most.
 const MOST_TURNS: f64 = 0.5;
 
+/// Its stalls are so many times as long as turns vary without them (one standard deviation): a normal law puts 16 % of the turns above
+/// half of that, so that chance cannot delay a half of those that a wrong frequency meets.
+const CLEAR: f64 = 2.0;
+
+/// What is not clear is likelier by up to so much where it has the turns of two clocks of one frequency.
+const SHARED: f64 = 2.0;
+
 /// Candidates that are compared with their aliases.
 const COMPARED: usize = 3;
 
@@ -64,10 +71,7 @@ pub(super) fn search(capture: &Capture, turns: &Turns) -> Vec<Found> {
     let mut chance = None;
     for _ in 0..MOST {
         let Some((strike, aliases_hz)) = search.next(&mut plan) else { break };
-        if search.of_bursts(strike.hz())
-            || strike.purity < MOST_TURNS
-            || !search.is_believed(&strike)
-        {
+        if search.of_bursts(strike.hz()) || !search.is_clear(&strike) {
             break;
         }
         let chance = *chance.get_or_insert_with(|| {
@@ -107,39 +111,67 @@ impl Folding<'_> {
             }
         });
         let run_s = self.capture.run_ns as f64 / 1e9;
-        let merit = |one: &Strike| one.nats() * one.purity;
-        let mut all: Vec<(f64, Strike)> = candidates
+        let best_first = |a: &Strike, b: &Strike| b.merit().total_cmp(&a.merit());
+        let mut all: Vec<Strike> = candidates
             .iter()
             .filter(|candidate| !self.of_bursts(candidate.hz))
             .filter_map(|one| self.near(one.hz, 1.0 / (one.harmonics as f64 * run_s)))
             .map(|one| self.measured(one))
-            .map(|one| (merit(&one), one))
             .collect();
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
+        all.sort_by(best_first);
         all.truncate(COMPARED);
         for number in 0..all.len() {
-            let strike = self.polished(all[number].1);
-            all[number] = (merit(&strike), strike);
+            all[number] = self.polished(all[number]);
+            let strike = all[number];
             if !self.is_believed(&strike) {
                 continue;
             }
             let others = self.others(&strike);
             let folded = others.into_iter().filter_map(|hz| self.fold(hz, 0.0));
-            let folded = folded.map(|one| self.measured(one));
-            all.extend(folded.map(|one| (merit(&one), one)));
+            all.extend(folded.map(|one| self.measured(one)));
         }
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let best = all.first()?.1;
-        // The phase moves by a turn over the run if a frequency is off by this part.
-        let part = self.turn_ns / self.capture.run_ns as f64;
-        let best = self.near(best.hz(), part * best.hz()).map_or(best, |one| self.polished(one));
-        let alike = all.iter().filter(|one| one.1.nats() > best.nats() - ALIKE_NATS);
-        let alike = alike.map(|one| one.1.hz());
+        all.sort_by(best_first);
+        let likeliest = all.first()?;
+        let enough = likeliest.merit() / SHARED;
+        let best = *all
+            .iter()
+            .take_while(|one| one.merit() >= enough)
+            .find(|one| self.is_clear(one))
+            .unwrap_or(likeliest);
+        let mut best = self.refined(best);
+        while let Some(better) = self.better(&best) {
+            best = self.refined(better);
+        }
+        let alike = all.iter().filter(|one| one.nats() > best.nats() - ALIKE_NATS);
+        let alike = alike.map(Strike::hz);
         let mut aliases_hz: Vec<f64> =
             alike.filter(|hz| (hz / best.hz() - 1.0).abs() > 1e-4).collect();
         aliases_hz.sort_by(f64::total_cmp);
         aliases_hz.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-4);
         Some((best, aliases_hz))
+    }
+
+    /// The strike at the frequency near its own that is likeliest.
+    fn refined(&self, strike: Strike) -> Strike {
+        // The phase moves by a turn over the run if a frequency is off by this part.
+        let part = self.turn_ns / self.capture.run_ns as f64;
+        let near = self.near(strike.hz(), part * strike.hz()).map(|one| self.polished(one));
+        near.filter(|one| one.merit() > strike.merit()).unwrap_or(strike)
+    }
+
+    /// The strike at another frequency that has more merit.
+    fn better(&self, strike: &Strike) -> Option<Strike> {
+        if !self.is_believed(strike) {
+            return None;
+        }
+        let folded = self.others(strike).into_iter().filter_map(|hz| self.fold(hz, 0.0));
+        folded
+            .map(|one| self.measured(one))
+            .filter(|one| {
+                let times = if self.is_clear(one) { 1.0 } else { SHARED };
+                one.merit() > times * strike.merit()
+            })
+            .max_by(|a, b| a.merit().total_cmp(&b.merit()))
     }
 
     /// Whether a frequency is nearly a simple fraction of that of bursts. It strikes in few places of bursts, or moves
@@ -154,7 +186,7 @@ impl Folding<'_> {
     }
 
     /// Other frequencies that may strike in the turns that a strike delays: simple fractions of its sums with multiples of
-    /// the rate of bursts.
+    /// the rate of bursts. Those that are nearly fractions of that rate are among them: what is one of theirs is not told.
     fn others(&self, strike: &Strike) -> Vec<f64> {
         let bursts_hz = self.capture.pattern_hz.unwrap_or(0.0);
         let sums = (1..=FRACTIONS).flat_map(|numerator| {
@@ -164,14 +196,14 @@ impl Folding<'_> {
         let mut all: Vec<f64> = sums
             .flat_map(|sum| (1..=FRACTIONS).map(move |denominator| sum / f64::from(denominator)))
             .filter(|hz| (spectrum::SEARCHED_HZ.0..=spectrum::SEARCHED_HZ.1).contains(hz))
-            .filter(|hz| (hz / strike.hz() - 1.0).abs() > 1e-6 && !self.of_bursts(*hz))
+            .filter(|hz| (hz / strike.hz() - 1.0).abs() > 1e-6)
             .collect();
         all.sort_by(f64::total_cmp);
         all.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-9);
         let delayed = self.delayed(strike);
         let some: Vec<Turn> =
             delayed.iter().step_by(delayed.len() / SOME + 1).map(|(_, turn)| *turn).collect();
-        all.retain(|hz| self.together(&some, 1e9 / hz) > MOST_TURNS);
+        all.retain(|hz| self.together(&some, 1e9 / hz) > MOST_TURNS / SHARED);
         all
     }
 
@@ -216,6 +248,17 @@ impl Folding<'_> {
         self.turns = left;
         self.centre();
         taken
+    }
+
+    /// Whether it is believed and delays most of the turns that it meets, by more than these vary.
+    fn is_clear(&self, strike: &Strike) -> bool {
+        // What it explains of how turns vary.
+        let share = strike.met as f64 / self.turns.len() as f64;
+        let square = share * (1.0 - share) * strike.longer_ns * strike.longer_ns;
+        let left_ns = libm::sqrt((self.deviation_ns * self.deviation_ns - square).max(0.0));
+        self.is_believed(strike)
+            && strike.purity >= MOST_TURNS
+            && strike.longer_ns >= CLEAR * left_ns
     }
 
     fn is_believed(&self, strike: &Strike) -> bool {

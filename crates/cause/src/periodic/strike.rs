@@ -35,6 +35,11 @@ impl Strike {
     pub(super) fn nats(&self) -> f64 {
         0.5 * self.deviations * self.deviations
     }
+
+    /// What of two strikes in the same turns is better: one that delays most turns that it meets.
+    pub(super) fn merit(&self) -> f64 {
+        self.nats() * self.purity
+    }
 }
 
 /// A turn's excess counts up to that of one turn in so many: few long stalls would hide what many turns have in common.
