@@ -208,8 +208,12 @@ struct Counts {
     duplicates: usize,
 }
 
-fn same(found_hz: f64, true_hz: f64) -> bool {
-    (found_hz - true_hz).abs() < (2e-4 * true_hz).max(0.03)
+/// The source of a frequency: of those that are as near as told, the nearest one.
+fn nearest(world: &World, hz: f64) -> Option<usize> {
+    let off_hz = |number: &usize| (hz - world.sources[*number].hz).abs();
+    (0..world.sources.len())
+        .filter(|number| off_hz(number) < (2e-4 * world.sources[*number].hz).max(0.03))
+        .min_by(|a, b| off_hz(a).total_cmp(&off_hz(b)))
 }
 
 fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()> {
@@ -218,10 +222,8 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
     let mut matched = vec![0_usize; world.sources.len()];
     let mut invented = 0;
     for cause in told.causes.iter().filter(|cause| cause.every == 1) {
-        let is = |source: &&Source| same(cause.frequency_hz, source.hz);
-        let may_be = |source: &&Source| cause.aliases_hz.iter().any(|hz| same(*hz, source.hz));
-        let one = world.sources.iter().position(|source| is(&source));
-        let other = world.sources.iter().position(|source| may_be(&source));
+        let one = nearest(world, cause.frequency_hz);
+        let other = cause.aliases_hz.iter().find_map(|hz| nearest(world, *hz));
         match one.or(other) {
             Some(number) => {
                 matched[number] += 1;
@@ -232,8 +234,7 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
     }
     for batch in &told.batches {
         // Told as what every n-th packet or something of this frequency causes.
-        let source = world.sources.iter().position(|source| same(batch.frequency_hz, source.hz));
-        match source {
+        match nearest(world, batch.frequency_hz) {
             Some(number) => {
                 matched[number] += 1;
                 counts.aliased += 1;
@@ -268,8 +269,13 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
         for cause in &told.causes {
             writeln!(
                 out,
-                "   told {:.4} Hz delay {} events {} met {:.3} every {}",
-                cause.frequency_hz, cause.delay_ns, cause.events, cause.purity, cause.every
+                "   told {:.4} Hz delay {} events {} met {:.3} every {} aliases {:.2?}",
+                cause.frequency_hz,
+                cause.delay_ns,
+                cause.events,
+                cause.purity,
+                cause.every,
+                cause.aliases_hz
             )?;
         }
     }

@@ -1,6 +1,8 @@
 //! The packets of a run and, by threshold, the late ones among them.
 
 use super::late::{Stall, stalls_above};
+use super::turns::Turn;
+use std::ops::Range;
 
 /// The packets.
 #[derive(Debug, Clone)]
@@ -17,6 +19,8 @@ pub(super) struct Capture {
     pub(super) explained_count: usize,
     /// Whether packets come in bursts.
     pub(super) bursts: bool,
+    /// How long a burst keeps a device busy, usually.
+    pub(super) stay_ns: i64,
     /// How often packets or bursts come, unless at random.
     pub(super) pattern_hz: Option<f64>,
     /// The first packet of each bucket of time, to find packets by time.
@@ -45,6 +49,7 @@ impl Capture {
             explained: vec![false; samples.len()],
             explained_count: 0,
             bursts: false,
+            stay_ns: 0,
             pattern_hz: None,
             aside: vec![false; samples.len()],
         }
@@ -77,23 +82,12 @@ impl Capture {
     /// The packets that are not explained, in blocks that are shuffled: what is near in time stays so.
     pub(super) fn shuffled(&self) -> Self {
         let block = (self.rate_hz() * BLOCK_S) as usize / NUMBERED * NUMBERED + NUMBERED;
-        let count = self.arrivals.len().div_ceil(block);
-        // A step that has no divisor in common with the number of blocks visits all.
-        let common = |mut a: usize, mut b: usize| {
-            while b > 0 {
-                (a, b) = (b, a % b);
-            }
-            a
-        };
-        let start = (count as f64 * 0.618) as usize;
-        let step = (start.max(1)..).find(|step| common(*step, count) == 1).unwrap_or(1);
         let interval_ns = self.bucket_ns as i64;
         let mut samples = Vec::with_capacity(self.arrivals.len());
         let mut at_ns = 0;
-        for turn in 0..count {
-            let from = turn * step % count * block;
-            let to = (from + block).min(self.arrivals.len());
-            for packet in from..to {
+        for block in blocks(self.arrivals.len(), block) {
+            let (from, to) = (block.start, block.end);
+            for packet in block {
                 let excess_ns =
                     if self.explained[packet] { 0 } else { i64::from(self.excess[packet]) };
                 let in_ns = at_ns + self.arrivals[packet] - self.arrivals[from];
@@ -105,6 +99,13 @@ impl Capture {
         shuffled.pattern_hz = self.pattern_hz;
         shuffled.bursts = self.bursts;
         shuffled
+    }
+
+    /// An order of so many things, evenly over the run, in blocks that are shuffled.
+    pub(super) fn shuffled_order(&self, count: usize) -> Vec<usize> {
+        let run_s = self.run_ns as f64 / 1e9;
+        let block = (count as f64 * BLOCK_S / run_s.max(BLOCK_S)) as usize;
+        blocks(count, block.max(1)).flatten().collect()
     }
 
     /// The stamps without the body's latency.
@@ -123,6 +124,15 @@ impl Capture {
         }
     }
 
+    /// Sets aside packets of turns and all behind them, until the burst ends; `starts` are the first packets of bursts.
+    pub(super) fn set_aside_behind(&mut self, turns: &[Turn], starts: &[usize]) {
+        for turn in turns {
+            let next = starts.partition_point(|start| *start <= turn.packet);
+            let end = starts.get(next).copied().unwrap_or(self.aside.len());
+            self.aside[turn.packet..end].fill(true);
+        }
+    }
+
     /// The first packet that arrives at this time or later.
     pub(super) fn at_or_after(&self, at_ns: f64) -> usize {
         let bucket = (at_ns.max(0.0) / self.bucket_ns) as usize;
@@ -133,6 +143,24 @@ impl Capture {
         }
         packet
     }
+}
+
+/// Blocks of so many things in another order.
+fn blocks(all: usize, block: usize) -> impl Iterator<Item = Range<usize>> {
+    let count = all.div_ceil(block);
+    // A step that has no divisor in common with the number of blocks visits all.
+    let common = |mut a: usize, mut b: usize| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let start = (count as f64 * 0.618) as usize;
+    let step = (start.max(1)..).find(|step| common(*step, count) == 1).unwrap_or(1);
+    (0..count).map(move |turn| {
+        let from = turn * step % count * block;
+        from..(from + block).min(all)
+    })
 }
 
 /// The first packet of each bucket of time.
@@ -271,7 +299,7 @@ impl Level {
 
     /// Calls with the times and weights of a series that has the ends of stalls, and no mean and no pattern of the
     /// packets' schedule: each packet counts as late as often as all do, by a wait of another one.
-    pub(super) fn fill(&self, capture: &Capture, mut add: impl FnMut(f64, f32)) {
+    pub(super) fn fill(&self, capture: &Capture, add: &mut dyn FnMut(f64, f32)) {
         let waits: Vec<f64> = self
             .stalls
             .iter()

@@ -1,7 +1,8 @@
 //! What a comb costs: its measures, with intervals.
 
+use super::busy::Found;
 use super::capture::{Capture, Level};
-use super::comb::Comb;
+use super::comb::{self, Comb};
 use super::late::Late;
 use super::levels::{self, Members};
 use super::multiples;
@@ -111,10 +112,10 @@ pub(super) fn causes(
                 every: if each { 1 } else { libm::round(1.0 / share) as u64 },
                 source,
                 share: level.events as f64 / late.stalls.len().max(1) as f64,
-                excess: measured.excess,
+                excess: measured.effect.excess,
                 width: measured.width,
-                touched: measured.touched,
-                late_share: measured.late_share,
+                touched: measured.effect.touched,
+                late_share: measured.effect.late_share,
                 purity: comb.purity(),
                 aliases_hz: measured.aliases_hz.clone(),
                 wanders: comb.track.is_some() || comb.purity() < search::PURE,
@@ -134,10 +135,8 @@ struct Measured {
     members: Members,
     /// Relative error of the period.
     error: f64,
-    excess: Interval,
+    effect: Effect,
     width: Interval,
-    touched: f64,
-    late_share: f64,
     aliases_hz: Vec<f64>,
 }
 
@@ -157,7 +156,39 @@ impl Measured {
             members.stalls.iter().map(|(_, stall)| stall.delay_ns() as f64).collect();
         waits.sort_unstable_by(f64::total_cmp);
         let width = width(&waits);
-        let occurrences = touched(capture, comb, width.value_ns);
+        let effect = Effect::of(capture, &levels[0], comb, width.value_ns);
+        Some(Self {
+            error: members.relative_error(comb.width_ns)
+                + comb.track.map_or(0.0, |track| track.deviation()),
+            members,
+            effect,
+            width,
+            aliases_hz: aliases_hz(capture, levels, comb),
+        })
+    }
+}
+
+fn aliases_hz(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<f64> {
+    let likely =
+        multiples::aliases(capture, levels, comb).into_iter().map(|one| 1e9 / one.period_ns);
+    let all = multiples::all_aliases(capture, &levels[comb.level], comb, MOST_ALIASES);
+    let mut found: Vec<f64> =
+        likely.chain(all).filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6).collect();
+    found.sort_by(f64::total_cmp);
+    found.dedup_by(|a, b| (*a / *b - 1.0).abs() < 1e-6);
+    found
+}
+
+/// What a cause does to the packets that come in its window.
+struct Effect {
+    excess: Interval,
+    touched: f64,
+    late_share: f64,
+}
+
+impl Effect {
+    fn of(capture: &Capture, level: &Level, comb: &Comb, width_ns: f64) -> Self {
+        let occurrences = window(capture, comb, width_ns);
         let touched: Vec<usize> = occurrences.concat();
         let excess_ns = |packet: &usize| f64::from(capture.excess[*packet]);
         let number = touched.len().max(1) as f64;
@@ -170,29 +201,91 @@ impl Measured {
         let error_ns = BOUND * libm::sqrt(square) / number;
         // What the cause adds to packets: other causes make the other packets' mean longer than their median.
         let added_ns = mean_ns - mean_of_others_ns(capture, mean_ns * number, number);
-        let excess = Interval {
-            value_ns: added_ns,
-            low_ns: added_ns - error_ns,
-            high_ns: added_ns + error_ns,
-        };
-        let threshold_ns = levels[0].threshold_ns;
-        let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > threshold_ns;
+        let is_late = |packet: &&usize| i64::from(capture.excess[**packet]) > level.threshold_ns;
         let late = touched.iter().filter(is_late).count() as f64;
-        Some(Self {
-            error: members.relative_error(comb.width_ns)
-                + comb.track.map_or(0.0, |track| track.deviation()),
-            members,
-            excess,
-            width,
+        Self {
+            excess: Interval {
+                value_ns: added_ns,
+                low_ns: added_ns - error_ns,
+                high_ns: added_ns + error_ns,
+            },
             touched: touched.len() as f64 / capture.arrivals.len() as f64,
-            late_share: late / (levels[0].count() as f64).max(1.0),
-            aliases_hz: multiples::aliases(capture, levels, comb)
-                .into_iter()
-                .map(|one| 1e9 / one.period_ns)
-                .filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6)
-                .collect(),
-        })
+            late_share: late / (level.count() as f64).max(1.0),
+        }
     }
+}
+
+/// The packets of the window of each occurrence: of the windows of this width the one whose packets wait longest, as
+/// folding shows it. Packets of a burst are delayed by what strikes while they are in the device, so that their window is
+/// earlier than the stall by up to the time that a burst stays.
+fn window(capture: &Capture, comb: &Comb, width_ns: f64) -> Vec<Vec<usize>> {
+    let steps = libm::ceil(STEPS * capture.stay_ns as f64 / width_ns.max(1.0)).min(MOST_STEPS);
+    let at = |step: i32| {
+        let off_ns = f64::from(step) / steps.max(1.0) * capture.stay_ns as f64;
+        let phase_ns = comb.phase_ns + off_ns;
+        touched(capture, &Comb { phase_ns, ..*comb }, width_ns)
+    };
+    let mean_ns = |window: &Vec<Vec<usize>>| {
+        let packets = || window.iter().flatten();
+        let sum_ns = packets().map(|packet| f64::from(capture.excess[*packet])).sum::<f64>();
+        sum_ns / packets().count().max(FEWEST) as f64
+    };
+    (-(steps as i32)..=steps as i32)
+        .map(at)
+        .max_by(|a, b| mean_ns(a).total_cmp(&mean_ns(b)))
+        .unwrap_or_default()
+}
+
+/// Windows are tried at so many places for each width.
+const STEPS: f64 = 4.0;
+const MOST_STEPS: f64 = 64.0;
+
+/// A window of fewer packets is as uncertain as one of so many.
+const FEWEST: usize = 8;
+
+/// The causes of clocks that strike in turns of bursts.
+pub(super) fn of_turns(
+    capture: &Capture,
+    level: &Level,
+    found: &[Found],
+    late: &Late,
+    schedule: &Schedule,
+) -> Vec<PeriodicCause> {
+    let mut causes = Vec::new();
+    for (source, one) in found.iter().enumerate() {
+        let strike = &one.strike;
+        let mut waits: Vec<f64> = one.delayed.iter().map(|(_, turn)| turn.excess_ns).collect();
+        waits.sort_unstable_by(f64::total_cmp);
+        let width = width(&waits);
+        let comb = comb::unscored(0, strike.period_ns, strike.phase_ns, 0.0);
+        let effect = Effect::of(capture, level, &comb, width.value_ns);
+        let numbers: Vec<f64> = one.delayed.iter().map(|(number, _)| *number as f64).collect();
+        let events = waits.len() as u64;
+        let delay_ns = width.value_ns as i64;
+        let clock_ns = strike.period_ns;
+        causes.push(PeriodicCause {
+            frequency_hz: 1e9 / clock_ns,
+            error_hz: levels::relative_error(&numbers, 0.5 * one.turn_ns, clock_ns) * 1e9
+                / clock_ns,
+            height_ns: late.median_ns + delay_ns,
+            events,
+            delay_ns,
+            period_ns: clock_ns,
+            phase_ns: strike.phase_ns,
+            every: 1,
+            source,
+            share: events as f64 / late.stalls.len().max(1) as f64,
+            excess: effect.excess,
+            width,
+            touched: effect.touched,
+            late_share: effect.late_share,
+            purity: strike.purity,
+            aliases_hz: one.aliases_hz.clone(),
+            wanders: false,
+            sampling: schedule.sample((clock_ns, 1.0), delay_ns, events, capture.run_ns),
+        });
+    }
+    causes
 }
 
 /// How long all but one in a hundred of the waits last, sorted ones given, with an interval: that of the order statistics,

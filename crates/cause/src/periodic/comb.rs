@@ -250,7 +250,7 @@ pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) 
 }
 
 /// Period and phase of ends by least squares.
-fn line(ends: &[f64], period_ns: f64, at_ns: f64) -> Option<(f64, f64)> {
+pub(super) fn line(ends: &[f64], period_ns: f64, at_ns: f64) -> Option<(f64, f64)> {
     let count = ends.len() as f64;
     let number = |end: f64| libm::round((end - at_ns) / period_ns);
     let off = |end: f64| end - at_ns - number(end) * period_ns;
@@ -311,13 +311,12 @@ pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Co
     let quantile = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
     let longest_ns = quantile(0.99);
     let mut best: Option<Comb> = None;
-    let mut met = Vec::new();
     for part in [0.5, 0.9] {
         let reach_ns = quantile(part) + 1.0;
         if reach_ns > 0.6 * comb.period_ns {
             break;
         }
-        meet(capture, level, comb, reach_ns, &mut met);
+        let met: Vec<Met> = meet(capture, level, comb, reach_ns).collect();
         for width_ns in WIDTHS_NS {
             let widest_ns = (WIDEST * comb.period_ns).min(SHARP * reach_ns);
             if width_ns > widest_ns.min(4.0 * comb.width_ns.max(600.0)) {
@@ -335,31 +334,42 @@ pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Co
 }
 
 /// The occurrences that a packet met.
-fn meet(capture: &Capture, level: &Level, comb: &Comb, reach_ns: f64, met: &mut Vec<Met>) {
-    met.clear();
+fn meet<'a>(
+    capture: &'a Capture,
+    level: &'a Level,
+    comb: &'a Comb,
+    reach_ns: f64,
+) -> impl Iterator<Item = Met> + 'a {
     let latest_ns = level.threshold_ns as f64;
     let count = ((capture.run_ns as f64 - comb.phase_ns) / comb.period_ns) as i64;
-    for number in 0..=count {
+    (0..=count).filter_map(move |number| {
         let end_ns = comb.end_ns(number);
-        let from = capture.at_or_after(end_ns - reach_ns);
-        let mut packet = from;
+        let mut packet = capture.at_or_after(end_ns - reach_ns);
         while capture.explained.get(packet) == Some(&true)
             && (capture.arrivals[packet] as f64) < end_ns
         {
             packet += 1;
         }
-        let Some(arrival_ns) = capture.arrivals.get(packet) else { break };
-        let until_ns = end_ns - *arrival_ns as f64;
+        let until_ns = end_ns - *capture.arrivals.get(packet)? as f64;
         if until_ns <= latest_ns {
-            continue;
+            return None;
         }
         let off_ns = match level.stall_of(capture, packet) {
-            Some(stall) if level.explained[stall] => continue,
+            Some(stall) if level.explained[stall] => return None,
             Some(stall) => level.stalls[stall].end_ns as f64 - end_ns,
             None => f64::INFINITY,
         };
-        met.push(Met { until_ns, off_ns });
-    }
+        Some(Met { until_ns, off_ns })
+    })
+}
+
+/// Whether at most so many packets that a comb met were not delayed until its end.
+pub(super) fn misses_at_most(capture: &Capture, level: &Level, comb: &Comb, most: usize) -> bool {
+    let least_ns = (level.threshold_ns as f64 + comb.width_ns).min(comb.reach_ns * 0.5);
+    meet(capture, level, comb, comb.reach_ns)
+        .filter(|one| one.until_ns >= least_ns && one.off_ns.abs() > comb.width_ns)
+        .nth(most)
+        .is_none()
 }
 
 /// The comb's likelihood, if ends vary by its width.

@@ -13,14 +13,20 @@ pub(super) struct Members {
 impl Members {
     /// Relative error of the period (95 %) if ends vary by at most so much: that of a line through them.
     pub(super) fn relative_error(&self, width_ns: f64) -> f64 {
-        let count = self.stalls.len() as f64;
-        let mean = self.stalls.iter().map(|(number, _)| *number as f64).sum::<f64>() / count;
-        let square = |(number, _): &(i64, Stall)| (*number as f64 - mean) * (*number as f64 - mean);
-        let spread = libm::sqrt(self.stalls.iter().map(square).sum::<f64>());
-        // Uniform within the width.
-        let deviation_ns = width_ns / libm::sqrt(3.0);
-        1.96 * deviation_ns / spread.max(1.0) / self.comb.period_ns
+        let numbers: Vec<f64> = self.stalls.iter().map(|(number, _)| *number as f64).collect();
+        relative_error(&numbers, width_ns, self.comb.period_ns)
     }
+}
+
+/// Relative error of the period (95 %) of a line through times of occurrences with these numbers, which vary by at most
+/// so much in both directions.
+pub(super) fn relative_error(numbers: &[f64], width_ns: f64, period_ns: f64) -> f64 {
+    let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+    let square = |number: &f64| (number - mean) * (number - mean);
+    let spread = libm::sqrt(numbers.iter().map(square).sum::<f64>());
+    // Uniform within the width.
+    let deviation_ns = width_ns / libm::sqrt(3.0);
+    1.96 * deviation_ns / spread.max(1.0) / period_ns
 }
 
 /// Occurrences of a comb that take equally long.

@@ -1,6 +1,7 @@
 //! What could not have been seen: for usual clocks that were not found, how short a cause would have been missed.
 
 use super::capture::{Capture, Level};
+use super::cause::PeriodicCause;
 use super::comb::{BELIEVED_NATS, Comb};
 use serde::Serialize;
 
@@ -41,6 +42,16 @@ pub(super) fn limits(capture: &Capture, level: &Level, combs: &[Comb]) -> Vec<Li
         .into_iter()
         .filter(|hz| !known(*hz) && capture.run_ns as f64 * hz > 8e9)
         .map(|hz| limit(capture, level, hz))
+        .collect()
+}
+
+/// Usual clocks that are not among the causes, where nothing is known of others.
+pub(super) fn unknown(run_ns: i64, causes: &[PeriodicCause]) -> Vec<Limit> {
+    let told = |hz: f64| causes.iter().any(|one| (one.frequency_hz / hz - 1.0).abs() < SAME);
+    CLOCKS_HZ
+        .into_iter()
+        .filter(|hz| !told(*hz) && run_ns as f64 * hz > 8e9)
+        .map(|frequency_hz| Limit { frequency_hz, longer_than_ns: None, covered: 0.0 })
         .collect()
 }
 

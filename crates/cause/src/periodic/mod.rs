@@ -14,9 +14,13 @@
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
 //! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!
+//! Bursts that keep a device busy hide the ends of stalls. There, [`turns`] takes the queue out, [`strike`] folds what is
+//! left, and [`busy`] searches the clocks that strike in turns, in place of 2 to 9.
+//!
 //! The search is an estimate and computes in floating point; heights are latencies of packets, as integers.
 
 mod batches;
+mod busy;
 mod capture;
 mod cause;
 mod comb;
@@ -27,6 +31,8 @@ mod multiples;
 mod schedule;
 mod search;
 mod spectrum;
+mod strike;
+mod turns;
 mod wander;
 
 use super::sampling;
@@ -36,6 +42,7 @@ pub use cause::{Interval, PeriodicCause};
 pub use late::{Late, Stall, late};
 pub use limits::Limit;
 use serde::Serialize;
+use turns::Turns;
 
 /// So much of a capture is searched: further away, the clocks of capture and host have drifted apart by
 /// more than an interrupt lasts (1 µs in 60 s is 0.02 ppm, which a free-running clock barely holds).
@@ -88,9 +95,12 @@ pub fn explain(samples: &[(i64, i64)]) -> Periodic {
     samples.truncate(end);
     let searched_ns = samples.last().map_or(0, |sample| sample.0) - first_ns;
     let schedule = sampling::Schedule::of(&samples);
-    let bursts_hz = schedule::level_bursts(&mut samples);
+    let places = schedule::places(&samples);
+    let turns = places.as_ref().and_then(|places| Turns::of(&samples, places));
+    let bursts_hz = places.and_then(|places| schedule::level_bursts(&mut samples, &places));
     let late = late(&samples);
-    let found = Found::of(&samples, &late, &schedule, bursts_hz);
+    let bursts = bursts_hz.map(|hz| (hz, turns));
+    let found = Found::of(&samples, &late, &schedule, bursts);
     Periodic {
         median_ns: late.median_ns,
         late_above_ns: late.threshold_ns,
@@ -120,19 +130,32 @@ impl Found {
         samples: &[(i64, i64)],
         late: &Late,
         schedule: &sampling::Schedule,
-        bursts_hz: Option<f64>,
+        bursts: Option<(f64, Option<Turns>)>,
     ) -> Self {
         if samples.len() < FEWEST_PACKETS {
             return Self { unexplained: late.stalls.len() as u64, ..Self::default() };
         }
         let mut capture = Capture::new(samples, late.median_ns);
         let packets_hz = schedule.constant.then(|| 1e9 / schedule.interval_ns);
-        capture.bursts = bursts_hz.is_some();
-        capture.pattern_hz = bursts_hz.or(packets_hz);
+        capture.bursts = bursts.is_some();
+        capture.pattern_hz = bursts.as_ref().map(|bursts| bursts.0).or(packets_hz);
+        let turns = bursts.and_then(|bursts| bursts.1);
+        capture.stay_ns = turns.as_ref().map_or(0, |turns| turns.stay_ns);
         let mut levels: Vec<Level> = thresholds(&capture, late)
             .into_iter()
             .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
             .collect();
+        if let Some(turns) = turns {
+            let struck = busy::search(&capture, &turns);
+            let causes = cause::of_turns(&capture, &levels[0], &struck, late, schedule);
+            for one in &struck {
+                capture.set_aside_behind(&one.taken, &turns.starts);
+            }
+            search::mark(&mut capture, &mut levels, &[]);
+            let limits = limits::unknown(capture.run_ns, &causes);
+            let unexplained = levels[0].open().count() as u64;
+            return Self { unexplained, causes, limits, ..Self::default() };
+        }
         let mut combs = search::search(&mut capture, &mut levels);
         let mut batches = Vec::new();
         let open: Vec<Stall> = levels[0].open().copied().collect();

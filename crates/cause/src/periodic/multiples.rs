@@ -137,18 +137,61 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
         .filter(|end| comb.off(*end).1.abs() <= comb.width_ns)
         .collect();
     let Some(middle_ns) = ends.get(ends.len() / 2) else { return Vec::new() };
+    // Where the others meet as many packets at the same ends, they have the same likelihood from here.
+    let at_ns = comb.end_ns(comb.off(*middle_ns).0);
     tried
         .into_iter()
-        .map(|hz| comb::unscored(comb.level, 1e9 / hz, *middle_ns, 2.0 * comb.width_ns))
+        .map(|hz| comb::unscored(comb.level, 1e9 / hz, at_ns, 2.0 * comb.width_ns))
         .filter(|one| {
             let within = ends.iter().filter(|end| one.off(**end).1.abs() <= one.width_ns);
             within.count() * 10 >= ends.len() * 9
         })
-        .filter_map(|one| {
-            let one = comb::scored(capture, level, &one)?;
-            comb::polished(capture, levels, &one)
+        .filter_map(|wide| {
+            let same = Comb { width_ns: comb.width_ns, ..wide };
+            [same, wide]
+                .iter()
+                .filter_map(|one| comb::scored(capture, level, one))
+                .filter_map(|one| comb::polished(capture, levels, &one))
+                .max_by(|a, b| a.nats.total_cmp(&b.nats))
         })
-        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > 0.8 * comb.purity())
+        .filter(|one| one.nats > comb.nats - ALIKE_NATS && one.purity() > ALIKE * comb.purity())
+        .collect()
+}
+
+/// All frequencies that the hits of a comb fit and at which packets were missed about as rarely, until more than so many:
+/// a whole number of their periods goes into the time that hits are multiples of. Few hits fit some by chance, more of
+/// them only if that time has several periods of the comb.
+pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: usize) -> Vec<f64> {
+    let hz = 1e9 / comb.period_ns;
+    let hits: Vec<(i64, f64)> = level
+        .open()
+        .map(|stall| comb.off(stall.end_ns as f64))
+        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
+        .collect();
+    let Some((middle, _)) = hits.get(hits.len() / 2).filter(|_| comb.track.is_none()) else {
+        return Vec::new();
+    };
+    let fits = |times: &i64| {
+        let mut others = hits.iter().filter(|(number, _)| (number - middle) % times != 0);
+        others.nth(hits.len() / 10).is_none()
+    };
+    let slowest = (capture.run_ns as f64 / comb.period_ns) as i64 / comb::FEWEST as i64;
+    let times = (1..=slowest).rev().find(fits).unwrap_or(1);
+    if times == 1 && comb.hit >= FEW {
+        return Vec::new();
+    }
+    let base_hz = hz / times as f64;
+    let misses = (comb.hit as f64 / (ALIKE * comb.purity()) - comb.hit as f64) as usize;
+    let (low_hz, high_hz) = spectrum::SEARCHED_HZ;
+    ((low_hz / base_hz) as i64 + 1..=(high_hz / base_hz) as i64)
+        .filter(|multiple| *multiple != times)
+        .map(|multiple| base_hz * multiple as f64)
+        .filter(|hz| {
+            let other = comb::unscored(comb.level, 1e9 / hz, comb.end_ns(*middle), 0.0);
+            let other = Comb { width_ns: comb.width_ns, reach_ns: comb.reach_ns, ..other };
+            comb::misses_at_most(capture, level, &other, misses)
+        })
+        .take(most + 1)
         .collect()
 }
 
@@ -171,3 +214,6 @@ const FEWEST_FRACTION: i32 = 30;
 
 /// Combs of other frequencies whose likelihood is lower by less than this tell as much.
 const ALIKE_NATS: f64 = 6.0;
+
+/// Those that delay at least this part of the share of packets that the comb delays are alike.
+const ALIKE: f64 = 0.8;

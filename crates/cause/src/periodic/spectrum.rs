@@ -39,7 +39,7 @@ const FEWEST: usize = 5;
 const SORTED: usize = 4_000;
 
 /// So many candidates of a level are looked at more closely, a limit of time.
-const MOST: usize = 20;
+pub(super) const MOST: usize = 20;
 
 /// With bursts these are more, since each frequency folds with theirs to others of the same power.
 const MOST_IN_BURSTS: usize = 80;
@@ -66,7 +66,18 @@ pub(super) fn candidates(
     if level.open().count() < FEWEST {
         return Vec::new();
     }
-    let Some(power) = Power::of(plan, capture, level) else { return Vec::new() };
+    let most = if capture.bursts { MOST_IN_BURSTS } else { MOST };
+    proposed(plan, capture, most, |add| level.fill(capture, add))
+}
+
+/// The candidate frequencies of a series of times and weights, best first, at most so many.
+pub(super) fn proposed(
+    plan: &mut RealFftPlanner<f32>,
+    capture: &Capture,
+    most: usize,
+    fill: impl FnOnce(&mut dyn FnMut(f64, f32)),
+) -> Vec<Candidate> {
+    let Some(power) = Power::of(plan, capture.run_ns, fill) else { return Vec::new() };
     let run_s = capture.run_ns as f64 / 1e9;
     let mut found = Vec::new();
     let mut low_hz = (4.0 / run_s).max(SEARCHED_HZ.0);
@@ -79,7 +90,6 @@ pub(super) fn candidates(
     found.retain(|one| !capture.locked(one.hz, true));
     // A slow fundamental collects lines of several faster ones, and has many standard deviations; a fast one has few
     // harmonics, and by chance a high mean.
-    let most = if capture.bursts { MOST_IN_BURSTS } else { MOST };
     let mut kept: Vec<Candidate> = Vec::new();
     for order in [|one: &Candidate| one.mean, |one: &Candidate| one.deviations] {
         found.sort_by(|a, b| order(b).total_cmp(&order(a)));
@@ -143,12 +153,16 @@ struct Power {
 }
 
 impl Power {
-    fn of(plan: &mut RealFftPlanner<f32>, capture: &Capture, level: &Level) -> Option<Self> {
-        let bins = (capture.run_ns as f64 / BIN_NS) as usize + 1;
+    fn of(
+        plan: &mut RealFftPlanner<f32>,
+        run_ns: i64,
+        fill: impl FnOnce(&mut dyn FnMut(f64, f32)),
+    ) -> Option<Self> {
+        let bins = (run_ns as f64 / BIN_NS) as usize + 1;
         let length = (bins * 2).next_power_of_two();
         let transform = plan.plan_fft_forward(length);
         let mut series = transform.make_input_vec();
-        level.fill(capture, |at_ns, weight| {
+        fill(&mut |at_ns, weight| {
             if let Some(bin) = series.get_mut((at_ns / BIN_NS) as usize) {
                 *bin += weight;
             }

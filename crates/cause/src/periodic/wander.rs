@@ -16,7 +16,7 @@ const WINDOW: f64 = 0.03;
 pub(super) const WANDERS: f64 = 1e-4;
 
 /// A clock that is followed accounts for so many times as many stalls.
-const MORE: f64 = 1.3;
+pub(super) const MORE: f64 = 1.3;
 
 /// A phase moves if it does by more than so many half widths of the ends.
 const MOVED: f64 = 4.0;
