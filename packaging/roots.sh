@@ -20,7 +20,7 @@ packages() { # NAME
     case $1 in
     sid-peers)
         echo hipercontracer hipercontracer-results hipercontracer-importer hipercontracer-query
-        echo suricata wireshark-common iproute2 nftables
+        echo suricata wireshark-common iproute2 nftables linuxptp chrony
         ;;
     trixie-suricata)
         echo suricata

@@ -89,6 +89,44 @@ def test_steps_have_the_runs_that_they_are_for(tmp_path: Path) -> None:
     assert (bridged["runs"], forwards["runs"]) == (["run-001"], ["run-002"])
 
 
+def test_a_device_that_is_kept_is_started_and_warmed_up_once(tmp_path: Path) -> None:
+    """Two rates, with the wire before them and again at the end."""
+    plan = {
+        "dut": {"preset": "forward", "lifetime": "configuration"},
+        "traffic": TRAFFIC | {"rate_pps": "$rate"},
+        "loop": {"rate": [100, 200]},
+        "limits": {"warm_up_s": 30},
+        "order": "plan",
+    }
+    would, steps = told(tmp_path, plan)
+    runs = {
+        node["node"]: {step["what"]: step["runs"] for step in node["steps"]}
+        for node in would["nodes"]
+    }
+    (forwards,) = (of for what, of in runs["dut"].items() if "tailtrim-agent forward" in what)
+    warm = "packets as in run-001, 5 s at a time, until the device is steady, for 30 s at most"
+    assert forwards == runs["dut"][warm] == runs["loadgen"][warm] == ["run-001"]
+    assert has(steps["dut"], "warm up", warm)
+    (captures,) = (of for what, of in runs["timestamper"].items() if "agent capture" in what)
+    assert captures == ["run-000", "run-001", "run-002", "run-003"]
+
+
+def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
+    said = hosts()
+    gen, stamp = (said["nodes"][name]["ports"] for name in ("gen", "stamp"))
+    gen |= {"tap": stamp.pop("b0"), "on": stamp.pop("b1") | {"cable": "gen.back"}}
+    del gen["back"]["cable"], gen["back"]["mac"]
+    gen["tap"] = {"interface": "enp2s0f0"}
+    said["nodes"]["dut"]["ports"]["right"]["cable"] = "gen.tap"
+    said["roles"]["timestamper"] |= {"tap_out": "tap", "tap_out_node": "gen"}
+    _, steps = told(tmp_path, {"testbed": said, "dut": {"preset": "wire"}})
+    assert has(steps["stamp"], "start", "capture --tap ingress=enp1s0f0", "--stamps STAMPS")
+    assert has(steps["gen"], "start", "capture --tap egress=enp2s0f0", "--stamps STAMPS")
+    into = "enp2s0f0, enp2s0f1: into a network namespace of the timestamper_out"
+    assert has(steps["gen"], "ports", into)
+    assert has(steps["gen"], "start", "generate --port enp1s0f0", "--dst-mac MAC")
+
+
 @pytest.mark.parametrize(
     ("dut", "do", "part"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import kept_clocks
 import pytest
 import yaml
 from hosts import Hosts, by_ssh, cabled, described
@@ -12,7 +13,6 @@ from laboratory import passed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hosts import Host
     from laboratory import Lab
 
 #: Ports of a switch, with what they are cabled to.
@@ -94,12 +94,6 @@ def test_what_a_mirror_loses_is_not_taken_for_the_devices_loss(lab: Lab, mirrore
     assert any("the mirror, or the way to the tap, lost some" in why for why in invalid), invalid
 
 
-#: What chronyd tells, by its offset in seconds.
-_CHRONYC = """#!/bin/sh
-echo 'C0000201,gate,2,1790000000.1,{offset},0.0,0.0,1.5,0.0,0.1,0.000002,0.000003,64.2,Normal'
-"""
-
-
 @pytest.fixture
 def two_taps(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Return three hosts, of which the load generator has the second tap."""
@@ -130,13 +124,6 @@ def _two(hosts: Hosts) -> dict[str, Any]:
     return said
 
 
-def _chronyd(host: Host, offset: str) -> None:
-    """Have a host say how far its clock is away."""
-    place, told = "/usr/local/sbin", _CHRONYC.format(offset=offset)
-    write = f"cat >{place}/chronyc <<'END'\n{told}END\nchmod 755 {place}/chronyc"
-    host.run("sh", "-c", f"mount -t tmpfs tmpfs {place}\n{write}")
-
-
 def test_two_clocks_without_a_bound_make_a_run_invalid(lab: Lab, two_taps: Hosts) -> None:
     ended = lab.run("run", str(lab.plan(testbed=_two(two_taps))), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr
@@ -150,22 +137,44 @@ def test_two_clocks_without_a_bound_make_a_run_invalid(lab: Lab, two_taps: Hosts
     assert [taps[name]["node"] for name in ("ingress", "egress")] == ["stamp", "gen"]
 
 
-@pytest.mark.parametrize(("offset", "valid"), [("0.000001", True), ("-0.010", False)])
-def test_two_clocks_with_a_bound_carry_it_in_the_result(
-    lab: Lab, two_taps: Hosts, offset: str, valid: bool
-) -> None:
-    """Offset, 3 µs and half of 2 µs, on each side; 10 ms are more than any latency here."""
-    for name in ("stamp", "gen"):
-        _chronyd(two_taps.hosts[name], offset)
-    said = {"preset": "forward", "delay": "constant:200us"}
-    plan = lab.plan(testbed=_two(two_taps), dut=said)
+def _measured(lab: Lab, hosts: Hosts, delay: str) -> tuple[dict[str, Any], list[str]]:
+    """Return what is recorded of the clocks of a run, and why it is invalid."""
+    said = {"preset": "forward", "delay": f"constant:{delay}"}
+    plan = lab.plan(testbed=_two(hosts), dut=said)
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr
-    taps = lab.result("run-000", "nodes")["taps"]
-    assert taps["bound_ns"] == 2 * (abs(float(offset)) * 1e9 + 4_000)
-    assert taps["before"]["gen"]["bounds"][0]["by"] == "NTP"
-    assert (lab.result("run-000", "outcome")["invalid"] == []) is valid
+    invalid: list[str] = lab.result("run-000", "outcome")["invalid"]
+    return lab.result("run-000", "nodes")["taps"], invalid
+
+
+def test_two_clocks_that_ptp4l_keeps_carry_their_bound(lab: Lab, two_taps: Hosts) -> None:
+    """The true difference is 0; a packet that ptp4l stamps late takes some ms here."""
+    kept_clocks.cabled(two_taps, "stamp", "gen")
+    kept_clocks.by_ptp(two_taps, "stamp", "gen")
+    taps, invalid = _measured(lab, two_taps, "10ms")
+    assert 0 < taps["bound_ns"] < 10_000_000, taps
+    server, client = (taps["before"][name]["bounds"][0] for name in ("stamp", "gen"))
+    assert (server["by"], server["stamping"], server["ns"]) == ("PTP", "software", 0)
+    assert client["source"] == server["source"]
+    assert client["ns"] > 0
+    assert taps["before"]["gen"]["programs"] == ["ptp4l"]
+    assert invalid == []
     assert lab.run("report", "out", "--out", "page").returncode == 0
     page = (lab.folder / "page" / "report.html").read_text()
     assert '<svg class="testbed"' in page
     assert "two, at most" in page
+
+
+def test_two_clocks_whose_bound_is_above_the_median_make_a_run_invalid(
+    lab: Lab, two_taps: Hosts
+) -> None:
+    """A client of NTP that takes its source for 10 ms away."""
+    kept_clocks.cabled(two_taps, "stamp", "gen")
+    kept_clocks.by_ntp(two_taps, "stamp", "gen", 0.010)
+    taps, invalid = _measured(lab, two_taps, "200us")
+    assert taps["bound_ns"], taps
+    assert 9_900_000 < taps["bound_ns"] < 20_000_000
+    assert taps["why"] == f"NTP, source {kept_clocks.SERVER}"
+    assert taps["before"]["stamp"]["bounds"][0]["ns"] == 0
+    assert taps["before"]["gen"]["programs"] == ["chronyd"]
+    assert invalid[0].startswith("latency is not measurable: the taps are on stamp and gen, their")

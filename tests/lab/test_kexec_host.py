@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import guests
+from guest_host import LINE, KexecHost
 from hosts import Hosts, by_ssh, described, mac
-from kexec_host import LINE, KexecHost
 from tools import CPIO, QEMU, need
 
 from tailtrim.nodes.boot.kexec import KEXEC

@@ -25,7 +25,7 @@ sending: GET PORT_PROPERTIES_NP
 \t\tinterface               eth1
 """
 NTP = (
-    "C0000201,gate,2,1790000000.1,{offset},0.0,0.0,1.5,0.0,0.1,"
+    "C0000201,192.0.2.1,2,1790000000.1,{offset},0.0,0.0,1.5,0.0,0.1,"
     "0.001000000,0.000250000,64.2,{leap}\n"
 )
 
@@ -80,3 +80,29 @@ def test_ntp_bounds_the_kernels_clock_by_root_delay_and_dispersion() -> None:
 def test_ntp_that_is_not_synchronised_bounds_nothing() -> None:
     side = parsed(ntp(leap="Not synchronised"))
     assert difference(side, side, "kernel").ns is None
+
+
+#: What chronyd 4.9 with ``local`` and without a source says of itself.
+OWN_TIME = (
+    "---\n7F7F0101,,3,1795393264.878739938,0.000000000,0.000000000,0.000000000,0.000,0.000,0.000,"
+    "0.000000000,0.000000000,0.0,Normal\n---\nchronyd\n---\n"
+    "2: eth0    inet {address}/24 scope global eth0\\       valid_lft forever\n"
+)
+
+
+def test_clocks_that_keep_their_own_time_have_no_bound() -> None:
+    one, other = (parsed(OWN_TIME.format(address=f"192.0.2.{n}")) for n in (1, 2))
+    assert difference(one, other, "kernel").ns is None
+    assert difference(other, parsed(ntp()), "kernel").ns is None
+
+
+def test_a_clock_with_its_own_time_has_a_bound_with_its_clients() -> None:
+    server, client = parsed(OWN_TIME.format(address="192.0.2.1")), parsed(ntp())
+    for found in (difference(server, client, "kernel"), difference(client, server, "kernel")):
+        assert (found.ns, found.why) == (760_000, "NTP, source 192.0.2.1")
+
+
+def test_ptp_bounds_nothing_before_it_has_measured_a_delay() -> None:
+    """A port that has just found its grandmaster tells zeros."""
+    begun = parsed(ptp("0.0", delay="0.0"))
+    assert difference(begun, parsed(ptp()), "hardware").ns is None

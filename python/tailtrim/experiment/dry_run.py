@@ -1,7 +1,8 @@
 """All that an experiment would do to each node: nothing is changed, and no host is connected.
 
 Devices and testbeds do it to nodes that note it (:mod:`tailtrim.nodes.dry`). What only a host knows
-is told as such: numbers of CPUs that its testbed file does not name, and MAC addresses.
+is told as such: numbers of CPUs that its testbed file does not name, MAC addresses, and the source
+of stamps on two nodes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.measure import generating, tracing
 from tailtrim.experiment.reflect import pinging
 from tailtrim.experiment.taps import capturing
+from tailtrim.experiment.warm_up import WINDOW_S
 from tailtrim.nodes import host, wiring
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.boot.host import Asked
@@ -30,12 +32,14 @@ from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.nodes.vm.guest import PORTS
 from tailtrim.nodes.vm.machine import COMMON
+from tailtrim.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from tailtrim.devices import InlineDevice
     from tailtrim.nodes.description import NodeEntry, TestbedDescription
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding, Reflection
     from tailtrim.plan import Boot, Plan, Run
 
@@ -108,11 +112,13 @@ def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
             nodes[name] = NodeSteps([])
             for step in _of_host(plan, plan.testbed, name):
                 nodes[name].add(step)
+    up: Hashable = None
     for run in runs:
         if run.boot is not None:
             where, step = _boot(plan, run.boot)
             nodes.setdefault(where, NodeSteps([])).add(step, run.folder)
-        for role, name, steps in _steps(plan, run):
+        before, up = up, device_of(run)
+        for role, name, steps in _steps(plan, run, is_up=up is not None and up == before):
             node = nodes.setdefault(name, NodeSteps([]))
             if role not in node.roles:
                 node.roles.append(role)
@@ -153,12 +159,12 @@ def _boot(plan: Plan, boot: Boot) -> tuple[str, Step]:
     return name, Step("boot", f"by {entry.boot.by}, kernel {asked.release}, line: {line}")
 
 
-def _steps(plan: Plan, run: Run) -> Iterable[tuple[str, str, list[Step]]]:
-    """Return role, name and steps of each node of a run."""
+def _steps(plan: Plan, run: Run, *, is_up: bool) -> Iterable[tuple[str, str, list[Step]]]:
+    """Return role, name and steps of each node of a run, whose device may be up already."""
     if isinstance(run.dut, Reflector):
         nodes = _round_trips(plan, run, run.dut)
     else:
-        nodes = _passing(plan, run, run.dut)
+        nodes = _passing(plan, run, run.dut, is_up=is_up)
     in_guest = run.boot is not None and plan.testbed == LOCAL
     for node in nodes:
         name = node.role if plan.testbed == LOCAL else _host_of(plan.testbed, node.role)
@@ -167,7 +173,7 @@ def _steps(plan: Plan, run: Run) -> Iterable[tuple[str, str, list[Step]]]:
         yield node.role, name, list(dict.fromkeys(node.steps))
 
 
-def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
+def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[DryNode]:
     nodes: list[DryNode] = []
     at = _forwarding(plan, run, nodes)
     if run.boot is not None and plan.testbed == LOCAL:
@@ -179,8 +185,14 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
         next(node for node in nodes if node is at.dut).steps.append(contained)
     with ExitStack() as stack:
         dut.start(at, run.traffic.ip, stack)
+        if is_up:
+            for made in nodes:
+                made.steps.clear()
+        elif dut.lifetime == "configuration":
+            for made in nodes:
+                made.note("warm up", _warm_up(plan, run))
         for node, words, cpus in (
-            *((node, words, node.cpus) for node, words in capturing(at, plan.snap_bytes)),
+            *((node, words, node.cpus) for node, words in _capturing(plan, at)),
             *([(at.dut, tracing(at, dut), ())] if run.traced else []),
             (at.loadgen, generating(run, dut.destination(at), at), ()),
         ):
@@ -189,6 +201,18 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice) -> list[DryNode]:
             disturbing = Step("start", f"tailtrim-agent disturb {dut.disturbance}")
             nodes[-1].steps.append(disturbing)
     return nodes
+
+
+def _capturing(plan: Plan, at: Forwarding) -> Iterable[tuple[Node, list[str]]]:
+    # With two clocks, the source of stamps is what has a bound when the run begins.
+    one_clock = at.tap_in.node is at.tap_out.node
+    return capturing(at, plan.snap_bytes, "best" if one_clock else "STAMPS")
+
+
+def _warm_up(plan: Plan, run: Run) -> str:
+    limit_s = plan.limits.warm_up_s
+    until = f"until the device is steady, for {max(limit_s, WINDOW_S):g} s at most"
+    return f"packets as in {run.folder}, {WINDOW_S:g} s at a time, {until}"
 
 
 def _reflection(plan: Plan, reflector: Reflector, nodes: list[DryNode]) -> Reflection:
@@ -243,7 +267,7 @@ def _remote(  # noqa: PLR0913 - as SshNode is made
     spared: list[int],
 ) -> DryNode:
     entry = testbed.nodes[_host_of(testbed, role)]
-    macs = {one.interface: (one.mac or "MAC").lower() for one in entry.ports.values()}
+    macs = {one.interface: one.mac.lower() if one.mac else "MAC" for one in entry.ports.values()}
     own: list[int] = [UnknownCpu()] if entry.cpus is None else cpus
     waiting: list[int] = [UnknownCpu()] if entry.spared is None else spared
     node = DryNode(role, _UNKNOWN, own, waiting, macs)

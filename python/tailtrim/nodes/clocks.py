@@ -8,8 +8,9 @@ Bounds against the source, of which two nodes add up:
 
 * PTP: offset + mean path delay. The offset is measured as if both ways took the same time. With
   ways of t1 and t2 it is wrong by (t1 - t2) / 2, which is at most the mean (t1 + t2) / 2. Both
-  nodes need the same grandmaster.
-* NTP: offset + root dispersion + half of the root delay, as chronyc(1) has it.
+  nodes need the same grandmaster. Before ptp4l has measured a delay there is no bound.
+* NTP: offset + root dispersion + half of the root delay, as chronyc(1) has it. A chronyd without a
+  source, which keeps its own time (``local``), has a bound with its clients only.
 """
 
 from __future__ import annotations
@@ -31,16 +32,21 @@ for what in TIME_STATUS_NP CURRENT_DATA_SET PORT_PROPERTIES_NP; do
     pmc -u -b 0 "GET $what" 2>/dev/null
 done
 echo ---
-chronyc -c tracking 2>/dev/null
+chronyc -n -c tracking 2>/dev/null
 echo ---
 for known in ptp4l phc2sys chronyd ntpd systemd-timesyncd; do
     pgrep -x "$known" >/dev/null 2>&1 && echo "$known"
 done
+echo ---
+nsenter --net=/proc/1/ns/net -- ip -oneline address show scope global 2>/dev/null
 :
 """
-#: Of chronyc -c tracking: source, offset, root delay, root dispersion, leap status.
-_SOURCE, _OFFSET, _DELAY, _DISPERSION, _LEAP = 0, 4, 10, 11, 13
+#: Of chronyc -c tracking: reference ID, source, offset, root delay, root dispersion, leap status.
+_REFERENCE, _SOURCE, _OFFSET, _DELAY, _DISPERSION, _LEAP = 0, 1, 4, 10, 11, 13
 _UNSYNCHRONISED = "Not synchronised"
+# The reference ID of a chronyd with ``local`` and without a source: 127.127.1.1.
+_OWN_TIME = "7F7F0101"
+_ADDRESS = re.compile(r"\binet6? ([0-9a-f.:]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class Bound:
     ns: int
     #: For PTP: whether it is the clock of a NIC (hardware) or of the kernel (software).
     stamping: str = ""
+    #: For a node that keeps its own time: its addresses, which are the source of its clients.
+    own: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +93,10 @@ def discipline(node: Node) -> Discipline:
 
 
 def parsed(told: str) -> Discipline:
-    """Return what pmc, chronyc and the list of programs say, which ``---`` separates."""
-    ptp, ntp, programs = ([*told.split("---\n"), "", ""])[:3]
-    bounds = [bound for bound in (_ptp(ptp), _ntp(ntp)) if bound is not None]
+    """Return what pmc, chronyc, the lists of programs and addresses say, between ``---``."""
+    ptp, ntp, programs, addresses = ([*told.split("---\n"), "", "", ""])[:4]
+    found = (_ptp(ptp), _ntp(ntp, tuple(_ADDRESS.findall(addresses))))
+    bounds = [bound for bound in found if bound is not None]
     return Discipline(tuple(programs.split()), tuple(bounds))
 
 
@@ -103,15 +112,15 @@ def difference(one: Discipline, other: Discipline, stamps: str) -> Difference:
     known = []
     for near in one.bounds:
         for far in other.bounds:
-            same = near.by == far.by and _is_of(near, stamps) and _is_of(far, stamps)
-            if same and (near.by == "NTP" or near.source == far.source):
-                source = near.source if near.source == far.source else "the time of NTP"
+            if _is_of(near, stamps) and _is_of(far, stamps) and _have_one_time(near, far):
+                named = {side.source for side in (near, far) if side.own is None}
+                source = named.pop() if len(named) == 1 else "the time of NTP"
                 known.append(Difference(near.ns + far.ns, f"{near.by}, source {source}"))
     if known:
         return min(known, key=lambda found: found.ns or 0)
     clock = "the NICs" if stamps == BY_NIC else "CLOCK_REALTIME"
     runs = " and ".join(", ".join(side.programs) or "nothing" for side in (one, other))
-    why = f"no bound for {clock} by ptp4l with one grandmaster or by chronyd; there runs {runs}"
+    why = f"no bound for {clock} by ptp4l or chronyd with one time on both; there runs {runs}"
     return Difference(None, why)
 
 
@@ -121,14 +130,25 @@ def _is_of(bound: Bound, stamps: str) -> bool:
     return hardware == (stamps == BY_NIC)
 
 
+def _have_one_time(near: Bound, far: Bound) -> bool:
+    """Whether two bounds are against the same time."""
+    if near.by != far.by:
+        return False
+    if near.by == "PTP":
+        return near.source == far.source
+    return all(
+        one.own is None or other.source in one.own for one, other in ((near, far), (far, near))
+    )
+
+
 def _ptp(told: str) -> Bound | None:
     fields = dict(re.findall(r"^\s+(\w+)\s+(\S+)\s*$", told, re.MULTILINE))
     try:
         grandmaster, steps = fields["gmIdentity"], int(fields["stepsRemoved"])
         if steps == 0:
             ns = Decimal()
-        elif fields["gmPresent"] == "true":
-            ns = abs(Decimal(fields["offsetFromMaster"])) + Decimal(fields["meanPathDelay"])
+        elif fields["gmPresent"] == "true" and (delay := Decimal(fields["meanPathDelay"])) > 0:
+            ns = abs(Decimal(fields["offsetFromMaster"])) + delay
         else:
             return None
         return Bound("PTP", grandmaster, ceil(ns), fields["timestamping"].lower())
@@ -136,13 +156,15 @@ def _ptp(told: str) -> Bound | None:
         return None
 
 
-def _ntp(told: str) -> Bound | None:
+def _ntp(told: str, addresses: tuple[str, ...]) -> Bound | None:
     fields = told.strip().split(",")
     try:
         if fields[_LEAP] == _UNSYNCHRONISED:
             return None
         root_s = Decimal(fields[_DISPERSION]) + Decimal(fields[_DELAY]) / 2
         away_s = abs(Decimal(fields[_OFFSET])) + root_s
-        return Bound("NTP", fields[_SOURCE], ceil(away_s * 1_000_000_000))
+        own = addresses if fields[_REFERENCE] == _OWN_TIME else None
+        source = "its own time" if own is not None else fields[_SOURCE]
+        return Bound("NTP", source, ceil(away_s * 1_000_000_000), own=own)
     except (IndexError, ValueError, ArithmeticError):
         return None

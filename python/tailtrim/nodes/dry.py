@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 #: What is done to a node, in the words of the documentation.
 Kind = Literal[
-    "reserve", "copy agent", "boot", "ports", "set up", "container", "tune", "start", "power"
+    "reserve",
+    "copy agent",
+    "boot",
+    "ports",
+    "set up",
+    "container",
+    "tune",
+    "start",
+    "warm up",
+    "power",
 ]
 #: Stands for the folder of a run on its node.
 FOLDER = "$RUN"

@@ -156,10 +156,11 @@ impl Warnings {
 
     /// Clocks that packets at a constant rate keep to: what happens at the other phases no interval shows.
     fn add_phases(&mut self, run: &Findings) {
-        let (tap, gaps) = (&run.taps.ingress, Ranked::new(&run.ingress_gaps));
-        let Some((first_ns, last_ns)) = tap.first_ns.zip(tap.last_ns) else { return };
+        let gaps = Ranked::new(&run.ingress_gaps);
         let packets = gaps.count() + 1;
-        let run_ns = last_ns.saturating_sub(first_ns) as f64;
+        // Not the time between the tap's ends: what is trimmed lies there, too.
+        let run_ns: f64 =
+            gaps.entries().iter().map(|&(gap_ns, count)| gap_ns as f64 * count as f64).sum();
         let interval_ns = run_ns / gaps.count().max(1) as f64;
         let apart_ns = gaps.iqr().unwrap_or(0) as f64;
         if run.latencies.histogram.count() < FEWEST_SAMPLES

@@ -7,11 +7,15 @@ use tailtrim_tail::summary::{QuantileValue, Summary};
 
 /// 400 packets, 1 ms apart, that take 30 µs; those from number 100 on, ten of them, take 900 µs.
 fn analyzed(departures: Departures) -> Summary {
+    trimmed(departures, 0)
+}
+
+fn trimmed(departures: Departures, trim_ns: i64) -> Summary {
     let at_ns = |id: u32| START_NS + i64::from(id) * MS;
     let latency_ns = |id: u32| if (100..110).contains(&id) { 900 * US } else { 30 * US };
     let ingress: Vec<(i64, u32)> = (0..400).map(|id| (at_ns(id), id)).collect();
     let egress: Vec<(i64, u32)> = (0..400).map(|id| (at_ns(id) + latency_ns(id), id)).collect();
-    let options = Options { departures, trim_ns: 0, ..options() };
+    let options = Options { departures, trim_ns, ..options() };
     let files = (pcap(&ingress), pcap(&egress));
     let files = (files.0.as_slice(), files.1.as_slice());
     try_run(files, How::default(), Arrival::Mapped, &options).unwrap().0.summary
@@ -57,4 +61,11 @@ fn a_constant_rate_that_keeps_to_a_clock_is_told() {
     let told = found.warnings.iter().find(|warning| warning.code == "phases_not_met").unwrap();
     // 1,000 packets a second: one phase of 1,000 Hz, four of 250 Hz.
     assert!(told.text.contains("1 % of 1000 Hz"), "{}", told.text);
+}
+
+#[test]
+fn the_interval_of_a_constant_rate_is_not_longer_for_what_is_trimmed() {
+    let found = trimmed(Departures::default(), 20 * MS);
+    let told = found.warnings.iter().find(|warning| warning.code == "phases_not_met").unwrap();
+    assert!(told.text.starts_with("packets every 1000.000 µs meet"), "{}", told.text);
 }
