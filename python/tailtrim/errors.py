@@ -13,6 +13,7 @@
     ├── HostError            this host cannot do it: no permission, a program that is missing
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
+    ├── ReleaseError         a release cannot be made, or what is verified is not one
     ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
@@ -41,6 +42,7 @@ __all__ = [
     "PicturesError",
     "PlanError",
     "QueryError",
+    "ReleaseError",
     "Remedy",
     "ReportError",
     "RoundTripError",
@@ -118,6 +120,10 @@ class RunError(TailtrimError):
 
 class RoundTripError(TailtrimError):
     """A file of round trips cannot be read."""
+
+
+class ReleaseError(TailtrimError):
+    """A release cannot be made, or what is to be verified is not one."""
 
 
 class MissingPackageError(TailtrimError):
