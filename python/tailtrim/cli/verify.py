@@ -27,6 +27,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim verify demo-release
   tailtrim verify demo-release --json
+  tailtrim verify demo-release --level files --level numbers
   tailtrim verify demo-release --signers my-allowed-signers
   tailtrim verify demo-release --rerun 3                        # measures 3 runs again, here
   tailtrim verify demo-release --rerun 3 --testbed my-testbed.yml
@@ -72,6 +73,14 @@ def command(  # noqa: PLR0913 - one parameter an option
             "--out", "-o", metavar="DIR", help="Results of --rerun. Default: results/rerun."
         ),
     ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Check only this level: files, grid, numbers, figures, validity, claims, rerun;"
+            " repeatable.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the levels as JSON.")] = False,
 ) -> None:
     """Derive every number and figure of a release again, and say what differs."""
@@ -89,8 +98,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     try:
         with ending_orderly(), Progress("verifying"):
-            levels = verify(directory, signers=signers, again=again, told=told)
-    except TailtrimError as error:
+            levels = verify(directory, signers=signers, again=again, only=level or (), told=told)
+    except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if json:

@@ -21,7 +21,7 @@ from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.matching import TAPS, Matching, corrected
-from tailtrim.experiment.measure import Measured, measure
+from tailtrim.experiment.measure import measure
 from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect

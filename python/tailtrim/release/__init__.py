@@ -20,6 +20,6 @@ of it runs, but for ``rerun``, which does what its plan says.
 
 from tailtrim.release.level import Level, Verdict
 from tailtrim.release.publishing import Wanted, release
-from tailtrim.release.verifying import verify
+from tailtrim.release.verifying import LEVELS, verify
 
-__all__ = ["Level", "Verdict", "Wanted", "release", "verify"]
+__all__ = ["LEVELS", "Level", "Verdict", "Wanted", "release", "verify"]

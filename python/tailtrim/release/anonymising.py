@@ -18,10 +18,10 @@ from tailtrim.release import captures, tree
 from tailtrim.release.anonymous import Anonymous
 from tailtrim.release.derivation import captures_of, derive
 from tailtrim.release.differences import of_json
-from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
+    from tailtrim.rundir import RunDirectory
 
 _WORST = "worst.parquet"
 _SIGNATURE = ("signature_high", "signature_low")

@@ -58,7 +58,7 @@ class Copy:
         without: set[str] = set()
         for name in tree.files(self._source):
             first = name.split("/")[0]
-            if _FOLDERS.fullmatch(first) and "/" in name or name in _FILES:
+            if (_FOLDERS.fullmatch(first) and "/" in name) or name in _FILES:
                 if name in self._captures_left_out(first):
                     without.add(name)
                 else:

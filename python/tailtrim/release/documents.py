@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from tailtrim.errors import ReleaseError, Remedy
 from tailtrim.release import tree
 from tailtrim.release.layout import CITATION, CLAIMS, LICENSE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: What a citation file has to have (Citation File Format 1.2.0).
 _NEEDED = ("cff-version", "message", "title", "authors")
@@ -27,7 +29,7 @@ class Documents:
 
 
 def found(
-    experiment: Path, *, license: Path | None, citation: Path | None, claims: Path | None
+    experiment: Path, licence: Path | None, citation: Path | None, claims: Path | None
 ) -> Documents:
     """Return the files that are given, or else lie in the folder of the experiment.
 
@@ -35,7 +37,7 @@ def found(
         ReleaseError: one is missing or cannot be read; all that are missing are told.
 
     """
-    given = {LICENSE: license, CITATION: citation}
+    given = {LICENSE: licence, CITATION: citation}
     places = {name: place or experiment / name for name, place in given.items()}
     missing = [place for place in places.values() if not place.is_file()]
     if missing:

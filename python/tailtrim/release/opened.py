@@ -71,12 +71,12 @@ class Opened:
             raise ReleaseError(f"{place}: more than {tree.MOST_TEXT_BYTES:,} bytes, too large")
         if place.suffix != ".parquet":
             return
-        import pyarrow  # noqa: PLC0415 - takes longer to import than most commands run
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
         import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
         try:
             about = pq.read_metadata(place)
-        except (OSError, pyarrow.ArrowException):
+        except (OSError, pa.ArrowException):
             return  # that it is damaged, its level says
         size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
         if size > _MOST_TABLE_BYTES:

@@ -95,9 +95,7 @@ def release(
     pictures.require()
     _require()
     recorded(experiment)
-    authored = documents.found(
-        experiment, license=wanted.license, citation=wanted.citation, claims=wanted.claims
-    )
+    authored = documents.found(experiment, wanted.license, wanted.citation, wanted.claims)
     _look_at(wanted.wheel)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         error = OutputError(f"{out}: exists, and a release is made anew")
