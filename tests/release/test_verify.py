@@ -74,8 +74,10 @@ def test_a_changed_number_is_found_with_new_checksums(
     wrong = failed(copied, LEVELS)
     assert "files" not in wrong
     assert wrong["numbers"] == (
-        f"run-001/summary.json: latency_ns.quantiles p 0.99.value: {value - 1} in the release,"
-        f" {value} derived again",
+        (
+            f"run-001/summary.json: latency_ns.quantiles p 0.99.value: {value - 1} in the release,"
+            f" {value} derived again"
+        ),
     )
     # The figures were drawn from the number that it was.
     assert "site/run-001.html: not what is drawn from the data" in wrong["figures"]
@@ -176,8 +178,10 @@ def test_a_changed_environment_is_found(copied: Path, sealed: Callable[[Path], N
     changed(copied / RUN / "nodes.json", lambda told: told["nodes"]["local"].update(kernel="5.4"))
     sealed(copied)
     assert failed(copied)["validity"] == (
-        "run-001: is told as valid in this: the environment changed since the first run:"
-        " local: kernel was 6.12.0, is 5.4",
+        (
+            "run-001: is told as valid in this: the environment changed since the first run:"
+            " local: kernel was 6.12.0, is 5.4"
+        ),
     )
 
 
