@@ -373,3 +373,34 @@ def test_the_website_shows_what_came_of_each_run(tmp_path: Path) -> None:
     assert "<b>" not in page
     notes = level(tmp_path / "out", "grid").notes
     assert notes == ("run-001 (forward rate=20000): failed: <b>it broke</b>",)
+
+
+def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
+    varied = PLAN.replace("preset: forward", "preset: forward, work_ns: $work")
+    mine = small_experiment(tmp_path, plan=f"{varied}factors: {{work: [0, 1000]}}\n")
+    out = tmp_path / "out"
+    release(mine, out, Wanted())
+    assert (out / "site" / "report" / "factors.md").is_file()
+    assert level(out, "figures").told == "1 figures and their values"
+
+
+def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None:
+    mine = small_experiment(tmp_path, earlier_ns=3_100)
+    out = tmp_path / "out"
+    release(mine, out, Wanted(captures=False))
+    found = level(out, "numbers")
+    assert found.wrong == ()
+    assert "run-000 and 1 more: no captures, and negative latencies" in found.skipped[0]
+
+
+def test_runs_without_samples_are_released(tmp_path: Path) -> None:
+    mine = small_experiment(tmp_path, plan=PLAN.replace("trim_s: 0.01", "trim_s: 0.9"))
+    record = json.loads((mine / "experiment.json").read_text())
+    doubts = ["no packet passed the device under test"]
+    for outcome in record["outcomes"]:
+        outcome["invalid"] = doubts
+        (mine / outcome["run"] / "outcome.json").write_text(json.dumps(outcome))
+    (mine / "experiment.json").write_text(json.dumps(record))
+    release(mine, tmp_path / "out", Wanted())
+    release(mine, tmp_path / "samples", Wanted(captures=False))
+    assert wrong(tmp_path / "samples") == []

@@ -253,7 +253,7 @@ def _passing(
             shutil.move(path, result / path.name)
     if measured.trace is not None:
         told("explaining")
-        write_json(result / "explanation.json", explained(result))
+        write_json(result / "explanation.json", explained(result) | {"run": run.folder})
     return outcome
 
 

@@ -37,8 +37,8 @@ _OF_PACKETS = ("signature_high", "signature_low")
 class Derived:
     """A run derived again: where, and what of it can be compared with the released one.
 
-    ``parts`` are keys of the summary, ``None`` for all of it; ``without`` are columns that were not
-    derived.
+    ``parts`` are keys of the summary, ``None`` for all of it, none where nothing could be derived;
+    ``without`` are columns that were not derived.
     """
 
     run: RunDirectory
@@ -97,6 +97,10 @@ def derive(run: RunDirectory, trim_s: float, out: Path) -> Derived:
 def _from_samples(run: RunDirectory, out: Path) -> Derived:
     import numpy as np  # noqa: PLC0415 - takes longer to import than most commands run
 
+    minimum = run.summary.latency_ns.min
+    if minimum is not None and minimum < 0:
+        # Clocks of two taps: a round trip cannot end before it began.
+        return Derived(run, (), ())
     table = run.table("sample")
     entered, left = (table[name].to_numpy() for name in ("ingress_ns", "egress_ns"))
     series = Series(run.name, entered, np.ones(len(entered), dtype=bool), left - entered, 1)

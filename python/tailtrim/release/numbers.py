@@ -28,19 +28,24 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
         trim_s = release.planned[0].trim_s
     except PlanError as error:
         return Level("numbers", "the plan cannot be read", skipped=(str(error),), without=True)
-    wrong, of_samples = [], []
+    wrong: list[str] = []
+    of_samples: list[str] = []
+    without: list[str] = []
     complete = release.experiment.complete
     for _, run in complete:
         told(run.path.name)
         try:
-            found, whole = _compared(run, trim_s)
+            found, parts = _compared(run, trim_s)
         except (TailtrimError, ValueError, KeyError, OSError) as error:
             wrong.append(f"{run.path.name}: cannot be derived again: {error}")
             continue
         wrong += [f"{run.path.name}/{one}" for one in found]
-        if not whole:
-            of_samples.append(run.path.name)
+        if parts is not None:
+            (of_samples if parts else without).append(run.path.name)
     skipped = []
+    if without:
+        why = "no captures, and negative latencies, which samples alone do not derive"
+        skipped.append(f"{_named(without)}: {why}")
     if of_samples:
         names = _named(of_samples)
         skipped.append(
@@ -53,16 +58,15 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
     return Level("numbers", how, tuple(wrong), tuple(skipped), without=not complete)
 
 
-def _compared(run: RunDirectory, trim_s: float) -> tuple[list[str], bool]:
-    """Return the first differences of a run, and whether all of it was derived."""
+def _compared(run: RunDirectory, trim_s: float) -> tuple[list[str], tuple[str, ...] | None]:
+    """Return the first differences of a run, and which parts were derived, ``None`` for all."""
     with tempfile.TemporaryDirectory() as folder:
         derived = derive(run, trim_s, Path(folder) / run.path.name)
         found = of_run(run, derived)
-        whole = derived.parts is None
     wrong = [] if found is None else [found]
     if (run.path / _EXPLANATION).is_file():
         wrong += _explained(run)
-    return wrong, whole
+    return wrong, derived.parts
 
 
 def _explained(run: RunDirectory) -> list[str]:
@@ -70,7 +74,8 @@ def _explained(run: RunDirectory) -> list[str]:
     from tailtrim.experiment.conduct import explained  # noqa: PLC0415 - takes long to load
 
     released = record(run.path / _EXPLANATION)
-    derived = json.loads(json.dumps(explained(run.path)))
+    # Of experiments before the name was kept, it is that of a draft.
+    derived = json.loads(json.dumps(explained(run.path))) | {"run": released.get("run")}
     found = of_json(released, derived, "")
     return [] if found is None else [f"{_EXPLANATION}: {found}"]
 
