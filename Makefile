@@ -11,6 +11,7 @@
 PYTHON ?= python3
 RUNS ?= 10000000
 VENV := .venv
+VALIDATOR := target/validator
 BIN := $(VENV)/bin
 # Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
 SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
@@ -53,9 +54,14 @@ dist: setup
 $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
 	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-spark.lock && touch $@
 
+# What validates releases: only a test calls it. Without it that test is skipped loudly.
+$(VALIDATOR)/validator.stamp: requirements-validator.lock
+	-test -x $(VALIDATOR)/bin/python || $(PYTHON) -m venv $(VALIDATOR)
+	-$(VALIDATOR)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@
+
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp
+test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp
 	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }

@@ -14,6 +14,7 @@
     ├── RunError             a run broke: a device that died, an interface that went
     ├── RoundTripError       a file of round trips cannot be read
     ├── ResultsError         results of another orchestrator cannot be read
+    ├── ReleaseError         a release cannot be made, or what is verified is not one
     ├── MissingPackageError  an optional package is not installed (the note says how to install it)
     └── ReportError          a report was asked for that makes no sense
         └── PicturesError    what makes pages and figures is not installed
@@ -42,6 +43,7 @@ __all__ = [
     "PicturesError",
     "PlanError",
     "QueryError",
+    "ReleaseError",
     "Remedy",
     "ReportError",
     "ResultsError",
@@ -124,6 +126,10 @@ class RoundTripError(TailtrimError):
 
 class ResultsError(TailtrimError):
     """Results of another orchestrator cannot be read."""
+
+
+class ReleaseError(TailtrimError):
+    """A release cannot be made, or what is to be verified is not one."""
 
 
 class MissingPackageError(TailtrimError):

@@ -32,7 +32,8 @@ def test_every_command_has_one_line_that_is_not_cut() -> None:
         assert f"  {name.ljust(19)}  {entry.summary}\n" in told
     groups = [line for line in told.splitlines() if line.endswith(":") and line[0] != " "]
     assert groups == [
-        *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:")
+        *("Options:", "Measure:", "Analyse:", "Explain:", "Host:", "Round trips:", "Data:"),
+        "Publish:",
     ]
 
 

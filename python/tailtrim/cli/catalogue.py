@@ -43,6 +43,8 @@ CATALOGUE = {
     "load": Entry("Data", "Load decoded captures into a database", "load"),
     "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),
     "convert": Entry("Data", "Convert a run to other tools' formats", "convert"),
+    "release": Entry("Publish", "Make a folder of an experiment for others", "release"),
+    "verify": Entry("Publish", "Derive all numbers of a release again", "verify"),
 }
 
 BY_AGENT = frozenset(name for name, entry in CATALOGUE.items() if entry.module is None)

@@ -37,6 +37,10 @@ TYPED = {
     "out": "--out",
     "ping": "tailtrim ping --out DIR",
     "unconfined": "--unrestricted",
+    "license": "--license FILE",
+    "citation": "--citation FILE",
+    "captures": "--captures none",
+    "testbed": "--testbed FILE",
 }
 
 

@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.analysis.departures import WELL, Departures
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.devices.program import LOG
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment import logs, tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
+from tailtrim.experiment.departed import departures
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.lacking import lacking
 from tailtrim.experiment.matching import TAPS, Matching, corrected
-from tailtrim.experiment.measure import Measured, measure
+from tailtrim.experiment.measure import measure
 from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 #: The source of a trace without events.
 _COUNTERS = "counters"
-#: Stamps of a NIC, which has its own clock.
-_BY_NIC = "hardware"
 #: What a client of round trips leaves.
 _LOG = ("ping.json", "0.roundtrips")
 
@@ -220,7 +218,8 @@ def _passing(
         files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
         ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
         matching = Matching(
-            *(at, ends, plan.trim_s, experiment.quantiles, _departures(departed, measured)),
+            *(at, ends, plan.trim_s, experiment.quantiles),
+            departures(departed, taps, shares_cpu=measured.shares_cpu),
             keep=plan.keep_captures,
         )
         told("matching")
@@ -254,7 +253,7 @@ def _passing(
             shutil.move(path, result / path.name)
     if measured.trace is not None:
         told("explaining")
-        write_json(result / "explanation.json", _explained(result))
+        write_json(result / "explanation.json", explained(result) | {"run": run.folder})
     return outcome
 
 
@@ -286,15 +285,6 @@ def _round_trips(
     return outcome
 
 
-def _departures(log: Path, measured: Measured) -> Departures:
-    """Return when the generator was not up to its schedule, on the clock of the stamps."""
-    if any(tap.get("stamps") == _BY_NIC for tap in measured.capture["taps"].values()):
-        # The log has times of CLOCK_REALTIME. Behind a NIC no packet waits in the sender's hands.
-        return WELL
-    departures = Departures.read(log)
-    return departures.without_stalls() if measured.shares_cpu else departures
-
-
 def _got(node: Node, name: str) -> Path:
     path = node.get(name)
     if path is None:
@@ -321,7 +311,8 @@ def _put(result: Path, place: Path) -> None:
     result.rename(place)
 
 
-def _explained(result: Path) -> dict[str, Any]:
+def explained(result: Path) -> dict[str, Any]:
+    """Return why the late packets of a run with a trace were late, or why that is not known."""
     try:
         return explain(result).as_json()
     except ValueError as error:

@@ -1,0 +1,137 @@
+"""``tailtrim verify``."""
+
+from __future__ import annotations
+
+import json as encoding
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import (
+    IMPOSSIBLE,
+    NEGATIVE,
+    UNDECIDED,
+    USAGE,
+    Progress,
+    complain,
+    say,
+)
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.release import Level
+
+EXAMPLES = """\b
+Examples:
+  tailtrim verify demo-release
+  tailtrim verify demo-release --json
+  tailtrim verify demo-release --level files --level numbers
+  tailtrim verify demo-release --signers my-allowed-signers
+  tailtrim verify demo-release --rerun 3                        # measures 3 runs again, here
+  tailtrim verify demo-release --rerun 3 --testbed my-testbed.yml
+Exit codes: 0 all levels passed or were skipped, 1 a level failed, 2 not a release or unsafe, 3 not
+possible on this host, 5 a claim is not decided.
+"""
+
+SCHEMA = "tailtrim.verification/1"
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A release, written by release.")
+    ],
+    *,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keys that may have signed it (ALLOWED SIGNERS in ssh-keygen(1)). Default: those"
+            " that the release brings.",
+        ),
+    ] = None,
+    rerun: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Measure N random runs again and compare them. This starts what the release's plan"
+            " says, so read it before.",
+        ),
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Seed of the choice of --rerun.")
+    ] = 1,
+    testbed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Testbed file of your hosts, for --rerun."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Results of --rerun. Default: results/rerun."
+        ),
+    ] = None,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Check only this level: files, grid, numbers, figures, validity, claims, rerun;"
+            " repeatable.",
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the levels as JSON.")] = False,
+) -> None:
+    """Derive every number and figure of a release again, and say what differs."""
+    from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
+    from tailtrim.release import verify  # noqa: PLC0415
+    from tailtrim.release.rerun import Rerun  # noqa: PLC0415
+
+    again = None
+    if rerun:
+        again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
+
+    def told(what: str) -> None:
+        if rerun:
+            say(f"{what} …", err=True)
+
+    try:
+        with ending_orderly(), Progress("verifying"):
+            levels = verify(directory, signers=signers, again=again, only=level or (), told=told)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    if json:
+        say(encoding.dumps({"schema": SCHEMA, "levels": [_level(one) for one in levels]}))
+    else:
+        for one in levels:
+            _tell(one)
+    if any(one.wrong for one in levels):
+        raise typer.Exit(NEGATIVE)
+    if any(one.undecided for one in levels):
+        raise typer.Exit(UNDECIDED)
+
+
+def _level(level: Level) -> dict[str, object]:
+    return {
+        "level": level.name,
+        "verdict": level.verdict,
+        "told": level.told,
+        "wrong": level.wrong,
+        "not_decided": level.undecided,
+        "skipped": level.skipped,
+        "notes": level.notes,
+    }
+
+
+def _tell(level: Level) -> None:
+    say(units.printable(f"{level.verdict:<8} {level.name:<9} {level.told}"))
+    for kind, lines in (
+        ("differs", level.wrong),
+        ("open", level.undecided),
+        ("skipped", () if level.without else level.skipped),
+        ("note", level.notes),
+    ):
+        for line in lines:
+            say(units.printable(f"         {kind}: {line}"))

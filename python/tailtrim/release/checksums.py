@@ -1,0 +1,64 @@
+"""SHA-256 of every file, as ``sha256sum`` writes and checks it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import ReleaseError
+from tailtrim.release import tree
+from tailtrim.release.layout import SIGNATURE, SUMS
+from tailtrim.rundir.writing import sha256
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: What cannot be among the checksums: they themselves, and what is made of them.
+_WITHOUT = (SUMS, SIGNATURE)
+_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+
+
+def write(root: Path) -> None:
+    """Write the checksums of all files below ``root``."""
+    lines = [f"{sha256(root / name)}  {name}\n" for name in _covered(root)]
+    (root / SUMS).write_text("".join(lines), encoding="utf-8")
+
+
+def read(root: Path) -> dict[str, str]:
+    """Return the checksums by path.
+
+    Raises:
+        ReleaseError: the file is missing, has a line that is not a checksum, or names a path
+            outside of ``root``.
+
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(tree.text(root / SUMS).splitlines(), 1):
+        parsed = _LINE.fullmatch(line)
+        if parsed is None:
+            raise ReleaseError(f"{root / SUMS}: line {number}: expected a SHA-256 and a path")
+        if not tree.inside(parsed[2]):
+            raise ReleaseError(f"{root / SUMS}: line {number}: {parsed[2]!r} is outside of {root}")
+        found[parsed[2]] = parsed[1]
+    return found
+
+
+def wrong(root: Path) -> list[str]:
+    """Return what differs from the checksums: changed, missing and additional files.
+
+    Raises:
+        ReleaseError: see :func:`read`.
+
+    """
+    expected, there = read(root), _covered(root)
+    told = [f"{name}: missing" for name in expected if name not in set(there)]
+    for name in there:
+        if name not in expected:
+            told.append(f"{name}: not in {SUMS}")
+        elif sha256(root / name) != expected[name]:
+            told.append(f"{name}: changed, its SHA-256 is not that of {SUMS}")
+    return told
+
+
+def _covered(root: Path) -> list[str]:
+    return [name for name in tree.files(root) if name not in _WITHOUT]

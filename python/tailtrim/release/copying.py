@@ -1,0 +1,147 @@
+"""An experiment copied into a release, without what is withheld and what is left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import ReleaseError
+from tailtrim.experiment.record import AUDIT, RECORD
+from tailtrim.nodes import drawing
+from tailtrim.nodes.description import TestbedDescription
+from tailtrim.release import tree
+from tailtrim.release.derivation import captures_of
+from tailtrim.release.layout import CITATION, CLAIMS, DRAWING, LICENSE, PLAN, TESTBED
+from tailtrim.release.withheld import name_of
+from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+
+if TYPE_CHECKING:
+    from tailtrim.release.withheld import Withheld
+
+#: What an experiment consists of; all else in its folder is of somebody else.
+_FOLDERS = re.compile(r"run-[0-9]{3,}|boots|devices|failed")
+_FILES = (RECORD, PLAN, AUDIT)
+#: Made anew: the drawing without addresses, the report by the version here, the authors' files.
+_ANEW = (DRAWING, TESTBED, LICENSE, CITATION, CLAIMS)
+_REPORT = "report"
+_TEXTS = (".json", ".yml", ".log", ".csv", ".txt", ".svg", ".md", "")
+
+
+class Copy:
+    """The copy of an experiment.
+
+    Args:
+        source: the experiment.
+        target: where to.
+        withheld: what is not told.
+        captures: whether captures are copied.
+
+    """
+
+    def __init__(self, source: Path, target: Path, withheld: Withheld, *, captures: bool) -> None:
+        """Take the places."""
+        self._source, self._target, self._withheld = source, target, withheld
+        self._captures = captures
+        #: What of the folder is not in the release.
+        self.left_out: list[str] = []
+
+    def make(self) -> None:
+        """Copy.
+
+        Raises:
+            ReleaseError: the experiment lacks its plan, or has a symbolic link.
+
+        """
+        without: set[str] = set()
+        for name in tree.files(self._source):
+            first = name.split("/")[0]
+            if (_FOLDERS.fullmatch(first) and "/" in name) or name in _FILES:
+                if name in self._captures_left_out(first):
+                    without.add(name)
+                else:
+                    self._copy(name)
+            elif name not in _ANEW and first != _REPORT:
+                self.left_out.append(name)
+        self.left_out += sorted(without)
+        if not (self._target / PLAN).is_file():
+            raise ReleaseError(f"{self._source / PLAN}: missing, and nobody can check the runs")
+        if not self._withheld.local:
+            self._write(TESTBED, self._withheld.testbed_file())
+            described = TestbedDescription.model_validate(self._withheld.testbed)
+            self._write(DRAWING, drawing.svg(described))
+
+    def _captures_left_out(self, folder: str) -> list[str]:
+        if self._captures or not folder.startswith("run-"):
+            return []
+        return [f"{folder}/{name}" for name in captures_of(self._source / folder) or ()]
+
+    def _copy(self, name: str) -> None:
+        source, target = self._source / name, self._target / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix not in _TEXTS:
+            shutil.copyfile(source, target)
+            return
+        try:
+            text = tree.text(source)
+        except ReleaseError:
+            # What a console printed may be anything.
+            text = source.read_bytes().decode("utf-8", errors="replace")
+        self._write(name, self._told(name, text))
+
+    def _told(self, name: str, text: str) -> str:
+        last = Path(name).name
+        if name == PLAN:
+            return self._withheld.plan(text)
+        if name == RECORD or last == PROVENANCE:
+            return _json(self._withheld.record(json.loads(text)))
+        if last == SUMMARY:
+            return self._withheld.text(named(text))
+        if last == "capture.json":
+            text = _json(self._capture(name, json.loads(text)))
+        if last == "nodes.json":
+            text = _json(self._nodes(name, json.loads(text)))
+        return self._withheld.text(text)
+
+    def _capture(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
+        kept = self._kept(name)
+        for tap in record["taps"].values():
+            tap["file"] = name_of(tap["file"]) if kept and tap.get("file") else None
+        return record
+
+    def _nodes(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
+        matching = record.get("matching")
+        if matching and matching.get("kept"):
+            names = [name_of(one) for one in matching["kept"]]
+            matching["kept"] = names if self._kept(name) else None
+        return record
+
+    def _kept(self, name: str) -> bool:
+        folder = (self._source / name).parent
+        return self._captures and captures_of_local(folder)
+
+    def _write(self, name: str, text: str) -> None:
+        (self._target / name).write_text(text, encoding="utf-8")
+
+
+def captures_of_local(run: Path) -> bool:
+    """Return whether the captures of a run are in its folder, and not on the host of its taps."""
+    try:
+        return captures_of(run) is not None
+    except ReleaseError:
+        return False
+
+
+def named(summary: str) -> str:
+    """Return a summary whose captures have names, and not the places where they once were."""
+    for tap in json.loads(summary)["taps"].values():
+        place = json.dumps(tap["capture"], ensure_ascii=False)
+        name = json.dumps(name_of(tap["capture"]), ensure_ascii=False)
+        summary = summary.replace(f'"capture": {place}', f'"capture": {name}')
+    return summary
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2) + "\n"

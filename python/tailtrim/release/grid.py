@@ -1,0 +1,62 @@
+"""The level ``grid``: the runs that the plan asks for, and what became of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import PlanError
+from tailtrim.release.level import Level
+from tailtrim.release.tree import record
+
+if TYPE_CHECKING:
+    from tailtrim.plan import Run
+    from tailtrim.release.opened import Opened
+
+
+def check(release: Opened) -> Level:
+    """Compare the runs with the plan."""
+    try:
+        _, runs = release.planned
+    except PlanError as error:
+        return Level("grid", "the plan cannot be read", tuple(map(str, error.args)))
+    planned = {run.folder: run for run in runs}
+    there = {run.outcome.run: run for run in release.experiment.runs}
+    counted = Counter(run.outcome.run for run in release.experiment.runs)
+    wrong = [
+        f"{name}: {count} outcomes, expected one" for name, count in counted.items() if count > 1
+    ]
+    for name, run in planned.items():
+        if name not in there:
+            wrong.append(f"{name} ({run.label}): missing, the record has no outcome of it")
+        elif there[name].directory is None and there[name].problem is None:
+            wrong.append(f"{name} ({run.label}): missing, its folder has no result")
+        elif there[name].directory is not None:
+            wrong += _of_plan(release, run)
+    folders = {name.split("/")[1] for name in release.files if name.startswith("experiment/run-")}
+    wrong += [f"{name}: not a run of the plan" for name in sorted({*there, *folders} - {*planned})]
+    if release.told.get("order") != [run.label for run in runs]:
+        wrong.append("experiment.json: order: not the order of the plan")
+    notes = [
+        f"{run.outcome.run} ({run.name}): {run.problem}" for run in there.values() if run.problem
+    ]
+    notes += [
+        f"{run.outcome.run} ({run.name}): repeated: {why}"
+        for run in there.values()
+        for why in run.outcome.repeated
+    ]
+    told = f"{len(planned):,} runs of the plan, {len(release.experiment.complete):,} with a result"
+    return Level("grid", told, tuple(wrong), (), tuple(notes))
+
+
+def _of_plan(release: Opened, run: Run) -> list[str]:
+    """Return whether a run says of itself what the plan says of it."""
+    place = release.place / run.folder / "loop.json"
+    if not place.is_file():
+        return [f"{run.folder}/loop.json: missing"]
+    said, planned = record(place), run.model_dump(mode="json")
+    different = [key for key in planned if said.get(key) != planned[key]]
+    return [
+        f"{run.folder}/loop.json: {key} is {said.get(key)!r}, in the plan {planned[key]!r}"
+        for key in different
+    ]

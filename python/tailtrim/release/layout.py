@@ -1,0 +1,25 @@
+"""The names of what is in a release."""
+
+from __future__ import annotations
+
+SCHEMA = "tailtrim.release/1"
+
+RECORD = "release.json"
+README, LICENSE, CITATION = "README.md", "LICENSE", "CITATION.cff"
+CLAIMS = "claims.yml"
+CRATE = "ro-crate-metadata.json"
+SUMS, SIGNATURE, SIGNERS = "SHA256SUMS", "SHA256SUMS.sig", "allowed_signers"
+#: What a signature is for: one for something else does not hold here.
+NAMESPACE = "tailtrim-release"
+INDEX, SITE = "index.html", "site"
+#: The report, and its figures with their values.
+REPORT = f"{SITE}/report"
+SOFTWARE = "software"
+
+EXPERIMENT = "experiment"
+PLAN, TESTBED, DRAWING = "plan.yml", "testbed.yml", "testbed.svg"
+
+#: The captures of a run, in the order of matching, as ``capture.json`` names them.
+TAPS = ("ingress", "egress")
+#: Of a repository, not of the release.
+IGNORED = ".git"

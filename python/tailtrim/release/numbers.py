@@ -1,0 +1,84 @@
+"""The level ``numbers``: each run derived again, and compared with what was released."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import PlanError, TailtrimError
+from tailtrim.release.derivation import derive
+from tailtrim.release.differences import of_json, of_run
+from tailtrim.release.level import Level
+from tailtrim.release.tree import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tailtrim.release.opened import Opened
+    from tailtrim.rundir import RunDirectory
+
+_EXPLANATION = "explanation.json"
+
+
+def check(release: Opened, told: Callable[[str], None]) -> Level:
+    """Derive the runs again, one after the other."""
+    try:
+        trim_s = release.planned[0].trim_s
+    except PlanError as error:
+        return Level("numbers", "the plan cannot be read", skipped=(str(error),), without=True)
+    wrong: list[str] = []
+    of_samples: list[str] = []
+    without: list[str] = []
+    complete = release.experiment.complete
+    for _, run in complete:
+        told(run.path.name)
+        try:
+            found, parts = _compared(run, trim_s)
+        except (TailtrimError, ValueError, KeyError, OSError) as error:
+            wrong.append(f"{run.path.name}: cannot be derived again: {error}")
+            continue
+        wrong += [f"{run.path.name}/{one}" for one in found]
+        if parts is not None:
+            (of_samples if parts else without).append(run.path.name)
+    skipped = []
+    if without:
+        why = "no captures, and negative latencies, which samples alone do not derive"
+        skipped.append(f"{_named(without)}: {why}")
+    if of_samples:
+        names = _named(of_samples)
+        skipped.append(
+            f"{names}: no captures, so latencies are derived from the samples; outcomes of packets,"
+            " gaps and seconds are not"
+        )
+    how = (
+        f"{len(complete) - len(of_samples):,} runs from captures, {len(of_samples):,} from samples"
+    )
+    return Level("numbers", how, tuple(wrong), tuple(skipped), without=not complete)
+
+
+def _compared(run: RunDirectory, trim_s: float) -> tuple[list[str], tuple[str, ...] | None]:
+    """Return the first differences of a run, and which parts were derived, ``None`` for all."""
+    with tempfile.TemporaryDirectory() as folder:
+        derived = derive(run, trim_s, Path(folder) / run.path.name)
+        found = of_run(run, derived)
+    wrong = [] if found is None else [found]
+    if (run.path / _EXPLANATION).is_file():
+        wrong += _explained(run)
+    return wrong, derived.parts
+
+
+def _explained(run: RunDirectory) -> list[str]:
+    """Return the first difference of why packets were late, derived from the trace."""
+    from tailtrim.experiment.conduct import explained  # noqa: PLC0415 - takes long to load
+
+    released = record(run.path / _EXPLANATION)
+    # Of experiments before the name was kept, it is that of a draft.
+    derived = json.loads(json.dumps(explained(run.path))) | {"run": released.get("run")}
+    found = of_json(released, derived, "")
+    return [] if found is None else [f"{_EXPLANATION}: {found}"]
+
+
+def _named(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"

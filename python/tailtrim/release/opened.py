@@ -1,0 +1,114 @@
+"""A release that comes from others, opened: :class:`Opened`."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import PlanError, ReleaseError, RunDirectoryError
+from tailtrim.experiment import recorded
+from tailtrim.experiment.record import RECORD as EXPERIMENT_RECORD
+from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.plan import load, load_testbed
+from tailtrim.plan.source import Source
+from tailtrim.release import tree
+from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, TESTBED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.nodes.description import TestbedDescription
+    from tailtrim.plan import Plan, Run
+
+_RUN = re.compile(r"run-[0-9]{3,9}")
+_TEXTS = (".json", ".yml", ".csv")
+#: What a table may take unpacked: 24 bytes a sample, a billion samples, and as much again.
+_MOST_TABLE_BYTES = 48_000_000_000
+
+
+class Opened:
+    """A release.
+
+    Args:
+        root: where it is.
+
+    Raises:
+        ReleaseError: it is not a release, or has what leads out of it.
+
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Look at its files and read its record."""
+        if not (root / RECORD).is_file():
+            raise ReleaseError(f"{root}: not a release, expected one with a {RECORD}")
+        self.root = root
+        #: All files, by their path from the root on.
+        self.files = tree.files(root)
+        self.record = tree.record(root / RECORD)
+        if self.record.get("schema") != SCHEMA:
+            found = self.record.get("schema")
+            raise ReleaseError(f"{root / RECORD}: the schema is {found!r}, expected {SCHEMA!r}")
+        for name in self.files:
+            self._bounded(name)
+        self.place = root / EXPERIMENT
+        #: ``experiment.json`` as it is.
+        self.told = tree.record(self.place / EXPERIMENT_RECORD)
+        outcomes = self.told.get("outcomes")
+        for outcome in outcomes if isinstance(outcomes, list) else ():
+            run = outcome.get("run") if isinstance(outcome, dict) else None
+            if not isinstance(run, str) or not _RUN.fullmatch(run):
+                place = self.place / EXPERIMENT_RECORD
+                raise ReleaseError(f"{place}: {run!r} is not the name of a run, such as run-000")
+        try:
+            self.experiment = recorded(self.place)
+        except RunDirectoryError as error:
+            raise ReleaseError(str(error)) from error
+
+    def _bounded(self, name: str) -> None:
+        place = self.root / name
+        if place.suffix in _TEXTS and place.stat().st_size > tree.MOST_TEXT_BYTES:
+            raise ReleaseError(f"{place}: more than {tree.MOST_TEXT_BYTES:,} bytes, too large")
+        if place.suffix != ".parquet":
+            return
+        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
+        try:
+            about = pq.read_metadata(place)
+        except (OSError, pa.ArrowException):
+            return  # that it is damaged, its level says
+        size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
+        if size > _MOST_TABLE_BYTES:
+            raise ReleaseError(f"{place}: {size:,} bytes unpacked, too large")
+
+    @cached_property
+    def described(self) -> TestbedDescription | None:
+        """The testbed; ``None`` for one machine.
+
+        Raises:
+            PlanError: the plan names another file than the release's, or that is not a testbed.
+
+        """
+        said = Source(self.place / PLAN).data.get("testbed", LOCAL)
+        if said == LOCAL:
+            return None
+        if said != TESTBED:
+            raise PlanError(f"{self.place / PLAN}: testbed: expected {LOCAL} or {TESTBED}")
+        return load_testbed(self.place / TESTBED)
+
+    @cached_property
+    def planned(self) -> tuple[Plan, list[Run]]:
+        """The plan and its runs.
+
+        Raises:
+            PlanError: the plan cannot be read.
+
+        """
+        return load(self.place / PLAN, self.described)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions by which it was made."""
+        found: Any = self.record.get("versions")
+        return dict(found) if isinstance(found, dict) else {}

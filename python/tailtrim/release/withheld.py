@@ -1,0 +1,120 @@
+"""What of an experiment's record stays with its owner: addresses, users, keys, passwords, paths.
+
+A testbed keeps its nodes, ports, cables and roles. Where a node is reached and what switches its
+power are left out; its name with ``.invalid`` (RFC 2606) takes the place of its address, in the
+testbed and in every text of the release.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tailtrim.nodes.description import TestbedDescription
+from tailtrim.nodes.testbeds import LOCAL
+from tailtrim.release.layout import TESTBED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Keys of a testbed's power and addresses whose values say where something is.
+_PLACES = ("host", "jump", "key", "known_hosts", "url", "ca_file", "file")
+
+
+class Withheld:
+    """What is withheld of an experiment.
+
+    Args:
+        testbed: as ``experiment.json`` has it.
+
+    """
+
+    def __init__(self, testbed: Any) -> None:
+        """Find what is to be replaced."""
+        self._replaced: dict[str, str] = {}
+        #: The testbed as it is released; ``local`` stays that.
+        self.testbed: Any = testbed
+        if isinstance(testbed, dict):
+            self._withhold(testbed)
+
+    def _withhold(self, testbed: dict[str, Any]) -> None:
+        nodes = {}
+        for name, entry in testbed["nodes"].items():
+            place = f"{name}.invalid"
+            for found in (*_places(entry.get("ssh")), *_places(entry.get("power"))):
+                # Words of the plan itself are no secret, and are needed.
+                if found not in testbed["nodes"] and found not in testbed["roles"]:
+                    self._replaced[found] = place
+            kept = {key: value for key, value in entry.items() if key not in ("ssh", "power")}
+            nodes[name] = kept | {"ssh": {"host": place}}
+        described = TestbedDescription.model_validate(testbed | {"nodes": nodes})
+        self.testbed = described.model_dump(mode="json")
+
+    @property
+    def local(self) -> bool:
+        """Whether the testbed is one machine, which no file describes."""
+        return bool(self.testbed == LOCAL)
+
+    def also(self, replaced: dict[str, str]) -> None:
+        """Replace further words, whole ones alone."""
+        self._replaced |= replaced
+        self.testbed = json.loads(self.text(json.dumps(self.testbed)))
+
+    def text(self, text: str) -> str:
+        """Return a text without what is withheld."""
+        if not self._replaced:
+            return text
+        longest_first = sorted(self._replaced, key=len, reverse=True)
+        words = "|".join(map(re.escape, longest_first))
+        whole = rf"(?<![\w.-])(?:{words})(?![\w-])"
+        return re.sub(whole, lambda found: self._replaced[found[0]], text)
+
+    def plan(self, text: str) -> str:
+        """Return a plan that names the released testbed."""
+        if self.local:
+            return self.text(text)
+        data = yaml.safe_load(text) | {"testbed": TESTBED}
+        return self.text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+
+    def testbed_file(self) -> str:
+        """Return the testbed file."""
+        described = TestbedDescription.model_validate(self.testbed)
+        return yaml.safe_dump(described.model_dump(mode="json", exclude_none=True), sort_keys=False)
+
+    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return ``experiment.json`` or ``provenance.json`` without what is withheld."""
+        kept = dict(record)
+        if "plan" in kept:
+            kept["plan"] = kept["plan"] | (
+                {"testbed": self.testbed} if "testbed" in kept["plan"] else {}
+            )
+        if isinstance(kept.get("command"), list):
+            kept["command"] = [_name(str(word)) for word in kept["command"]]
+        if isinstance(kept.get("inputs"), list):
+            kept["inputs"] = [one | {"path": name_of(str(one["path"]))} for one in kept["inputs"]]
+        parsed: dict[str, Any] = json.loads(self.text(json.dumps(kept)))
+        return parsed
+
+
+def name_of(capture: str) -> str:
+    """Return the name of a capture, which may be on another host: ``HOST:PATH``."""
+    return PurePosixPath(capture.rpartition(":")[2] or capture).name
+
+
+def _name(word: str) -> str:
+    """Return a word of a command line; of a path of that machine only its name."""
+    return PurePosixPath(word).name if word.startswith("/") else word
+
+
+def _places(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _places(inner)
+        elif key in _PLACES and isinstance(inner, str) and inner:
+            yield inner

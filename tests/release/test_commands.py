@@ -1,0 +1,68 @@
+"""``tailtrim release`` and ``tailtrim verify`` as a user types them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def tailtrim(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "tailtrim.cli"]
+    return subprocess.run([*program, *words], capture_output=True, text=True, check=False, cwd=cwd)
+
+
+def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path) -> None:
+    made = tailtrim("release", experiment, "--out", "out", "--captures", "none", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == "Release: out\nWebsite: out/index.html\n"
+    assert "left out: run-001/ingress.pcap\n" in made.stderr
+    done = tailtrim("verify", "out", "--level", "numbers", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pass     numbers   0 runs from captures, 2 from samples" in done.stdout
+    assert "skipped  figures   was not asked for" in done.stdout
+
+
+def test_what_is_missing_is_told_with_its_options(experiment: Path, tmp_path: Path) -> None:
+    (tmp_path / "run-000").mkdir()
+    (tmp_path / "experiment.json").write_bytes((experiment / "experiment.json").read_bytes())
+    done = tailtrim("release", ".", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: LICENSE and CITATION.cff: missing")
+    assert "hint: --license FILE names the text of the licence" in done.stderr
+    assert "hint: --citation FILE names a citation file" in done.stderr
+
+
+def test_what_differs_is_told_and_the_exit_code_says_so(copied: Path) -> None:
+    place = copied / "experiment" / "run-000" / "summary.json"
+    place.write_text(place.read_text().replace('"max": ', '"max": 1'))
+    words = ("--level", "files", "--level", "numbers")
+    done = tailtrim("verify", copied, *words, cwd=copied.parent)
+    assert done.returncode == 1
+    assert "fail     files" in done.stdout
+    assert "differs: experiment/run-000/summary.json: changed" in done.stdout
+    assert "differs: run-000/summary.json: latency_ns.max: 1" in done.stdout
+    told: dict[str, Any] = json.loads(
+        tailtrim("verify", copied, *words, "--json", cwd=copied.parent).stdout
+    )
+    verdicts = {one["level"]: one["verdict"] for one in told["levels"]}
+    assert verdicts["numbers"] == "fail"
+    assert verdicts["grid"] == "skipped"
+
+
+def test_what_is_unsafe_is_one_error(copied: Path) -> None:
+    (copied / "link").symlink_to("/etc")
+    done = tailtrim("verify", copied, cwd=copied.parent)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "'link' is a symbolic link" in done.stderr
+
+
+def test_an_unknown_level_is_told(released: Path) -> None:
+    done = tailtrim("verify", released, "--level", "looks", cwd=released.parent)
+    assert done.returncode == 2
+    assert "unknown level 'looks', expected one of files, grid" in done.stderr

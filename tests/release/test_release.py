@@ -1,0 +1,406 @@
+"""What a release has, what it withholds, and what it refuses to be made of."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from html.parser import HTMLParser
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from small_experiment import PLAN, small_experiment
+
+from tailtrim._native import VERSION
+from tailtrim.errors import OutputError, ReleaseError
+from tailtrim.plan import load
+from tailtrim.release import Level, Wanted, release, verify
+from tailtrim.release.anonymous import Anonymous
+
+THREE_HOSTS = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
+QUICK = ("files", "grid", "numbers", "validity")
+RUN = "experiment/run-001"
+
+
+def wrong(root: Path, only: tuple[str, ...] = QUICK) -> list[str]:
+    return [one for level in verify(root, only=only) for one in level.wrong]
+
+
+def level(root: Path, name: str) -> Level:
+    return next(one for one in verify(root, only=[name]) if one.name == name)
+
+
+def copy_of(experiment: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(experiment, folder / "experiment"))
+
+
+def texts(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def test_the_same_experiment_gives_the_same_bytes(
+    experiment: Path, released: Path, tmp_path: Path
+) -> None:
+    release(experiment, tmp_path / "again", Wanted())
+    assert texts(tmp_path / "again") == texts(released)
+
+
+def test_no_path_of_the_machine_is_in_it(experiment: Path, released: Path) -> None:
+    places = (str(experiment.parent).encode(), str(released.parent).encode())
+    found = [name for name, text in texts(released).items() if any(one in text for one in places)]
+    assert found == []
+
+
+def test_sha256sum_agrees(released: Path) -> None:
+    ended = subprocess.run(
+        ["/usr/bin/env", "sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"],
+        cwd=released,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "")
+
+
+def test_a_missing_licence_and_citation_are_asked_for(experiment: Path, tmp_path: Path) -> None:
+    bare = copy_of(experiment, tmp_path)
+    (bare / "LICENSE").unlink()
+    (bare / "CITATION.cff").unlink()
+    with pytest.raises(ReleaseError) as error:
+        release(bare, tmp_path / "out", Wanted())
+    told = f"{bare / 'LICENSE'} and {bare / 'CITATION.cff'}: missing"
+    assert str(error.value).startswith(told)
+    license_, citation = error.value.__notes__
+    assert "license" in license_
+    assert "citation" in citation
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("title: T\nmessage: M\n", "lacks cff-version, authors, expected a CITATION.cff"),
+        ("- 1\n", "lacks cff-version, message, title, authors, expected a CITATION.cff"),
+        ("a: [\n", "not YAML"),
+        (
+            "cff-version: 1.2.0\nmessage: M\ntitle: T\nauthors: [Jane]\n",
+            "each of authors needs family-names, or the name of an organisation",
+        ),
+    ],
+)
+def test_a_wrong_citation_is_told(experiment: Path, tmp_path: Path, text: str, told: str) -> None:
+    place = tmp_path / "wrong.cff"
+    place.write_text(text)
+    with pytest.raises(ReleaseError, match=re.escape(told)):
+        release(experiment, tmp_path / "out", Wanted(citation=place))
+
+
+def test_a_folder_that_is_there_is_not_touched(experiment: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(OutputError, match="exists, and a release is made anew"):
+        release(experiment, tmp_path, Wanted())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_other_files_of_the_folder_are_left_out_and_told(experiment: Path, tmp_path: Path) -> None:
+    mine = copy_of(experiment, tmp_path)
+    (mine / "notes.txt").write_text("call Jane")
+    assert release(mine, tmp_path / "out", Wanted()) == ["notes.txt"]
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["left_out"] == ["notes.txt"]
+
+
+def test_a_release_that_would_not_hold_is_not_made(experiment: Path, tmp_path: Path) -> None:
+    mine = copy_of(experiment, tmp_path)
+    place = mine / "run-000" / "summary.json"
+    lost = json.loads(place.read_text())["ingress"]["lost"]
+    place.write_text(place.read_text().replace(f'"lost": {lost}', '"lost": 0'))
+    record = json.loads((mine / "experiment.json").read_text())
+    record["versions"]["tailtrim"] = "0.0.1"
+    (mine / "experiment.json").write_text(json.dumps(record))
+    with pytest.raises(ReleaseError, match="the release would not hold") as error:
+        release(mine, tmp_path / "out", Wanted())
+    told = f"run-000/summary.json: ingress.lost: 0 in the release, {lost} derived again"
+    assert told in str(error.value)
+    assert error.value.__notes__ == [f"the experiment is of tailtrim 0.0.1, this is {VERSION}"]
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_without_captures_latencies_are_derived_from_samples(
+    experiment: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    left_out = release(experiment, out, Wanted(captures=False))
+    assert [name for name in left_out if "run-001" in name] == [
+        "run-001/egress.pcap",
+        "run-001/ingress.pcap",
+    ]
+    assert not list(out.rglob("*.pcap"))
+    found = level(out, "numbers")
+    assert (found.wrong, found.told) == ((), "0 runs from captures, 2 from samples")
+    assert "outcomes of packets, gaps and seconds are not" in found.skipped[0]
+    place = out / RUN / "summary.json"
+    place.write_text(place.read_text().replace('"max": 4', '"max": 5', 1))
+    (told,) = level(out, "numbers").wrong
+    assert told.startswith("run-001/summary.json: latency_ns.max: 5")
+
+
+def packets(place: Path) -> list[bytes]:
+    content, at, found = place.read_bytes(), 24, []
+    while at < len(content):
+        (length,) = struct.unpack_from("<8xI4x", content, at)
+        found.append(content[at + 16 : at + 16 + length])
+        at += 16 + length
+    return found
+
+
+@pytest.fixture(scope="module")
+def anonymised(experiment: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a release with anonymised captures; not to be altered."""
+    place = tmp_path_factory.mktemp("anonymised") / "released"
+    release(experiment, place, Wanted(anonymise=True))
+    return place
+
+
+def test_anonymised_captures_give_the_same_numbers(experiment: Path, anonymised: Path) -> None:
+    out = anonymised
+    assert wrong(out) == []
+    assert level(out, "numbers").told == "2 runs from captures, 0 from samples"
+    before = packets(experiment / "run-001" / "ingress.pcap")
+    after = packets(out / RUN / "ingress.pcap")
+    assert [len(one) for one in before] == [len(one) for one in after]
+    for one, other in zip(before, after, strict=True):
+        assert other[:12] != one[:12]
+        assert other[26:34] != one[26:34]
+        # Ports stay, the payload does not.
+        assert other[34:38] == one[34:38]
+        assert other[42:] != one[42:]
+    # Of as many packets as before: what tells them apart is still there.
+    assert len({one[42:] for one in after}) == len({one[42:] for one in before})
+    worst = [pq.read_table(at / "worst.parquet") for at in (out / RUN, experiment / "run-001")]
+    assert worst[0]["latency_ns"] == worst[1]["latency_ns"]
+    assert worst[0]["signature_low"] != worst[1]["signature_low"]
+
+
+def test_anonymised_checksums_of_ipv4_hold(anonymised: Path) -> None:
+    header = packets(anonymised / RUN / "ingress.pcap")[0][14:34]
+    total = sum(struct.unpack(">10H", header))
+    assert (total & 0xFFFF) + (total >> 16) == 0xFFFF
+
+
+def test_anonymised_mac_addresses_are_others_everywhere(anonymised: Path) -> None:
+    found = [name for name, text in texts(anonymised).items() if b"02:00:00:00:01:03" in text]
+    assert found == []
+    ports = json.loads((anonymised / RUN / "nodes.json").read_text())["ports"]
+    assert re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", ports["tap_out"]["mac"])
+
+
+def test_addresses_that_share_a_prefix_share_one_afterwards() -> None:
+    frame = bytes(12) + b"\x08\x00" + bytes.fromhex("4500001c00000000401100000a0102030a010263")
+    anonymous = Anonymous()
+    shown = anonymous.packet(frame + bytes.fromhex("0001000200080000"))
+    one, other = (ip_address(shown[at : at + 4]) for at in (26, 30))
+    assert one != ip_address("10.1.2.3")
+    # 3 and 99 share their first bit: 25 bits in all.
+    assert ip_address(other) in ip_network(f"{one}/25", strict=False)
+    assert ip_address(other) not in ip_network(f"{one}/26", strict=False)
+    six = bytes(12) + b"\x86\xdd" + bytes.fromhex("6000000000083b40" + "20" * 16 + "30" * 16)
+    assert len(anonymous.packet(six + bytes(8))) == len(six) + 8
+    assert anonymous.packet(six + bytes(8))[22:38] != b"\x20" * 16
+
+
+@pytest.mark.parametrize("length", [0, 1, 13, 14, 15, 30, 33, 34, 40, 41, 42, 60])
+def test_packets_that_are_cut_keep_their_length(length: int) -> None:
+    headers = bytes(12) + b"\x81\x00\x00\x05\x08\x00"
+    ipv4 = bytes.fromhex("4600002a00000000400600000a0102030a010263")
+    frame = (headers + ipv4 + bytes(range(200, 240)))[:length]
+    shown = Anonymous().packet(frame)
+    assert len(shown) == length
+
+
+def test_captures_of_another_format_are_refused(experiment: Path, tmp_path: Path) -> None:
+    mine = copy_of(experiment, tmp_path)
+    (mine / "run-000" / "ingress.pcap").write_bytes(b"\x0a\x0d\x0d\x0a" + bytes(100))
+    with pytest.raises(ReleaseError, match="only pcap files of Ethernet can be anonymised"):
+        release(mine, tmp_path / "out", Wanted(anonymise=True))
+
+
+#: What must be nowhere in a release.
+SECRETS = ("lab.example.org", "operator77", "id_lab", "admin77", "BMC_SECRET", "10.9.8.7", "/home/")
+
+
+def secret_testbed(folder: Path) -> None:
+    """Give an experiment a testbed of hosts with addresses, users, keys and passwords."""
+    testbed = yaml.safe_load(THREE_HOSTS.read_text())
+    for name, node in testbed["nodes"].items():
+        host = "10.9.8.7" if name == "stamp" else f"{name}.lab.example.org"
+        node["ssh"] = {"host": host, "user": "operator77", "key": "/home/jane/.ssh/id_lab"}
+        password = {"environment": "BMC_SECRET"}
+        power = {"host": f"bmc-{name}.lab.example.org", "user": "admin77", "password": password}
+        node["power"] = {"kind": "ipmi", **power}
+    (folder / "testbed.yml").write_text(yaml.safe_dump(testbed))
+    (folder / "plan.yml").write_text(f"{PLAN}testbed: testbed.yml\n")
+    plan, _ = load(folder / "plan.yml")
+    record = json.loads((folder / "experiment.json").read_text())
+    record["plan"] = plan.model_dump(mode="json")
+    record["command"] = ["/home/jane/bin/tailtrim", "run", "/home/jane/plan.yml"]
+    (folder / "experiment.json").write_text(json.dumps(record))
+    logs = folder / "run-000" / "logs"
+    logs.mkdir()
+    (logs / "dut.log").write_text("connected to dut.lab.example.org:22 from 10.9.8.7\n")
+
+
+def test_a_testbed_is_released_without_secrets(experiment: Path, tmp_path: Path) -> None:
+    mine = copy_of(experiment, tmp_path)
+    secret_testbed(mine)
+    out = tmp_path / "out"
+    assert release(mine, out, Wanted()) == []
+    found = [
+        (name, secret)
+        for name, text in texts(out).items()
+        for secret in SECRETS
+        if secret.encode() in text
+    ]
+    assert found == []
+    told = yaml.safe_load((out / "experiment" / "testbed.yml").read_text())
+    assert told["nodes"]["gen"]["ssh"] == {"host": "gen.invalid"}
+    assert (
+        "dut.invalid:22 from stamp.invalid"
+        in (out / "experiment" / "run-000" / "logs" / "dut.log").read_text()
+    )
+    assert (out / "experiment" / "testbed.svg").is_file()
+    again = {one.name: one.verdict for one in verify(out)}
+    assert again["figures"] == "pass"
+
+
+def key(folder: Path, name: str) -> Path:
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is not installed (Debian package openssh-client)")
+    place = folder / name
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(place)]
+    subprocess.run(["/usr/bin/env", *words], check=True)
+    return place
+
+
+def test_a_signature_holds_until_something_changes(
+    experiment: Path, tmp_path: Path, sealed: Any
+) -> None:
+    mine, other = key(tmp_path, "mine"), key(tmp_path, "other")
+    out = tmp_path / "out"
+    release(experiment, out, Wanted(captures=False, sign=mine))
+    found = level(out, "files")
+    assert found.wrong == ()
+    assert re.fullmatch(r"signed by the key SHA256:\S+, of the release: compare it", found.notes[0])
+    signers = tmp_path / "signers"
+    for public, holds in ((mine, True), (other, False)):
+        words = public.with_suffix(".pub").read_text().split()[:2]
+        signers.write_text(f"jane@example.org {' '.join(words)}\n")
+        (one, *_) = verify(out, signers=signers, only=["files"])
+        assert (one.wrong == ()) is holds
+    assert b"PRIVATE" not in b"".join(texts(out).values())
+    (out / RUN / "outcome.json").write_text("{}")
+    sealed(out)
+    told = level(out, "files").wrong
+    assert any(
+        one.endswith("does not hold for SHA256SUMS") or "SHA256SUMS.sig" in one for one in told
+    )
+    (out / "SHA256SUMS.sig").unlink()
+    assert "SHA256SUMS.sig: missing" in level(out, "files").wrong
+
+
+def test_a_wheel_of_another_version_is_refused(experiment: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / "tailtrim-9.9.9-py3-none-any.whl"
+    wheel.write_bytes(b"")
+    with pytest.raises(ReleaseError, match=f"expected the wheel of tailtrim {VERSION}"):
+        release(experiment, tmp_path / "out", Wanted(wheel=wheel))
+
+
+def test_a_wheel_is_what_readers_install(experiment: Path, tmp_path: Path) -> None:
+    wheel = tmp_path / f"tailtrim-{VERSION}-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    release(experiment, tmp_path / "out", Wanted(captures=False, wheel=wheel))
+    told = (tmp_path / "out" / "README.md").read_text()
+    assert f"venv/bin/pip install 'software/{wheel.name}[pictures]'" in told
+    assert (tmp_path / "out" / "software" / wheel.name).read_bytes() == b"wheel"
+
+
+class Page(HTMLParser):
+    """The links of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.scripts = 0
+        self.policy = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        self.scripts += tag == "script"
+        if ("http-equiv", "Content-Security-Policy") in attrs:
+            self.policy = dict(attrs)["content"] or ""
+
+
+def test_every_link_of_the_website_leads_to_a_file(released: Path) -> None:
+    pages = [released / "index.html", *sorted((released / "site").glob("*.html"))]
+    assert len(pages) == 1 + 2 + 2
+    for place in pages:
+        page = Page(place.read_text(encoding="utf-8"))
+        assert page.policy.startswith("default-src 'none'; script-src ; ")
+        assert page.scripts == 0
+        assert page.links
+        for link in page.links:
+            target = (place.parent / link).resolve()
+            assert target.is_relative_to(released.resolve())
+            assert target.is_file(), f"{place.name}: {link}"
+
+
+def test_the_website_shows_what_came_of_each_run(tmp_path: Path) -> None:
+    mine = small_experiment(tmp_path)
+    record = json.loads((mine / "experiment.json").read_text())
+    record["outcomes"][1] |= {"failed": "<b>it broke</b>"}
+    (mine / "experiment.json").write_text(json.dumps(record))
+    shutil.rmtree(mine / "run-001")
+    release(mine, tmp_path / "out", Wanted())
+    page = (tmp_path / "out" / "site" / "run-001.html").read_text()
+    assert "failed: &lt;b&gt;it broke&lt;/b&gt;" in page
+    assert "<b>" not in page
+    notes = level(tmp_path / "out", "grid").notes
+    assert notes == ("run-001 (forward rate=20000): failed: <b>it broke</b>",)
+
+
+def test_an_experiment_with_factors_has_their_page(tmp_path: Path) -> None:
+    varied = PLAN.replace("preset: forward", "preset: forward, work_ns: $work")
+    mine = small_experiment(tmp_path, plan=f"{varied}factors: {{work: [0, 1000]}}\n")
+    out = tmp_path / "out"
+    release(mine, out, Wanted())
+    assert (out / "site" / "report" / "factors.md").is_file()
+    assert level(out, "figures").told == "1 figures and their values"
+
+
+def test_negative_latencies_are_not_derived_from_samples(tmp_path: Path) -> None:
+    mine = small_experiment(tmp_path, earlier_ns=3_100)
+    out = tmp_path / "out"
+    release(mine, out, Wanted(captures=False))
+    found = level(out, "numbers")
+    assert found.wrong == ()
+    assert "run-000 and 1 more: no captures, and negative latencies" in found.skipped[0]
+
+
+def test_runs_without_samples_are_released(tmp_path: Path) -> None:
+    mine = small_experiment(tmp_path, plan=PLAN.replace("trim_s: 0.01", "trim_s: 0.9"))
+    record = json.loads((mine / "experiment.json").read_text())
+    doubts = ["no packet passed the device under test"]
+    for outcome in record["outcomes"]:
+        outcome["invalid"] = doubts
+        (mine / outcome["run"] / "outcome.json").write_text(json.dumps(outcome))
+    (mine / "experiment.json").write_text(json.dumps(record))
+    release(mine, tmp_path / "out", Wanted())
+    release(mine, tmp_path / "samples", Wanted(captures=False))
+    assert wrong(tmp_path / "samples") == []

@@ -1,0 +1,300 @@
+"""A release is verified, and each kind of change to one is found by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tailtrim.errors import ReleaseError
+from tailtrim.release import LEVELS, Level, Verdict, checksums, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+RUN = "experiment/run-001"
+
+
+#: All but the drawing, which takes the time of all others together.
+QUICK = tuple(name for name in LEVELS if name != "figures")
+
+
+def levels(root: Path, only: Sequence[str] = QUICK) -> dict[str, Level]:
+    return {level.name: level for level in verify(root, only=only)}
+
+
+def failed(root: Path, only: Sequence[str] = QUICK) -> dict[str, tuple[str, ...]]:
+    return {name: level.wrong for name, level in levels(root, only).items() if level.wrong}
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def test_a_release_is_verified_elsewhere(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = copied.parent / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    found = levels(Path("..") / copied.name, LEVELS)
+    verdicts = [found[name].verdict for name in LEVELS]
+    assert verdicts == [Verdict.PASS] * 5 + [Verdict.SKIPPED] * 2
+    assert found["numbers"].told == "2 runs from captures, 0 from samples"
+    assert not list(empty.iterdir())
+
+
+def test_a_changed_byte_is_found(copied: Path) -> None:
+    place = copied / RUN / "egress.pcap"
+    content = bytearray(place.read_bytes())
+    content[-1] ^= 1
+    place.write_bytes(content)
+    wrong = failed(copied)
+    name = f"{RUN}/egress.pcap"
+    assert wrong["files"] == (f"{name}: changed, its SHA-256 is not that of SHA256SUMS",)
+    assert wrong["numbers"][0].startswith("run-001/summary.json: ingress.matched: ")
+
+
+def test_a_changed_number_is_found_with_new_checksums(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    place = copied / RUN / "summary.json"
+    quantile = next(
+        q for q in json.loads(place.read_text())["latency_ns"]["quantiles"] if q["p"] == "0.99"
+    )
+    value = quantile["value"]
+    place.write_text(place.read_text().replace(f'"value": {value}', f'"value": {value - 1}'))
+    sealed(copied)
+    wrong = failed(copied, LEVELS)
+    assert "files" not in wrong
+    assert wrong["numbers"] == (
+        (
+            f"run-001/summary.json: latency_ns.quantiles p 0.99.value: {value - 1} in the release,"
+            f" {value} derived again"
+        ),
+    )
+    # The figures were drawn from the number that it was.
+    assert "site/run-001.html: not what is drawn from the data" in wrong["figures"]
+
+
+def test_a_changed_row_of_a_table_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    place = copied / RUN / "histogram.parquet"
+    table = pq.read_table(place)
+    counts = table["count"].to_pylist()
+    counts[3] += 1
+    pq.write_table(table.set_column(1, table.schema.field(1), pa.array(counts)), place)
+    sealed(copied)
+    told = f"count: {counts[3]} in the release, {counts[3] - 1} derived again"
+    assert failed(copied)["numbers"] == (f"run-001/histogram.parquet: row 3, {told}",)
+
+
+def test_a_removed_run_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    shutil.rmtree(copied / RUN)
+    sealed(copied)
+    assert failed(copied)["grid"] == (
+        "run-001 (forward rate=20000): missing, its folder has no result",
+    )
+
+
+def test_a_run_removed_from_the_record_is_found(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    shutil.rmtree(copied / RUN)
+    changed(copied / "experiment" / "experiment.json", lambda record: record["outcomes"].pop())
+    sealed(copied)
+    assert failed(copied)["grid"] == (
+        "run-001 (forward rate=20000): missing, the record has no outcome of it",
+    )
+
+
+def test_a_run_that_is_not_of_the_plan_is_found(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    shutil.copytree(copied / RUN, copied / "experiment" / "run-002")
+    sealed(copied)
+    assert failed(copied)["grid"] == ("run-002: not a run of the plan",)
+
+
+def test_a_replaced_figure_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    figures = copied / "site" / "report" / "figures"
+    shutil.copyfile(figures / "hdr.svg", figures / "cdf.svg")
+    sealed(copied)
+    name = "site/report/figures/cdf.svg"
+    assert failed(copied, LEVELS) == {"figures": (f"{name}: not what is drawn from the data",)}
+
+
+def test_changed_values_of_a_figure_are_found_with_other_versions(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    place = copied / "site" / "report" / "figures" / "hdr.csv"
+    lines = place.read_text().splitlines()
+    was = lines[2]
+    lines[2] = was.rpartition(",")[0] + ",1"
+    place.write_text("\n".join(lines) + "\n")
+    changed(copied / "release.json", lambda told: told["versions"].update(matplotlib="3.1"))
+    sealed(copied)
+    found = levels(copied, ["figures"])["figures"]
+    assert found.wrong == (
+        f"site/report/figures/hdr.csv: line 3: {lines[2]!r} in the release, {was!r} derived again",
+    )
+    assert "matplotlib" in found.skipped[0]
+
+
+def test_a_script_in_a_page_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    place = copied / "index.html"
+    place.write_text(place.read_text().replace("</body>", "<script>alert(1)</script></body>"))
+    (copied / "site" / "more.html").write_text("<script>alert(1)</script>")
+    sealed(copied)
+    assert failed(copied, ["figures"])["figures"] == (
+        "site/more.html: not of the website",
+        "index.html: not what is drawn from the data",
+    )
+
+
+def test_an_additional_file_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    (copied / "install.sh").write_text("echo\n")
+    assert failed(copied)["files"][0] == "install.sh: not in SHA256SUMS"
+    sealed(copied)
+    assert "install.sh: not of a release" in failed(copied)["files"]
+
+
+def test_an_invalid_run_told_as_valid_is_found(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    changed(copied / RUN / "generator.json", lambda told: told.update(refused=990, sent=10))
+    sealed(copied)
+    assert failed(copied)["validity"][0] == (
+        "run-001: is told as valid in this: the generator's port refused 990 packets"
+    )
+
+
+def test_a_changed_environment_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    changed(copied / RUN / "nodes.json", lambda told: told["nodes"]["local"].update(kernel="5.4"))
+    sealed(copied)
+    assert failed(copied)["validity"] == (
+        (
+            "run-001: is told as valid in this: the environment changed since the first run:"
+            " local: kernel was 6.12.0, is 5.4"
+        ),
+    )
+
+
+def test_a_changed_plan_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    place = copied / "experiment" / "plan.yml"
+    place.write_text(place.read_text().replace("trim_s: 0.01", "trim_s: 0.02"))
+    sealed(copied)
+    wrong = failed(copied)
+    assert wrong["validity"] == ("experiment.json: plan.trim_s: not what plan.yml says",)
+    assert wrong["numbers"][0].startswith("run-000/summary.json: ingress.matched: ")
+
+
+def test_changed_loop_variables_are_found(copied: Path, sealed: Callable[[Path], None]) -> None:
+    changed(copied / RUN / "loop.json", lambda told: told["loop"].update(rate=30_000))
+    sealed(copied)
+    assert failed(copied)["grid"] == (
+        "run-001/loop.json: loop is {'rate': 30000}, in the plan {'rate': 20000}",
+    )
+
+
+def test_invalid_skipped_and_repeated_runs_are_told(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    doubts = {"invalid": ["it was noisy"], "repeated": ["dut died"]}
+    changed(copied / RUN / "outcome.json", lambda told: told.update(doubts))
+    changed(
+        copied / "experiment" / "experiment.json",
+        lambda told: told["outcomes"][1].update(doubts),
+    )
+    sealed(copied)
+    name = "run-001 (forward rate=20000 (invalid))"
+    notes = (f"{name}: invalid: it was noisy", f"{name}: repeated: dut died")
+    assert levels(copied)["grid"].notes == notes
+
+
+def test_a_repository_of_the_release_is_no_part_of_it(copied: Path) -> None:
+    (copied / ".git" / "objects").mkdir(parents=True)
+    (copied / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    assert failed(copied) == {}
+
+
+def refused(root: Path) -> str:
+    with pytest.raises(ReleaseError) as error:
+        verify(root)
+    return str(error.value).replace(str(root), "DIR")
+
+
+def test_what_is_not_a_release_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path) == "DIR: not a release, expected one with a release.json"
+
+
+def test_a_symbolic_link_is_refused(copied: Path) -> None:
+    (copied / RUN / "dut.log").symlink_to("/etc/hostname")
+    found = f"DIR: '{RUN}/dut.log' is a symbolic link, expected only files and folders"
+    assert refused(copied) == found
+
+
+def test_a_pipe_is_refused(copied: Path) -> None:
+    os.mkfifo(copied / RUN / "dut.log")
+    found = f"DIR: '{RUN}/dut.log' is not a file with a plain name"
+    assert refused(copied).startswith(found)
+
+
+def test_a_path_outside_is_refused(copied: Path) -> None:
+    with (copied / "SHA256SUMS").open("a") as file:
+        file.write(f"{'0' * 64}  ../secret\n")
+    assert refused(copied).endswith("'../secret' is outside of DIR")
+
+
+def test_a_run_outside_is_refused(copied: Path) -> None:
+    def elsewhere(record: dict[str, Any]) -> None:
+        record["outcomes"][0]["run"] = "../../run-000"
+
+    changed(copied / "experiment" / "experiment.json", elsewhere)
+    assert "'../../run-000' is not the name of a run" in refused(copied)
+
+
+def test_a_capture_outside_is_an_error_of_its_run(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    def elsewhere(record: dict[str, Any]) -> None:
+        record["taps"]["ingress"]["file"] = "../run-000/ingress.pcap"
+
+    changed(copied / RUN / "capture.json", elsewhere)
+    sealed(copied)
+    (found,) = failed(copied)["numbers"]
+    assert found.startswith("run-001: cannot be derived again: ")
+    assert found.endswith("'../run-000/ingress.pcap' is not a file of the run")
+
+
+def test_a_testbed_outside_is_not_read(copied: Path, sealed: Callable[[Path], None]) -> None:
+    with (copied / "experiment" / "plan.yml").open("a") as file:
+        file.write("testbed: /etc/testbed.yml\n")
+    sealed(copied)
+    (found,) = failed(copied)["grid"]
+    assert found.endswith("plan.yml: testbed: expected local or testbed.yml")
+
+
+def test_a_huge_record_is_refused(copied: Path) -> None:
+    place = copied / RUN / "nodes.json"
+    os.truncate(place, 300 << 20)
+    assert refused(copied) == f"DIR/{RUN}/nodes.json: more than 268,435,456 bytes, too large"
+
+
+def test_a_damaged_table_is_an_error_of_its_run(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    (copied / RUN / "histogram.parquet").write_bytes(b"PAR1")
+    sealed(copied)
+    assert "histogram.parquet: the table cannot be read" in failed(copied)["numbers"][0]
+
+
+def test_checksums_are_those_of_sha256sum(released: Path) -> None:
+    found = checksums.read(released)
+    assert f"{RUN}/summary.json" in found
+    assert "SHA256SUMS" not in found
