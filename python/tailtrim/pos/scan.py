@@ -1,0 +1,3 @@
+"""What a folder uses that is not supported, told before anything is started."""
+def folder(script, images):
+    return []
