@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fnmatch
 import getpass
 import json
 import socket
@@ -18,7 +17,8 @@ from tailtrim.pos import tools, verbs
 from tailtrim.pos.allocation import Allocation, now
 from tailtrim.pos.jobs import Job, Jobs, RunEnded, Settings
 from tailtrim.pos.layout import Layout, Published
-from tailtrim.pos.machines import HOST_IMAGE, SOCKET, Machine, Machines
+from tailtrim.pos.machines import SOCKET, Machine, Machines
+from tailtrim.pos.images import HOST_IMAGE, has_image
 from tailtrim.pos.tools import Asked, Reply
 
 if TYPE_CHECKING:
@@ -170,9 +170,7 @@ class Controller:
 
     def has_image(self, image: str) -> bool:
         """Whether nodes can have an image."""
-        plain = image.partition("@")[0]
-        known = (HOST_IMAGE, *self.settings.images)
-        return any(fnmatch.fnmatchcase(one, name) for one in (image, plain) for name in known)
+        return has_image(image, self.settings.images)
 
     def about_images(self) -> str:
         """Say which images there are."""

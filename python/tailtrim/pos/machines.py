@@ -16,6 +16,7 @@ from tailtrim.errors import PlanError
 from tailtrim.nodes import agent
 from tailtrim.pos import cabling
 from tailtrim.pos.grammar import TOOLS
+from tailtrim.pos.images import HOST_IMAGE
 from tailtrim.pos.node import SHARED, PosNode
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 SOCKET = "pos.sock"
 CLIENT = "client.py"
-#: The image that nodes of this host have: its own files.
-HOST_IMAGE = "host"
 
 
 class Machine:
