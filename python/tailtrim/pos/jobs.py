@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import signal
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.machines import Machine, Machines
+    from tailtrim.pos.node import PosNode
 
 _LAST_LINES, _LAST_BYTES = 10, 4_000
+#: How long the end of a node may take to be seen after that of what ran there.
+_SEEN_S, _LOOK_S = 1.0, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class Job:
     def __init__(self, number: int, machine: Machine, launch: Launch) -> None:
         """Take what is to be done."""
         self.number, self.machine, self.launch = number, machine, launch
+        # The machine may be freed before somebody asks what was printed.
+        self.layout = machine.allocated().layout
         self.stamp = now()
         self.status = "queued"
         self.code: int | None = None
@@ -80,8 +86,7 @@ class Job:
         """Return what it printed."""
         if self.base is None:
             return ""
-        place = self.base.with_name(f"{self.base.name}.{kind}")
-        return place.read_text("utf-8", "replace") if place.exists() else ""
+        return self.layout.read_printed(self.base.with_name(f"{self.base.name}.{kind}"))
 
     def last_lines(self) -> str:
         """Return the end of what it printed, in one line."""
@@ -290,7 +295,7 @@ class Jobs:
         finally:
             await process.stop()
             store(layout, base)
-        if not node.alive:
+        if await _died(node, job.code):
             machine.allocated().dead[machine.name] = "the node has died"
             raise RunError(f"{machine.name}: the node has died")
         return names.FINISHED if job.code == 0 else names.ERROR
@@ -303,6 +308,14 @@ class Jobs:
         failed = tuple(key for key, status in statuses.items() if status != names.FINISHED)
         took_s = time.monotonic() - began
         self._told(RunEnded(number, *runs, dict(known.get("loop", {})), failed, took_s))
+
+
+async def _died(node: PosNode, code: int) -> bool:
+    """Whether a node died: what runs there is killed just before that is seen."""
+    until_s = time.monotonic() + _SEEN_S
+    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:
+        await asyncio.sleep(_LOOK_S)
+    return not node.alive
 
 
 def _status(base: Path, status: str) -> None:

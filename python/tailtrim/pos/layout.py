@@ -15,8 +15,10 @@ it uploads for a run: before the first dot, with as many digits as the highest r
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,6 +86,14 @@ class Layout:
     def printed(self, output: bytes) -> bytes:
         """Return what a command printed as it is stored: 2020 as Python writes bytes."""
         return output if self.published is Published.NEW else repr(output).encode()
+
+    def read_printed(self, place: Path) -> str:
+        """Return what a command printed, from the file that it is stored in."""
+        stored = place.read_bytes() if place.exists() else b""
+        if self.published is Published.OLD and stored.startswith((b"b'", b'b"')):
+            with suppress(ValueError, SyntaxError):
+                stored = ast.literal_eval(stored.decode())
+        return stored.decode("utf-8", "replace")
 
     def loop(self, values: Mapping[str, Any]) -> str:
         """Return the loop variables of a run as they are stored."""

@@ -139,6 +139,7 @@ class Machines:
         if old is None:
             cabling.connect(cables, there, machine.name)
         allocation.dead.pop(machine.name, None)
+        allocation.barriers.back(machine.name)
         machine.bootstrap()
         return machine.node
 
