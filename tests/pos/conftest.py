@@ -39,12 +39,14 @@ def nodes() -> None:
 @pytest.fixture
 def run_of(nodes: None, tmp_path: Path) -> PosRun:
     """Return what runs folders in a place of this test."""
+    del nodes
     return PosRun(tmp_path, FOLDERS)
 
 
 @pytest.fixture(scope="session")
 def forwarding(nodes: None, tmp_path_factory: pytest.TempPathFactory) -> PosRun:
     """Return the forwarding experiment after its run."""
+    del nodes
     run = PosRun(tmp_path_factory.mktemp("forwarding"), FOLDERS)
     run.go("forwarding", *NODES, "--image", "debian-*", "--trim", "0s")
     return run

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("runs", "suffix"), [(1, "_run0"), (4, "_run0"), (10, "_run0"), (11, "_run00"), (138, "_run000")]
+    ("runs", "suffix"),
+    [(1, "_run0"), (4, "_run0"), (10, "_run0"), (11, "_run00"), (138, "_run000")],
 )
 def test_run_numbers_have_the_digits_of_the_highest(runs: int, suffix: str) -> None:
     assert run_suffix(0, runs) == suffix
@@ -47,7 +48,9 @@ def test_captures_are_paired_by_their_names_and_runs(tmp_path: Path, published: 
         place = layout.files(node) / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.touch()
-    found = [(pair.run, pair.name, pair.ingress.name, pair.egress.name) for pair in layout.captures()]
+    found = [
+        (pair.run, pair.name, pair.ingress.name, pair.egress.name) for pair in layout.captures()
+    ]
     assert found == [
         (0, "latencies", "latencies-pre_run0.pcap.zst", "latencies-post_run0.pcap.zst"),
         (1, "", "ingress_run1.pcap", "egress_run1.pcap"),

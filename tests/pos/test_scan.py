@@ -10,10 +10,12 @@ import pytest
 
 pytest.importorskip("tree_sitter_bash", reason="tree_sitter_bash is not installed (tailtrim[pos])")
 
-from tailtrim.pos import scan  # noqa: E402 - needs it
+from tailtrim.pos import scan
 
 
-def found(folder: Path, text: str, *, images: tuple[str, ...] = (), name: str = "x.sh") -> list[str]:
+def found(
+    folder: Path, text: str, *, images: tuple[str, ...] = (), name: str = "x.sh"
+) -> list[str]:
     """Return what the scan says of a script, without its place."""
     script = folder / name
     script.write_text(text, "utf-8")
@@ -41,7 +43,8 @@ SUPPORTED = [
     "id=$(pos commands launch --queued -i $FILE $DUT); pos commands await $id",
     "pos roles add upwarm-$LG $LG $DUT",
     "X=$(pos_get_variable moongen/repo)",
-    "X=$(pos_get_variable --from-global x) Y=$(pos_get_variable y -g) Z=$(pos_get_variable -l -r z)",
+    "X=$(pos_get_variable --from-global x) Y=$(pos_get_variable y -g)",
+    "Z=$(pos_get_variable -l -r z)",
     "pos_set_variable -g key value",
     "pos_sync; pos_sync -t warm -l pair; pos_sync --timeout 60 --tag t $A $B; pos_sync --loop",
     "pos_run -l name -- cat -n /etc/hostname",
@@ -56,7 +59,7 @@ SUPPORTED = [
     "own() { cat; }\nown",
     "moongen/build/MoonGen $X",
     '"$PROGRAM" --x',
-    'for ((i=0; i<${#args[@]}; i++)); do pos allocations free -k ${args[i]}; done',
+    "for ((i=0; i<${#args[@]}; i++)); do pos allocations free -k ${args[i]}; done",
 ]
 
 

@@ -9,7 +9,7 @@ from tailtrim.pos import variables
 
 
 def test_runs_are_numbered_by_the_length_of_names_and_then_their_bytes() -> None:
-    loop = {"sig_alg": ["a", "b"], "kem_alg": ["x", "y"], "tc": [1, 2]}
+    loop: dict[str, list[object]] = {"sig_alg": ["a", "b"], "kem_alg": ["x", "y"], "tc": [1, 2]}
     runs = variables.grid(loop)
     assert [list(run) for run in runs] == [["tc", "kem_alg", "sig_alg"]] * 8
     assert runs[:3] == [

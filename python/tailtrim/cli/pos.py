@@ -19,9 +19,9 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from tailtrim.experiment.record import Outcome
     from tailtrim.pos.conduct import Ended
-    from tailtrim.pos.controller import Local
     from tailtrim.pos.jobs import RunEnded
     from tailtrim.pos.journal import Journal
+    from tailtrim.pos.session import Local
 
 EXAMPLES = """\b
 Examples:
@@ -44,11 +44,15 @@ class Order(StrEnum):
 def command(  # noqa: PLR0913 - one parameter an option
     script: Annotated[
         Path,
-        typer.Argument(metavar="SCRIPT", help="The script of the experiment; it runs in its folder."),
+        typer.Argument(
+            metavar="SCRIPT", help="The script of the experiment; it runs in its folder."
+        ),
     ],
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NODE…", help="Its arguments: names of nodes, and whatever it takes."),
+        typer.Argument(
+            metavar="NODE…", help="Its arguments: names of nodes, and whatever it takes."
+        ),
     ] = None,
     *,
     out: Annotated[
@@ -107,9 +111,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.pos import cabling  # noqa: PLC0415
-    from tailtrim.pos.controller import Local  # noqa: PLC0415
     from tailtrim.pos.jobs import Settings  # noqa: PLC0415
     from tailtrim.pos.journal import Journal  # noqa: PLC0415
+    from tailtrim.pos.session import Local  # noqa: PLC0415
 
     script = script / "experiment.sh" if script.is_dir() else script
     name = script.absolute().parent.name
@@ -165,7 +169,7 @@ def _conduct(
         say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
         raise
     name, trim = analysed
-    outcomes = analyse(journal, name, ended.allocations, ended.doubts, trim, _told)
+    outcomes = analyse(journal, name, ended, trim, _told)
     for allocation in ended.allocations:
         say(f"Results:    {allocation.layout.folder}")
     if outcomes:

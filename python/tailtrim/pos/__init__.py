@@ -4,7 +4,8 @@
 
     scan        what a folder uses that is not supported, before anything is started
     conduct     its script, with a ``pos`` command that asks the controller
-    controller  allocations, nodes and commands; answers the script (verbs) and the nodes (tools)
+    controller  answers the script (verbs) and the nodes (tools) for a session
+    session     allocations, nodes and commands
     node        a node of this host: network, files and processes of its own
     layout      the result folder, as pos lays it
     analysed    run directories of what the runs captured

@@ -20,25 +20,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.pos.allocation import Allocation
+    from tailtrim.pos.conduct import Ended
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.layout import Pair
 
 
 def analyse(
-    journal: Journal,
-    name: str,
-    allocations: Sequence[Allocation],
-    doubts: Sequence[str],
-    trim_s: str,
-    told: Callable[[str], None],
+    journal: Journal, name: str, ended: Ended, trim_s: str, told: Callable[[str], None]
 ) -> list[Outcome]:
     """Analyse the captures of each run, and write the record of the experiment.
 
     Args:
         journal: what was run.
         name: of the experiment.
-        allocations: where its results are.
-        doubts: why they are not to be trusted.
+        ended: where its results are, and why they are not to be trusted.
         trim_s: what is left out at the beginning of each run.
         told: is called with what is being done.
 
@@ -49,7 +44,7 @@ def analyse(
         OutputError: a run directory cannot be written.
 
     """
-    outcomes, runs = [], _runs(journal, allocations)
+    outcomes, runs = [], _runs(journal, ended.allocations)
     for folder, (number, pair, known) in runs.items():
         failed = _failed(known, number)
         loop = dict(known.get("loop", {}))
@@ -59,7 +54,7 @@ def analyse(
             failed = _analyse(journal.folder / folder, pair, trim_s, loop)
         elif failed is None:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
-        invalid = tuple(doubts) if failed is None else ()
+        invalid = ended.doubts if failed is None else ()
         outcomes.append(Outcome(folder, label, floor=False, invalid=invalid, failed=failed))
     if not any(pair for _, pair, _ in runs.values()):
         return []
@@ -76,8 +71,8 @@ def _runs(
     for allocation in allocations:
         known = {n: run for (of, n), run in journal.runs.items() if of == allocation.number}
         pairs: dict[int | None, list[Pair]] = {}
-        for pair in allocation.layout.captures():
-            pairs.setdefault(pair.run, []).append(pair)
+        for one in allocation.layout.captures():
+            pairs.setdefault(one.run, []).append(one)
         digits = len(str(max(known, default=0)))
         before = f"{allocation.number}-" if several else ""
         numbers: list[int | None] = [*sorted(known), *([None] if None in pairs else [])]
@@ -85,7 +80,8 @@ def _runs(
             of_run = pairs.get(number, [])
             about = known.get(number, {}) if number is not None else {}
             base = f"run-{before}{'alone' if number is None else f'{number:0{digits}d}'}"
-            for pair in of_run or [None]:
+            either: list[Pair | None] = [*of_run]
+            for pair in either or [None]:
                 more = f"-{pair.name}" if pair is not None and pair.name and len(of_run) > 1 else ""
                 found[base + more] = (number, pair, about)
     return found

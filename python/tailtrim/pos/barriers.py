@@ -72,9 +72,7 @@ class Barriers:
             if not gathering.opened.done():
                 self._leave(gathering, tag, node)
 
-    def _check(
-        self, gathering: _Gathering, tag: Tag, members: frozenset[str], node: str
-    ) -> None:
+    def _check(self, gathering: _Gathering, tag: Tag, members: frozenset[str], node: str) -> None:
         problem = None
         if node not in members:
             problem = f"{node} is not among its members: {', '.join(sorted(members))}"

@@ -110,7 +110,10 @@ def moved(cables: Iterable[Cable], old: PosNode, new: PosNode) -> None:
     """
     for cable in cables:
         for end in (cable.one, cable.other):
-            if end.node == old.name and old.network.call("ip", "link", "show", end.port).returncode == 0:
+            if (
+                end.node == old.name
+                and old.network.call("ip", "link", "show", end.port).returncode == 0
+            ):
                 old.network.run("ip", "link", "set", end.port, "down")
                 old.network.run("ip", "link", "set", end.port, "netns", str(new.network.pid))
 

@@ -1,4 +1,4 @@
-"""An experiment of pos from its beginning to its end: the script, and the nodes that it asks for."""
+"""An experiment of pos from beginning to end: the script, and the nodes that it asks for."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError
 from tailtrim.nodes.host import environment
 from tailtrim.pos import library
-from tailtrim.pos.controller import Controller, Local
+from tailtrim.pos.controller import Controller
 from tailtrim.pos.library.poslib import _client
 from tailtrim.pos.machines import SOCKET
+from tailtrim.pos.session import Local, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,7 +68,9 @@ def conduct(
         start_new_session=True,
     )
     try:
-        return asyncio.run(_conduct(folder, (script, arguments), journal, settings, told))
+        return asyncio.run(
+            _conduct(folder, (script.absolute(), arguments), journal, settings, told)
+        )
     finally:
         keeper.communicate()
 
@@ -79,15 +82,17 @@ async def _conduct(
     settings: Local,
     told: Callable[[RunEnded], None],
 ) -> Ended:
-    controller = Controller(folder, journal, settings, told)
+    session = Session(folder, journal, settings, told)
+    controller = Controller(folder, session)
     try:
         await controller.listen()
         code = await _script(folder, *started)
-        await controller.finished()
-        failed = [job for job in controller.jobs.all.values() if job.failed]
+        await session.finished()
+        failed = [job for job in session.jobs.all.values() if job.failed]
         names = (f"{job.machine.name}: {job.launch.name}: {job.last_lines()}" for job in failed)
-        return Ended(code, tuple(controller.results), tuple(controller.doubts), tuple(names))
+        return Ended(code, tuple(session.results), tuple(session.doubts), tuple(names))
     finally:
+        await session.end()
         await controller.end()
 
 
@@ -105,8 +110,8 @@ async def _script(folder: Path, script: Path, arguments: Sequence[str]) -> int:
     shell = [] if python or os.access(script, os.X_OK) else ["bash"]
     try:
         process = await asyncio.create_subprocess_exec(
-            *(*_WITH_US, *python, *shell, str(script.absolute()), *arguments),
-            cwd=script.absolute().parent,
+            *(*_WITH_US, *python, *shell, str(script), *arguments),
+            cwd=script.parent,
             env=own,
             start_new_session=True,
         )

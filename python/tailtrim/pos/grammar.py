@@ -157,6 +157,18 @@ def verb_of(words: Sequence[str]) -> tuple[str, str]:
     raise PlanError(f"{told}: unknown, expected one of {', '.join(expected)}")
 
 
+def tool_of(name: str) -> Form:
+    """Return the form of a tool of the nodes.
+
+    Raises:
+        PlanError: there is none of this name.
+
+    """
+    if name not in TOOLS:
+        raise PlanError(f"{name}: unknown tool, expected one of {', '.join(TOOLS)}")
+    return TOOLS[name]
+
+
 def parsed(name: str, grammar: Form, words: Sequence[str], *, counted: bool = True) -> Call:
     """Return what words mean.
 

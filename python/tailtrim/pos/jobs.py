@@ -14,6 +14,7 @@ from tailtrim.errors import RunError
 from tailtrim.pos import layout as names
 from tailtrim.pos.allocation import now
 from tailtrim.pos.background import store
+from tailtrim.pos.journal import INTERRUPTED
 from tailtrim.pos.variables import grid
 
 if TYPE_CHECKING:
@@ -171,18 +172,20 @@ class Jobs:
         machine = job.machine
         try:
             async with machine.queue:
-                machine.job, job.status = job, "running"
+                job.status = "running"
                 await (self._runs(job) if job.launch.looped else self._alone(job))
         except RunError as error:
             job.status = names.ERROR
             if job.base is not None:
                 _say(job.base, str(error))
+                if not job.launch.looped:
+                    _status(job.base, job.status)
         except BaseException:
             job.status = names.ERROR
             raise
         finally:
-            if machine.job is job:
-                machine.job = machine.run = None
+            if job.launch.looped:
+                machine.run = None
             if job.failed and machine.allocation is not None:
                 why = f"its command {job.launch.name} ended with an error"
                 machine.allocation.barriers.ended(machine.name, why)
@@ -216,7 +219,7 @@ class Jobs:
                 machine.run = (number, runs[number], suffix)
                 job.base = folder / f"{start}{suffix}"
                 began = self._began.setdefault(number, time.monotonic())
-                statuses.add(status := await self._run(job, key, allocation))
+                statuses.add(await self._run(job, key, allocation))
                 machine.run = None
                 last = await allocation.lockstep.passed(key, position)
                 if last:
@@ -235,7 +238,12 @@ class Jobs:
         self._set_aside(allocation, machine.name, suffix)
         text = allocation.layout.loop(loop)
         job.base.with_name(f"{job.base.name}.loop").write_text(text, "utf-8")
-        event = {"event": "run", "allocation": allocation.number, "key": key, "run": number}
+        event: dict[str, Any] = {
+            "event": "run",
+            "allocation": allocation.number,
+            "key": key,
+            "run": number,
+        }
         event |= {"loop": loop, "peers": allocation.lockstep.peers(key)}
         status = names.ERROR
         try:
@@ -256,10 +264,10 @@ class Jobs:
         layout = allocation.layout
         if not self._journal.resumed:
             return
-        key_files = {*layout.scripts(node).glob(f"*{suffix}.*"), *layout.files(node).glob("*")}
+        files = {*layout.scripts(node).glob(f"*{suffix}.*"), *layout.files(node).glob("*")}
         own = names.run_of(f"x{suffix}")
-        left = [path for path in key_files if names.run_of(path.name) == own]
-        aside = layout.folder / "interrupted" / now() / node
+        left = [path for path in files if names.run_of(path.name) == own]
+        aside = layout.folder / INTERRUPTED / now() / node
         for path in left:
             aside.mkdir(parents=True, exist_ok=True)
             path.rename(aside / path.name)
@@ -313,7 +321,8 @@ class Jobs:
 async def _died(node: PosNode, code: int) -> bool:
     """Whether a node died: what runs there is killed just before that is seen."""
     until_s = time.monotonic() + _SEEN_S
-    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:
+    # The kernel tells no event.
+    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_S)
     return not node.alive
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.background import Background
     from tailtrim.pos.cabling import Cable
-    from tailtrim.pos.jobs import Job
 
 SOCKET = "pos.sock"
 CLIENT = "client.py"
@@ -45,7 +44,6 @@ class Machine:
         self.cached: dict[str, dict[str, Any]] = {}
         #: Commands wait here for the one before.
         self.queue = asyncio.Lock()
-        self.job: Job | None = None
         #: The number and the loop variables of the current run, and how names tell it.
         self.run: tuple[int, dict[str, Any], str] | None = None
         self.background: dict[tuple[str, int | None], Background] = {}

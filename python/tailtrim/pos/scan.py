@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
@@ -12,8 +11,9 @@ from tailtrim.pos.images import HOST_IMAGE, has_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-    from tailtrim.pos.scan_shell import Use
+    from tailtrim.pos.use import Use
 
 _LARGEST = 1_000_000
 _SHELLS = ("sh", "bash", "dash")
@@ -45,7 +45,7 @@ def folder(script: Path, images: Sequence[str] = ()) -> list[Finding]:
 
     """
     top = script.parent
-    findings = set()
+    findings: set[Finding] = set()
     for path in sorted({script, *(one for one in top.rglob("*") if _wanted(one, top))}):
         language = _language(path)
         if language is None:

@@ -7,7 +7,7 @@ import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tailtrim.pos.scan_shell import Use
+from tailtrim.pos.use import Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,9 +86,10 @@ def _use(node: ast.Call, place: tuple[str, ...]) -> Use:
             use.problems.append(f"{told}: unknown argument {keyword.arg}, expected {expected}")
     if place == ("nodes", "image"):
         given = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "image")]
-        use.image = next((g.value for g in given if _is_text(g)), None)
+        use.image = next(filter(None, map(_text, given)), None)
     return use
 
 
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text(node: ast.expr) -> str | None:
+    known = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(ast.literal_eval(node)) if known else None

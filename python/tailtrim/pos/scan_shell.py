@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from tailtrim.errors import MissingPackageError, PlanError
 from tailtrim.nodes import host
 from tailtrim.pos import grammar
 from tailtrim.pos.lacking import REASONS, reason_of
+from tailtrim.pos.use import Use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,27 +19,18 @@ if TYPE_CHECKING:
 #: A word that is known only when the script runs.
 UNKNOWN = "\0"
 _BUILTINS = frozenset(
-    """. : [ alias bg bind break builtin caller cd command compgen complete continue declare dirs
-    disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let
-    local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source
-    suspend test times trap true type typeset ulimit umask unalias unset wait""".split()
+    re.findall(
+        r"\S+",
+        """. : [ alias bg bind break builtin caller cd command compgen complete continue declare
+        dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill
+        let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt
+        source suspend test times trap true type typeset ulimit umask unalias unset wait""",
+    )
 )
 #: What starts the program behind it.
 _BEFORE = frozenset({"sudo", "nohup", "exec", "command", "time", "builtin"})
 _TEXTS = {"word", "number", "string_content", "raw_string", "extglob_pattern", "regex"}
 _SPLIT = {"simple_expansion", "expansion", "command_substitution"}
-
-
-@dataclass(slots=True)
-class Use:
-    """A line that uses something: what is wrong, and what else has to be looked at."""
-
-    line: int
-    problems: list[str] = field(default_factory=list)
-    image: str | None = None
-    script: str | None = None
-    variables: str | None = None
-    loop: bool = False
 
 
 def _module(name: str) -> Any:
@@ -67,7 +59,9 @@ def uses(path: Path) -> Iterator[Use]:
     root = sitter.Parser(sitter.Language(bash.language())).parse(text).root_node
     nodes = list(_walk(root))
     known = _constants(nodes)
-    functions = {_text(node.child_by_field_name("name")) for node in _of(nodes, "function_definition")}
+    functions = {
+        _text(node.child_by_field_name("name")) for node in _of(nodes, "function_definition")
+    }
     for node in nodes:
         if node.type == "command":
             words, counted = _words(node, known)
@@ -116,7 +110,7 @@ def _words(node: Any, known: dict[str, str]) -> tuple[list[str], bool]:
     wanted = [child for child in wanted if child.type != "variable_assignment"]
     words = [_literal(child, known) for child in wanted]
     counted = not any(
-        child.type in _SPLIT and UNKNOWN in word or "[@]" in _text(child) or "$@" in _text(child)
+        (child.type in _SPLIT and UNKNOWN in word) or "[@]" in _text(child) or "$@" in _text(child)
         for child, word in zip(wanted, words, strict=True)
     )
     return words, counted
@@ -125,7 +119,7 @@ def _words(node: Any, known: dict[str, str]) -> tuple[list[str], bool]:
 def _literal(node: Any, known: dict[str, str]) -> str:
     """Return a word as the shell makes it, with :data:`UNKNOWN` for what is not known."""
     if node.type in {"simple_expansion", "expansion"}:
-        name = _text(node).strip("${}\"")
+        name = _text(node).strip('${}"')
         return known.get(name, UNKNOWN)
     if node.type == "raw_string":
         return _text(node).strip("'")
@@ -149,12 +143,9 @@ def _use(line: int, words: list[str], functions: set[str], *, counted: bool) -> 
     try:
         if name == "pos":
             _pos(use, words[1:], counted=counted)
-        elif name in grammar.TOOLS:
-            call = grammar.parsed(name, grammar.TOOLS[name], words[1:], counted=counted)
+        elif name.startswith("pos_") and name not in functions:
+            call = grammar.parsed(name, grammar.tool_of(name), words[1:], counted=counted)
             _started(use, name, call, functions)
-        elif name.startswith("pos_"):
-            expected = ", ".join(grammar.TOOLS)
-            use.problems.append(f"{name}: unknown tool, expected one of {expected}")
         elif name not in functions:
             use.problems += _program(name, words[1:])
     except PlanError as error:
@@ -196,7 +187,9 @@ def _program(name: str, words: list[str]) -> list[str]:
     for reason in REASONS:
         if reason.applies(name, words):
             return [f"{name}: {reason.why}"]
-    paths = [word for word in words if reason_of(word)] if name in {"tee", "cp", "ln", "rsync"} else []
+    paths = (
+        [word for word in words if reason_of(word)] if name in {"tee", "cp", "ln", "rsync"} else []
+    )
     if paths:
         return [f"{paths[0]}: {reason_of(paths[0])}"]
     if "/" in name and not name.startswith("/"):

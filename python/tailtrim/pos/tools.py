@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError, RunError
 from tailtrim.pos import background, grammar, layout, variables
-from tailtrim.pos.allocation import seconds
+from tailtrim.pos.allocation import now, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tailtrim.pos.grammar import Call
     from tailtrim.pos.machines import Machine
@@ -47,12 +47,10 @@ async def answer(machine: Machine, asked: Asked) -> Reply:
     """Do what a tool on a node asks for."""
     name = asked.program
     try:
-        if name not in grammar.TOOLS:
-            raise PlanError(f"{name}: unknown")
         if name in grammar.IDLE:
             return Reply(stderr=f"{name}: nothing done: {grammar.IDLE[name]}\n")
-        call = grammar.parsed(name, grammar.TOOLS[name], asked.words)
-        return await _TOOLS[name](machine, asked, call)
+        tool = grammar.tool_of(name)
+        return await _TOOLS[name](machine, asked, grammar.parsed(name, tool, asked.words))
     except PlanError as error:
         return Reply(stderr=f"{error}\n", code=2)
     except RunError as error:
@@ -99,12 +97,65 @@ async def _run(machine: Machine, asked: Asked, call: Call) -> Reply:
     if not command:
         raise PlanError("pos_run: expected NAME -- COMMAND")
     where = asked.folder, asked.environment
-    await background.begin(machine, name, command, where, of_run=call.has("loop"))
+    await _begin(machine, name, command, where, of_run=call.has("loop"))
     return Reply()
 
 
+async def _begin(
+    machine: Machine,
+    name: str,
+    command: Sequence[str],
+    where: tuple[str, Mapping[str, str]],
+    *,
+    of_run: bool,
+) -> None:
+    """Start a command in the background.
+
+    Args:
+        machine: the node.
+        name: what it is called.
+        command: program and arguments.
+        where: working directory and environment.
+        of_run: whether its files are those of the current run.
+
+    Raises:
+        RunError: one of this name runs, or the node has died.
+
+    """
+    run = machine.run if of_run else None
+    key = (name, run[0] if run else None)
+    known = machine.background.get(key)
+    if known is not None and known.process.running:
+        raise RunError(f"{name}: runs already")
+    layout = machine.allocated().layout
+    folder = layout.scripts(machine.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    base = folder / f"{now()}_{name}{run[2] if run else ''}"
+    base.with_name(f"{base.name}.command").write_text(f"{list(command)!r}\n", "utf-8")
+    if machine.node is None:
+        raise RunError(f"{machine.name}: the node has died")
+    outputs = [base.with_name(f"{base.name}.{kind}") for kind in ("stdout", "stderr")]
+    with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
+        folder_there, environment = where
+        process = await machine.node.start(
+            command, output, errors, folder=folder_there, environment=environment
+        )
+    machine.background[key] = background.Background(layout, base, process)
+
+
+def _found(machine: Machine, name: str, *, of_run: bool) -> background.Background | None:
+    """Return the process of a name: first that of the current run, or first the other one."""
+    number = machine.run[0] if machine.run else None
+    keys = [(name, number), (name, None)]
+    for key in keys if of_run else reversed(keys):
+        known = machine.background.get(key)
+        if known is not None:
+            return known
+    return None
+
+
 async def _kill(machine: Machine, _: Asked, call: Call) -> Reply:
-    process = background.found(machine, call.arguments[0], of_run=call.has("loop"))
+    process = _found(machine, call.arguments[0], of_run=call.has("loop"))
     if process is None or not process.process.running:
         # Scripts end what may have ended, under `set -e`: pos lets them.
         if process is not None:
@@ -116,7 +167,7 @@ async def _kill(machine: Machine, _: Asked, call: Call) -> Reply:
 
 async def _wait(machine: Machine, _: Asked, call: Call) -> Reply:
     name = call.arguments[0]
-    process = background.found(machine, name, of_run=call.has("loop"))
+    process = _found(machine, name, of_run=call.has("loop"))
     if process is None:
         return Reply(stderr="WARNING  No running process found\n")
     timeout_s = seconds(call.options.get("timeout"), "pos_wait")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +12,21 @@ from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.nodes import host
 from tailtrim.pos import cabling, grammar, variables
 from tailtrim.pos import layout as names
-from tailtrim.pos.allocation import Allocation, now, write
+from tailtrim.pos.allocation import now, write
 from tailtrim.pos.jobs import Launch
 from tailtrim.pos.tools import Asked, Reply
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tailtrim.pos.controller import Controller
     from tailtrim.pos.grammar import Call
     from tailtrim.pos.machines import Machine
+    from tailtrim.pos.session import Session
 
-    Verb = Callable[[Controller, Asked, Call], Awaitable[Reply]]
+    Verb = Callable[[Session, Asked, Call], Awaitable[Reply]]
 
 
-async def answer(at: Controller, asked: Asked) -> Reply:
+async def answer(at: Session, asked: Asked) -> Reply:
     """Do what a script asks for."""
     try:
         verb = grammar.verb_of(asked.words)
@@ -41,7 +42,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, default=str) + "\n"
 
 
-async def _allocate(at: Controller, asked: Asked, call: Call) -> Reply:
+async def _allocate(at: Session, _: Asked, call: Call) -> Reply:
     machines = [at.machines.machine(name) for name in dict.fromkeys(call.arguments)]
     for machine in machines:
         if machine.allocation is not None:
@@ -52,7 +53,7 @@ async def _allocate(at: Controller, asked: Asked, call: Call) -> Reply:
     return Reply(told, data=[allocation.number, allocation.nodes, str(folder)])
 
 
-async def _add(at: Controller, _: Asked, call: Call) -> Reply:
+async def _add(at: Session, _: Asked, call: Call) -> Reply:
     allocation = at.allocation(call.arguments[0])
     machines = [at.machines.machine(name) for name in call.arguments[1:]]
     for machine in machines:
@@ -63,7 +64,7 @@ async def _add(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _free(at: Controller, _: Asked, call: Call) -> Reply:
+async def _free(at: Session, _: Asked, call: Call) -> Reply:
     for name in call.arguments:
         if name.isdigit() and int(name) not in at.allocations:
             raise RunError(f"{name}: Resource is neither allocation nor node")
@@ -73,20 +74,22 @@ async def _free(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _allocations(at: Controller, _: Asked, __: Call) -> Reply:
+async def _allocations(at: Session, _: Asked, __: Call) -> Reply:
     described = [allocation.described() for allocation in at.allocations.values()]
     return Reply(_json(described), data=described)
 
 
-async def _show_allocation(at: Controller, _: Asked, call: Call) -> Reply:
+async def _show_allocation(at: Session, _: Asked, call: Call) -> Reply:
     described = at.allocation(call.arguments[0]).described()
     return Reply(_json(described), data=described)
 
 
-async def _set_variables(at: Controller, asked: Asked, call: Call) -> Reply:
+async def _set_variables(at: Session, asked: Asked, call: Call) -> Reply:
     name, path = call.arguments
     if call.has("as-global") and call.has("as-loop"):
-        raise PlanError("pos allocations set_variables: --as-global and --as-loop exclude each other")
+        raise PlanError(
+            "pos allocations set_variables: --as-global and --as-loop exclude each other"
+        )
     allocation = at.allocation(name)
     kind = "global" if call.has("as-global") else "loop" if call.has("as-loop") else "local"
     if kind == "local" and name not in allocation.nodes:
@@ -98,7 +101,7 @@ async def _set_variables(at: Controller, asked: Asked, call: Call) -> Reply:
     return Reply(_json(given) if call.has("print") else "")
 
 
-async def _get_variable(at: Controller, _: Asked, call: Call) -> Reply:
+async def _get_variable(at: Session, _: Asked, call: Call) -> Reply:
     name, path = call.arguments
     allocation = at.allocation(name)
     known = allocation.variables["global"] if call.has("from-global") else allocation.of(name)
@@ -109,7 +112,7 @@ async def _get_variable(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply(f"{variables.printed(value)}\n", data=value)
 
 
-async def _nodes(at: Controller, _: Asked, call: Call) -> Reply:
+async def _nodes(at: Session, _: Asked, call: Call) -> Reply:
     rows = [
         {
             "name": one.name,
@@ -125,7 +128,7 @@ async def _nodes(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply(told, data=rows)
 
 
-def described(at: Controller, machine: Machine) -> dict[str, Any]:
+def described(at: Session, machine: Machine) -> dict[str, Any]:
     """Return what a node is, as ``pos nodes show`` has it."""
     facts = host.facts()
     cables = at.machines.cables(machine.allocation) if machine.allocation else []
@@ -139,12 +142,12 @@ def described(at: Controller, machine: Machine) -> dict[str, Any]:
     }
 
 
-async def _show_node(at: Controller, _: Asked, call: Call) -> Reply:
+async def _show_node(at: Session, _: Asked, call: Call) -> Reply:
     shown = {one.name: described(at, one) for one in at.named(call.arguments[0])}
     return Reply(_json(shown), data=shown)
 
 
-async def _image(at: Controller, _: Asked, call: Call) -> Reply:
+async def _image(at: Session, _: Asked, call: Call) -> Reply:
     image = call.arguments[1]
     for machine in at.named(call.arguments[0]):
         if not at.has_image(image):
@@ -153,7 +156,7 @@ async def _image(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _boot_parameters(at: Controller, _: Asked, call: Call) -> Reply:
+async def _boot_parameters(at: Session, _: Asked, call: Call) -> Reply:
     name, *given = call.arguments
     words = [word for text in given for word in text.split()]
     for machine in at.named(name):
@@ -162,17 +165,17 @@ async def _boot_parameters(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _reset(at: Controller, _: Asked, call: Call) -> Reply:
+async def _reset(at: Session, _: Asked, call: Call) -> Reply:
     machines = [machine for name in call.arguments for machine in at.named(name)]
     for machine in machines:
         machine.allocated()
-    work = [at.later(machine, lambda machine=machine: _booted(at, machine)) for machine in machines]
+    work = [at.later(machine, partial(_booted, at, machine)) for machine in machines]
     if not (call.has("non-blocking") or call.has("queued")):
         await asyncio.gather(*work)
     return Reply()
 
 
-async def _booted(at: Controller, machine: Machine) -> None:
+async def _booted(at: Session, machine: Machine) -> None:
     layout = machine.allocated().layout
     if machine.boot_parameters:
         at.note(machine, f"boot parameters not applied: {' '.join(machine.boot_parameters)}")
@@ -186,13 +189,13 @@ async def _booted(at: Controller, machine: Machine) -> None:
         write(layout.config / machine.name / names.HARDWARE, facts)
 
 
-async def _bootstrap(at: Controller, _: Asked, call: Call) -> Reply:
+async def _bootstrap(at: Session, _: Asked, call: Call) -> Reply:
     for machine in at.named(call.arguments[0]):
         machine.bootstrap()
     return Reply()
 
 
-async def _copy(at: Controller, asked: Asked, call: Call) -> Reply:
+async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
     name, given = call.arguments
     source = (Path(asked.folder) / given).absolute()
     if not source.exists():
@@ -209,13 +212,13 @@ async def _copy(at: Controller, asked: Asked, call: Call) -> Reply:
         told = f"copy {source} {target}\n"
         (folder / f"{now()}_copy_{source.name}.command").write_text(told, "utf-8")
 
-    work = [at.later(one, lambda one=one: copy(one)) for one in at.named(name)]
+    work = [at.later(one, partial(copy, one)) for one in at.named(name)]
     if not (call.has("queued") or call.has("non-blocking")):
         await asyncio.gather(*work)
     return Reply()
 
 
-async def _launch(at: Controller, asked: Asked, call: Call) -> Reply:
+async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
     name, *command = call.arguments
     script = None
     called = call.options.get("name") or names.UNNAMED
@@ -254,7 +257,7 @@ def _only(call: Call) -> range | None:
     return None
 
 
-async def _await(at: Controller, _: Asked, call: Call) -> Reply:
+async def _await(at: Session, _: Asked, call: Call) -> Reply:
     job = at.job(call.arguments[0])
     if job.task:
         await asyncio.wait([job.task])
@@ -263,17 +266,17 @@ async def _await(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply(_json(known) if full else job.printed(), "", int(job.failed), known)
 
 
-async def _abort(at: Controller, _: Asked, call: Call) -> Reply:
+async def _abort(at: Session, _: Asked, call: Call) -> Reply:
     await at.jobs.abort(at.job(call.arguments[0]))
     return Reply()
 
 
-async def _show_command(at: Controller, _: Asked, call: Call) -> Reply:
+async def _show_command(at: Session, _: Asked, call: Call) -> Reply:
     described = at.job(call.arguments[0]).described()
     return Reply(_json(described), data=described)
 
 
-async def _commands(at: Controller, _: Asked, call: Call) -> Reply:
+async def _commands(at: Session, _: Asked, call: Call) -> Reply:
     wanted = set(call.arguments)
     rows = [job.described() for job in at.jobs.all.values()]
     rows = [row for row in rows if not wanted or row["node"] in wanted]
@@ -282,7 +285,7 @@ async def _commands(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply(told, data=rows)
 
 
-async def _roles(at: Controller, _: Asked, call: Call) -> Reply:
+async def _roles(at: Session, _: Asked, call: Call) -> Reply:
     role, *nodes = call.arguments
     allocation = at.allocation(nodes[0])
     for node in nodes:
@@ -294,13 +297,13 @@ async def _roles(at: Controller, _: Asked, call: Call) -> Reply:
     return Reply()
 
 
-async def _list_roles(at: Controller, _: Asked, call: Call) -> Reply:
+async def _list_roles(at: Session, _: Asked, call: Call) -> Reply:
     found = [at.allocation(name) for name in call.arguments] or list(at.allocations.values())
     roles = {role: nodes for one in found for role, nodes in one.roles.items()}
     return Reply(_json(roles), data=roles)
 
 
-async def _results(at: Controller, _: Asked, call: Call) -> Reply:
+async def _results(at: Session, _: Asked, call: Call) -> Reply:
     folder = at.allocation(call.arguments[0]).layout.folder
     paths = sorted(str(path) for path in folder.rglob("*") if path.is_file())
     return Reply("".join(f"{path}\n" for path in paths), data=paths)
@@ -326,7 +329,6 @@ def text_of(asked: Asked, path: str) -> tuple[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         told = getattr(error, "strerror", None) or "is not text"
         raise PlanError(f"{path}: cannot be read: {told}") from error
-
 
 
 _VERBS: dict[tuple[str, str], Verb] = {

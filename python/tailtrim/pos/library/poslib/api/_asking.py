@@ -1,10 +1,12 @@
 """Questions to the controller, in the words of the command line."""
 
+from typing import Any
+
 from .._client import call
 from ..restapi import RESTError
 
 
-def ask(*words, files=None):
+def ask(*words: Any, files: Any = None) -> Any:
     """Return what the controller knows.
 
     Raises:
@@ -17,7 +19,7 @@ def ask(*words, files=None):
     return answer["data"]
 
 
-def flags(**given):
+def flags(**given: Any) -> Any:
     """Return the options that were asked for, such as ``as_loop=True``."""
     found = []
     for name, value in given.items():
@@ -29,12 +31,12 @@ def flags(**given):
     return found
 
 
-def each(names):
+def each(names: Any) -> Any:
     """Return the names of one node or several."""
     return [names] if isinstance(names, str | int) else list(names)
 
 
-def opened(file, default):
+def opened(file: Any, default: Any) -> Any:
     """Return a file that a script has open, or named, as the controller takes it."""
     if isinstance(file, str):
         with open(file, encoding="utf-8") as named:  # noqa: PTH123 - as scripts do
