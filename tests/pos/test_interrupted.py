@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 SCRIPT = """#!/bin/bash
 set -e
 pos allocations allocate a b
+pos commands launch --infile setup.sh --name setup a
 echo 'number: [1, 2, 3, 4]' | pos allocations set_variables a - --as-loop
 { pos commands launch --infile node.sh --loop --name m a; } &
 { pos commands launch --infile node.sh --loop --name m b; } &
 wait
 pos allocations free a
+"""
+SETUP = """#!/bin/bash
+set -e
+cat /proc/uptime >uptime.txt
+pos_upload uptime.txt
 """
 NODE = """#!/bin/bash
 set -e
@@ -40,6 +46,7 @@ def four_runs(run_of: PosRun) -> PosRun:
     folder = run_of.folders / "four"
     folder.mkdir()
     (folder / "experiment.sh").write_text(SCRIPT, "utf-8")
+    (folder / "setup.sh").write_text(SETUP, "utf-8")
     (folder / "node.sh").write_text(NODE, "utf-8")
     return run_of
 
@@ -84,6 +91,11 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
         for run in range(4):
             place = four_runs.results / "files" / node / f"number_run{run}.txt"
             assert place.read_text("utf-8") == f"{run}\n"
+    # What the setup uploaded first is kept, but not where evaluations look.
+    (before,) = four_runs.results.glob("interrupted/*/a/uptime.txt")
+    assert before.read_text("utf-8") != (
+        four_runs.results / "files" / "a" / "uptime.txt"
+    ).read_text("utf-8")
     # Both sessions wrote under the name of the first one.
     stamps = {path.name.partition("_m")[0] for path in four_runs.results.rglob("*_m_run?.status")}
     assert len(stamps) == 2

@@ -41,6 +41,49 @@ class Order(StrEnum):
     RANDOM = "random"
 
 
+_Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NODE…", help="Its arguments: names of nodes, and whatever it takes."),
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Directory of the results. Default: results/NAME of the script's folder.",
+    ),
+]
+_Images = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Image, or a pattern such as 'debian-*', for which this host's files stand in.",
+    ),
+]
+_Cables = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NODE:PORT=NODE:PORT",
+        help="A cable. Default: two between each pair of nodes, ports eth1, eth2, ….",
+    ),
+]
+_Deadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="End each command, and each run of a repeated one, after a time such as 90s.",
+    ),
+]
+_Layout = Annotated[
+    Published,
+    typer.Option(metavar="YEAR", help="Result folder as pos had it in 2020 or has it in 2026."),
+]
+_Trim = Annotated[
+    str, typer.Option(metavar="TIME", help="Left out at the beginning of each capture.")
+]
+
+
 def command(  # noqa: PLR0913 - one parameter an option
     script: Annotated[
         Path,
@@ -48,22 +91,9 @@ def command(  # noqa: PLR0913 - one parameter an option
             metavar="SCRIPT", help="The script of the experiment; it runs in its folder."
         ),
     ],
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NODE…", help="Its arguments: names of nodes, and whatever it takes."
-        ),
-    ] = None,
+    arguments: _Arguments = None,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Directory of the results. Default: results/NAME of the script's folder.",
-        ),
-    ] = None,
+    out: _Out = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only say what is not supported in the folder.")
     ] = False,
@@ -74,38 +104,15 @@ def command(  # noqa: PLR0913 - one parameter an option
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted experiment.")
     ] = False,
-    image: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Image, or a pattern such as 'debian-*', for which this host's files stand in.",
-        ),
-    ] = None,
-    cable: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NODE:PORT=NODE:PORT",
-            help="A cable. Default: two between each pair of nodes, ports eth1, eth2, ….",
-        ),
-    ] = None,
+    image: _Images = None,
+    cable: _Cables = None,
     order: Annotated[
         Order, typer.Option(metavar="ORDER", help="Order of the runs: grid or random.")
     ] = Order.GRID,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of --order random.")] = 1,
-    deadline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="End each command, and each run of a repeated one, after a time such as 90s.",
-        ),
-    ] = None,
-    layout: Annotated[
-        Published,
-        typer.Option(metavar="YEAR", help="Result folder as pos had it in 2020 or has it in 2026."),
-    ] = Published.NEW,
-    trim: Annotated[
-        str, typer.Option(metavar="TIME", help="Left out at the beginning of each capture.")
-    ] = "1s",
+    deadline: _Deadline = None,
+    layout: _Layout = Published.NEW,
+    trim: _Trim = "1s",
 ) -> None:
     """Run an experiment folder of pos as it is, on nodes that this host makes."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class Allocation:
         self.lockstep = Lockstep()
         #: Nodes that died, and why nothing goes on.
         self.dead: dict[str, str] = {}
+        #: When it began: what is older in its result folder is of an interrupted attempt.
+        self.began_s = time.time()
         self.save()
 
     def of(self, node: str) -> dict[str, Any]:
@@ -88,6 +91,10 @@ class Allocation:
             if node not in self.nodes:
                 raise PlanError(f"unknown node {node!r}, expected one of {', '.join(self.nodes)}")
         return frozenset(named or self.nodes)
+
+    def aside(self, node: str) -> Path:
+        """Return the folder for what an interrupted attempt left."""
+        return self.layout.folder / names.INTERRUPTED / now() / node
 
     def described(self) -> dict[str, Any]:
         """Return what ``pos allocations show`` prints."""

@@ -8,13 +8,13 @@ import random
 import signal
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
 from tailtrim.pos import layout as names
 from tailtrim.pos.allocation import now
 from tailtrim.pos.background import store
-from tailtrim.pos.journal import INTERRUPTED
 from tailtrim.pos.variables import grid
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tailtrim.pos.machines import Machine, Machines
     from tailtrim.pos.node import PosNode
 
+#: The status of a command that was ended from outside.
+ABORTED = "aborted"
 _LAST_LINES, _LAST_BYTES = 10, 4_000
 #: How long the end of a node may take to be seen after that of what ran there.
 _SEEN_S, _LOOK_S = 1.0, 0.01
@@ -180,6 +182,9 @@ class Jobs:
                 _say(job.base, str(error))
                 if not job.launch.looped:
                     _status(job.base, job.status)
+        except asyncio.CancelledError:
+            job.status = ABORTED
+            raise
         except BaseException:
             job.status = names.ERROR
             raise
@@ -233,9 +238,12 @@ class Jobs:
         machine = job.machine
         if machine.run is None or job.base is None:
             return names.ERROR
-        number, loop, suffix = machine.run
+        number, loop, _ = machine.run
         allocation.barriers.back(machine.name)
-        self._set_aside(allocation, machine.name, suffix)
+        self._journal.set_aside(key, number, allocation.aside(machine.name))
+        machine.left = partial(self._journal.left, key, number)
+        for kind in ("loop", "status", "stdout", "stderr"):
+            machine.left(job.base.with_name(f"{job.base.name}.{kind}"))
         text = allocation.layout.loop(loop)
         job.base.with_name(f"{job.base.name}.loop").write_text(text, "utf-8")
         event: dict[str, Any] = {
@@ -258,19 +266,6 @@ class Jobs:
         peers = frozenset(one.partition("/")[0] for one in event["peers"])
         allocation.barriers.ended(machine.name, f"its run {number} ended ({status})", peers)
         return status
-
-    def _set_aside(self, allocation: Allocation, node: str, suffix: str) -> None:
-        """Move what an interrupted attempt at a run left, so that evaluations do not find it."""
-        layout = allocation.layout
-        if not self._journal.resumed:
-            return
-        files = {*layout.scripts(node).glob(f"*{suffix}.*"), *layout.files(node).glob("*")}
-        own = names.run_of(f"x{suffix}")
-        left = [path for path in files if names.run_of(path.name) == own]
-        aside = layout.folder / INTERRUPTED / now() / node
-        for path in left:
-            aside.mkdir(parents=True, exist_ok=True)
-            path.rename(aside / path.name)
 
     async def _once(self, job: Job, base: Path) -> str:
         """Run a command on its node to its end; return what became of it.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim.pos/1"
 JOURNAL = "pos.jsonl"
-#: Where the files of runs go that were interrupted, so that evaluations do not find them.
-INTERRUPTED = "interrupted"
 
 
 class Journal:
@@ -55,11 +53,11 @@ class Journal:
         self._stamps = {e["key"]: str(e["stamp"]) for e in events if e["event"] == "looped"}
         self._peers: dict[str, set[str]] = {}
         self._finished: set[tuple[str, int]] = set()
+        self._files: dict[tuple[str, int], list[Path]] = {}
         #: Runs by number, with their loop variables and what became of them.
         self.runs: dict[tuple[int, int], dict[str, Any]] = {}
         for event in events:
             self._take(event)
-        self.resumed = bool(events)
         first = {"event": "begun", "schema": SCHEMA, **about}
         if events:
             self._compare(events[0], first)
@@ -110,6 +108,9 @@ class Journal:
         self._take(event)
 
     def _take(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "file":
+            of_run = (str(event["key"]), int(event["run"]))
+            self._files.setdefault(of_run, []).append(self.folder / event["path"])
         if event["event"] != "run":
             return
         key, number = str(event["key"]), int(event["run"])
@@ -127,16 +128,19 @@ class Journal:
             self._stamps[key] = now
         return self._stamps[key]
 
+    def left(self, key: str, number: int, path: Path) -> None:
+        """Remember a file that a run left."""
+        told = os.path.relpath(path, self.folder)
+        self.add({"event": "file", "key": key, "run": number, "path": told})
+
+    def set_aside(self, key: str, number: int, folder: Path) -> None:
+        """Move what an attempt at a run left, if any, so that evaluations do not find it."""
+        for path in self._files.pop((key, number), []):
+            if path.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                path.rename(folder / path.name)
+
     def complete(self, key: str, number: int) -> bool:
         """Whether a run was finished, also by the commands that ran beside this one."""
         together = {key} | self._peers.get(key, set())
         return all((one, number) in self._finished for one in together)
-
-    def missing(self) -> list[int]:
-        """Return the numbers of runs that were begun and did not finish."""
-        failed = {
-            number
-            for (_, number), run in self.runs.items()
-            if any(status != "finished" for status in run["status"].values())
-        }
-        return sorted(failed)

@@ -32,6 +32,8 @@ CONFIG, SCRIPTS, FILES = "config", "scripts", "files"
 ALLOCATION, VARIABLES = "allocation.json", "variables.json"
 HARDWARE, TOPOLOGY = "hardware.json", "topology.json"
 
+#: What interrupted runs left, where evaluations do not find it.
+INTERRUPTED = "interrupted"
 #: What a ``.status`` file says.
 FINISHED, ERROR = "finished", "error"
 #: The name of a command that has none.

@@ -20,7 +20,7 @@ from tailtrim.pos.images import HOST_IMAGE
 from tailtrim.pos.node import SHARED, PosNode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.background import Background
@@ -46,6 +46,8 @@ class Machine:
         self.queue = asyncio.Lock()
         #: The number and the loop variables of the current run, and how names tell it.
         self.run: tuple[int, dict[str, Any], str] | None = None
+        #: Is called with each file that the current run leaves.
+        self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
 
     @property
@@ -70,6 +72,10 @@ class Machine:
         own = {"hostname": self.name} | allocation.of(self.name)
         known = {"global": allocation.variables["global"], "local": own}
         self.cached = copy.deepcopy(known)
+
+
+def _nothing(_: Path) -> None:
+    """Take a file that is of no run."""
 
 
 class Machines:

@@ -21,10 +21,11 @@ UNKNOWN = "\0"
 _BUILTINS = frozenset(
     re.findall(
         r"\S+",
-        """. : [ alias bg bind break builtin caller cd command compgen complete continue declare
-        dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill
-        let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt
-        source suspend test times trap true type typeset ulimit umask unalias unset wait""",
+        """. : [ alias bg bind break builtin caller cd command compgen complete continue
+        declare dirs disown echo enable eval exec exit export false fc fg getopts hash
+        help history jobs kill let local logout mapfile popd printf pushd pwd read
+        readarray readonly return set shift shopt source suspend test times trap true
+        type typeset ulimit umask unalias unset wait""",
     )
 )
 #: What starts the program behind it.

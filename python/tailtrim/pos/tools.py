@@ -135,6 +135,8 @@ async def _begin(
     if machine.node is None:
         raise RunError(f"{machine.name}: the node has died")
     outputs = [base.with_name(f"{base.name}.{kind}") for kind in ("stdout", "stderr")]
+    for place in (*outputs, base.with_name(f"{base.name}.command")) if run else ():
+        machine.left(place)
     with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
         folder_there, environment = where
         process = await machine.node.start(
@@ -194,12 +196,25 @@ async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
             name = layout.of_run(name, machine.run[2])
         place = _below(target, name)
         if place.exists():
-            if not call.has("force"):
-                raise RunError(f"{name}: is in the results already (--force replaces it)")
-            _remove(place)
+            _make_room(machine, place, force=call.has("force"))
         place.parent.mkdir(parents=True, exist_ok=True)
+        if call.has("loop"):
+            machine.left(place)
         await asyncio.to_thread(machine.node.get, path, place, folder=asked.folder)
     return Reply()
+
+
+def _make_room(machine: Machine, place: Path, *, force: bool) -> None:
+    """Move a result away that an upload would replace, if it may."""
+    allocation = machine.allocated()
+    if place.lstat().st_ctime < allocation.began_s:
+        aside = allocation.aside(machine.name)
+        aside.mkdir(parents=True)
+        place.rename(aside / place.name)
+    elif force:
+        _remove(place)
+    else:
+        raise RunError(f"{place.name}: is in the results already (--force replaces it)")
 
 
 async def _download(machine: Machine, asked: Asked, call: Call) -> Reply:
