@@ -62,21 +62,26 @@ def finished(run: PosRun) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int) -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*four_runs.command("four", "a", "b", "--out", str(four_runs.out))],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=four_runs.environment,
-    )
-    until_s = time.monotonic() + 90
-    while len(finished(four_runs)) < 2:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until_s
-        time.sleep(0.02)
-    spaces = _spaces(four_runs)
-    os.kill(process.pid, number)
-    process.communicate(timeout=30)
+    ) as process:
+        try:
+            until_s = time.monotonic() + 90
+            while len(finished(four_runs)) < 2:
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < until_s
+                time.sleep(0.02)
+            spaces = _spaces(four_runs)
+        except BaseException:
+            # A test that has failed must not wait for what may never end.
+            process.kill()
+            raise
+        os.kill(process.pid, number)
+        process.communicate(timeout=30)
     until_s = time.monotonic() + 20
     while (left := four_runs.left()) or spaces & _spaces(four_runs, every=True):
         assert time.monotonic() < until_s, left
