@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +63,7 @@ def finished(run: PosRun) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int) -> None:
+    before = {*Path(tempfile.gettempdir()).glob("tailtrim-pos-*")}
     with subprocess.Popen(
         [*four_runs.command("four", "a", "b", "--out", str(four_runs.out))],
         stdout=subprocess.PIPE,
@@ -86,6 +88,9 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
     while (left := four_runs.left()) or spaces & _spaces(four_runs, every=True):
         assert time.monotonic() < until_s, left
         time.sleep(0.05)
+    while {*Path(tempfile.gettempdir()).glob("tailtrim-pos-*")} - before:
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
     done = finished(four_runs)
     ended = four_runs.go("four", "a", "b", "--resume")
     assert ended.returncode == 0, ended.stderr
@@ -97,10 +102,10 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
             place = four_runs.results / "files" / node / f"number_run{run}.txt"
             assert place.read_text("utf-8") == f"{run}\n"
     # What the setup uploaded first is kept, but not where evaluations look.
-    (before,) = four_runs.results.glob("interrupted/*/a/uptime.txt")
-    assert before.read_text("utf-8") != (
-        four_runs.results / "files" / "a" / "uptime.txt"
-    ).read_text("utf-8")
+    (kept,) = four_runs.results.glob("interrupted/*/a/uptime.txt")
+    assert kept.read_text("utf-8") != (four_runs.results / "files" / "a" / "uptime.txt").read_text(
+        "utf-8"
+    )
     # Both sessions wrote under the name of the first one.
     stamps = {path.name.partition("_m")[0] for path in four_runs.results.rglob("*_m_run?.status")}
     assert len(stamps) == 2

@@ -48,3 +48,35 @@ def test_a_command_beyond_its_deadline_is_ended_and_says_for_whom_it_waited(run_
     told = "deadline of 2 s passed: a waits 2 s at barrier 't': b is missing: no command runs there"
     assert told in run_of.printed("late.stderr")
     assert run_of.left() == []
+
+
+FAILING = """#!/bin/bash
+pos_sync
+[ "$(pos_get_variable hostname)$(pos_get_variable -l n)" != b2 ] || exit 1
+pos_sync
+pos_upload -l /etc/hostname
+"""
+
+
+def test_a_run_that_fails_on_one_node_holds_nobody_up(run_of: PosRun) -> None:
+    folder = run_of.folders / "wrong"
+    (folder / "node.sh").write_text(FAILING, "utf-8")
+    (folder / "experiment.sh").write_text(
+        "#!/bin/bash\npos allocations allocate a b\n"
+        "echo 'n: [1, 2, 3]' | pos allocations set_variables a - --as-loop\n"
+        "for node in a b; do pos commands launch -n --infile node.sh --loop $node; done\n",
+        "utf-8",
+    )
+    ended = run_of.go("wrong", "a", "b")
+    assert ended.returncode == 4, ended.stderr
+    assert "run 1 (n=2): failed: b/node/1 after" in ended.stderr.replace("a/node/1, ", "")
+    assert "run 2 (n=3): finished" in ended.stderr
+    assert "error: run-1: node on" in ended.stderr
+    told = "barrier of all nodes: a waited for b: its run 1 ended (error)"
+    known = "barrier of all nodes: b does not come: its run 1 ended (error)"
+    printed = run_of.printed("node_run1.stderr", node="a")
+    assert told in printed or known in printed
+    for node in ("a", "b"):
+        for run in (0, 2):
+            assert run_of.printed(f"node_run{run}.status", node=node) == "finished"
+    assert run_of.left() == []

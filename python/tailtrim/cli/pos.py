@@ -165,7 +165,8 @@ def _conduct(
     script: Path, words: list[str], journal: Journal, settings: Local, analysed: tuple[str, str]
 ) -> bool:
     """Run it, and report; return whether something failed."""
-    from tailtrim.pos.analysed import analyse  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
+    from tailtrim.pos.analysed import analyse  # noqa: PLC0415
     from tailtrim.pos.conduct import conduct  # noqa: PLC0415
 
     progress = _Progress()
@@ -179,7 +180,7 @@ def _conduct(
     outcomes = analyse(journal, name, ended, trim, _told)
     for allocation in ended.allocations:
         say(f"Results:    {allocation.layout.folder}")
-    if outcomes:
+    if is_experiment(journal.folder):
         _report(journal.folder)
     return _tell(ended, outcomes)
 

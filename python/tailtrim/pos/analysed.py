@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
@@ -38,13 +37,14 @@ def analyse(
         told: is called with what is being done.
 
     Returns:
-        What became of each run; nothing, and no record, where no run has captures.
+        What became of each run. There is no record of them where none has captures.
 
     Raises:
         OutputError: a run directory cannot be written.
 
     """
     outcomes, runs = [], _runs(journal, ended.allocations)
+    captured = any(pair is not None for _, pair, _ in runs.values())
     for folder, (number, pair, known) in runs.items():
         failed = _failed(known, number)
         loop = dict(known.get("loop", {}))
@@ -52,13 +52,12 @@ def analyse(
         if pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
             failed = _analyse(journal.folder / folder, pair, trim_s, loop)
-        elif failed is None:
+        elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
         invalid = ended.doubts if failed is None else ()
         outcomes.append(Outcome(folder, label, floor=False, invalid=invalid, failed=failed))
-    if not any(pair for _, pair, _ in runs.values()):
-        return []
-    _record(journal.folder, name, outcomes)
+    if captured:
+        _record(journal, name, outcomes)
     return outcomes
 
 
@@ -104,10 +103,10 @@ def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str 
     return None
 
 
-def _record(folder: Path, name: str, outcomes: Sequence[Outcome]) -> None:
+def _record(journal: Journal, name: str, outcomes: Sequence[Outcome]) -> None:
     record = {
         "schema": SCHEMA,
-        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "began": journal.began,
         "plan": {"name": name, "testbed": "local"},
         "order": [outcome.label for outcome in outcomes],
         "versions": {"tailtrim": VERSION, "python": platform.python_version()},
@@ -116,4 +115,4 @@ def _record(folder: Path, name: str, outcomes: Sequence[Outcome]) -> None:
         "command": sys.argv,
         "outcomes": [asdict(outcome) for outcome in outcomes],
     }
-    write_json(folder / RECORD, record)
+    write_json(journal.folder / RECORD, record)

@@ -11,7 +11,7 @@ import struct
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import TailtrimError
+from tailtrim.errors import HostError, TailtrimError
 from tailtrim.pos import tools, verbs
 from tailtrim.pos.machines import SOCKET
 from tailtrim.pos.tools import Asked, Reply
@@ -42,7 +42,12 @@ class Controller:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await self._answer(reader, writer, machine)
 
-        server = await asyncio.start_unix_server(answer, place, limit=_LONGEST_LINE)
+        try:
+            server = await asyncio.start_unix_server(answer, place, limit=_LONGEST_LINE)
+        except OSError as error:
+            refused = HostError(f"{place}: no socket: {error}")
+            refused.add_note("its path may be too long: TMPDIR names another place")
+            raise refused from error
         os.chmod(place, 0o600)  # noqa: PTH101 - pathlib counts as waiting here
         self._servers.append(server)
 
@@ -78,11 +83,11 @@ class Controller:
             if asked.program != "pos":
                 return Reply(stderr=f"{asked.program}: only on nodes\n", code=2)
             reply = await verbs.answer(self._session, asked)
+            for one in self._session.machines:
+                if not (one.shared / SOCKET).exists():
+                    await self._listen(one.shared / SOCKET, one)
         except (TailtrimError, OSError) as error:
             return Reply(stderr=f"{asked.program}: {error}\n", code=1)
-        for one in self._session.machines:
-            if not (one.shared / SOCKET).exists():
-                await self._listen(one.shared / SOCKET, one)
         return reply
 
     async def end(self) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import weakref
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, Remedy
@@ -58,7 +59,10 @@ class Journal:
         self.runs: dict[tuple[int, int], dict[str, Any]] = {}
         for event in events:
             self._take(event)
-        first = {"event": "begun", "schema": SCHEMA, **about}
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        first = {"event": "begun", "schema": SCHEMA, **about, "at": at}
+        #: When it was begun first, UTC.
+        self.began = str(events[0].get("at")) if events else at
         if events:
             self._compare(events[0], first)
         else:
@@ -88,7 +92,8 @@ class Journal:
             raise OutputError(f"{self._place}: cannot be read: {error}") from error
 
     def _compare(self, before: dict[str, Any], now: dict[str, Any]) -> None:
-        other = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        keys = {**before, **now}.keys() - {"at"}
+        other = sorted(key for key in keys if before.get(key) != now.get(key))
         if other:
             told = f"holds another experiment: {', '.join(other)} differs"
             raise OutputError(f"{self.folder}: {told}")

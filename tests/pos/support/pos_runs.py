@@ -49,9 +49,9 @@ class PosRun:
         (folder,) = self.out.glob("results/*/default/*")
         return folder
 
-    def printed(self, name: str) -> str:
+    def printed(self, name: str, node: str = "") -> str:
         """What a command of a name printed."""
-        (path,) = self.results.rglob(f"*_{name}")
+        (path,) = self.results.rglob(f"{node}/*_{name}" if node else f"*_{name}")
         return path.read_text("utf-8")
 
     def json(self, name: str) -> Any:
