@@ -61,7 +61,7 @@ def finished(run: PosRun) -> list[int]:
     return [number for number in dict.fromkeys(done) if done.count(number) == 2]
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int) -> None:
     before = {*Path(tempfile.gettempdir()).glob("tailtrim-pos-*")}
     with subprocess.Popen(
@@ -83,7 +83,10 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
             process.kill()
             raise
         os.kill(process.pid, number)
-        process.communicate(timeout=30)
+        try:
+            process.communicate(timeout=30)
+        finally:
+            process.kill()
     until_s = time.monotonic() + 20
     while (left := four_runs.left()) or spaces & _spaces(four_runs, every=True):
         assert time.monotonic() < until_s, left

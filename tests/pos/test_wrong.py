@@ -80,3 +80,19 @@ def test_a_run_that_fails_on_one_node_holds_nobody_up(run_of: PosRun) -> None:
         for run in (0, 2):
             assert run_of.printed(f"node_run{run}.status", node=node) == "finished"
     assert run_of.left() == []
+
+
+def test_a_command_that_waits_when_the_script_has_ended_is_told_and_ended(run_of: PosRun) -> None:
+    script = run_of.folders / "wrong" / "experiment.sh"
+    script.write_text(
+        "#!/bin/bash\npos allocations allocate a b\n"
+        "pos commands launch -n --name alone a -- pos_sync\n",
+        "utf-8",
+    )
+    ended = run_of.go("wrong", "a", "b")
+    assert ended.returncode == 4
+    assert "the script has ended, waiting for alone on a" in ended.stderr
+    printed = run_of.printed("alone.stderr")
+    assert "b" in printed
+    assert "no command runs there, and the script has ended" in printed
+    assert run_of.left() == []

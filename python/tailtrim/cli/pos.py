@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, USAGE, complain, say
-from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
 from tailtrim.report import units
@@ -19,7 +18,7 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from tailtrim.experiment.record import Outcome
     from tailtrim.pos.conduct import Ended
-    from tailtrim.pos.jobs import RunEnded
+    from tailtrim.pos.jobs import RunEnded, Waiting
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.session import Local
 
@@ -171,8 +170,7 @@ def _conduct(
 
     progress = _Progress()
     try:
-        with ending_orderly():
-            ended = conduct(script, words, journal, settings, progress)
+        ended = conduct(script, words, journal, settings, progress)
     except (KeyboardInterrupt, SystemExit):
         say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
         raise
@@ -228,8 +226,20 @@ class _Progress:
     def __init__(self) -> None:
         self._took_s: list[float] = []
 
-    def __call__(self, run: RunEnded) -> None:
-        """Tell of a run."""
+    def __call__(self, event: RunEnded | Waiting) -> None:
+        """Tell of a run, or of commands that the script left."""
+        from tailtrim.pos.jobs import Waiting  # noqa: PLC0415 - the help does without
+
+        if isinstance(event, Waiting):
+            left = ", ".join(event.commands)
+            say(
+                units.printable(f"the script has ended, waiting for {left} (Ctrl-C ends them)"),
+                err=True,
+            )
+        else:
+            self._run(event)
+
+    def _run(self, run: RunEnded) -> None:
         self._took_s.append(run.duration_s)
         label = ", ".join(f"{name}={value}" for name, value in run.loop.items())
         became = f"failed: {', '.join(run.failed)}" if run.failed else "finished"

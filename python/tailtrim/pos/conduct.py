@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -15,6 +16,7 @@ from tailtrim.errors import HostError
 from tailtrim.nodes.host import environment
 from tailtrim.pos import library
 from tailtrim.pos.controller import Controller
+from tailtrim.pos.jobs import Waiting
 from tailtrim.pos.library.poslib import _client
 from tailtrim.pos.machines import SOCKET
 from tailtrim.pos.session import Local, Session
@@ -45,7 +47,7 @@ def conduct(
     arguments: Sequence[str],
     journal: Journal,
     settings: Local,
-    told: Callable[[RunEnded], None],
+    told: Callable[[RunEnded | Waiting], None],
 ) -> Ended:
     """Run the script of an experiment to its end, with a ``pos`` of ours.
 
@@ -54,10 +56,12 @@ def conduct(
         arguments: what is behind it.
         journal: what is remembered of it.
         settings: of the nodes and the runs.
-        told: is called when a run has ended.
+        told: is called when a run has ended, and when the script ends before its commands.
 
     Raises:
         HostError: this host cannot.
+        KeyboardInterrupt: SIGINT came, and everything has been taken down.
+        SystemExit: likewise SIGTERM or SIGHUP.
 
     """
     folder = Path(tempfile.mkdtemp(prefix="tailtrim-pos-"))
@@ -68,11 +72,15 @@ def conduct(
         start_new_session=True,
     )
     try:
-        return asyncio.run(
-            _conduct(folder, (script.absolute(), arguments), journal, settings, told)
-        )
+        started = script.absolute(), arguments
+        ended = asyncio.run(_conduct(folder, started, journal, settings, told))
     finally:
         keeper.communicate()
+    if ended is signal.SIGINT:
+        raise KeyboardInterrupt
+    if isinstance(ended, signal.Signals):
+        raise SystemExit(128 + ended)
+    return ended
 
 
 async def _conduct(
@@ -80,20 +88,48 @@ async def _conduct(
     started: tuple[Path, Sequence[str]],
     journal: Journal,
     settings: Local,
-    told: Callable[[RunEnded], None],
-) -> Ended:
+    told: Callable[[RunEnded | Waiting], None],
+) -> Ended | signal.Signals:
+    """Return how it ended, or the signal that ended it."""
+    ended_by = _signals()
     session = Session(folder, journal, settings, told)
     controller = Controller(folder, session)
     try:
         await controller.listen()
         code = await _script(folder, *started)
+        if active := session.jobs.active():
+            told(Waiting(tuple(f"{one.launch.name} on {one.machine.name}" for one in active)))
         await session.finished()
         failed = [job for job in session.jobs.all.values() if job.failed]
         names = (f"{job.machine.name}: {job.launch.name}: {job.last_lines()}" for job in failed)
         return Ended(code, tuple(session.results), tuple(session.doubts), tuple(names))
+    except asyncio.CancelledError:
+        if not ended_by:
+            raise
+        return ended_by[0]
     finally:
         await session.end()
         await controller.end()
+
+
+def _signals() -> list[signal.Signals]:
+    """Have signals cancel the present task; return the list of those that came.
+
+    What raises in a handler would leave the loop in the middle of a step.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    came: list[signal.Signals] = []
+
+    def end(number: signal.Signals) -> None:
+        if not came and task is not None:
+            task.cancel()
+        came.append(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # To outlive the terminal is what nohup is for.
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, end, number)
+    return came
 
 
 async def _script(folder: Path, script: Path, arguments: Sequence[str]) -> int:

@@ -53,6 +53,13 @@ class RunEnded:
     duration_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The script has ended, and these commands have not."""
+
+    commands: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class Launch:
     """What is to be launched: a script, or program and arguments."""

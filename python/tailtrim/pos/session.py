@@ -147,9 +147,15 @@ class Session:
         self.allocations.pop(allocation.number, None)
 
     async def finished(self) -> None:
-        """Wait for commands that the script did not wait for."""
-        while self.jobs.active():
-            await asyncio.wait([job.task for job in self.jobs.active() if job.task])
+        """Wait for commands that the script did not wait for: it launches no others any more."""
+        while active := self.jobs.active():
+            busy = {job.machine.name for job in active}
+            for machine in self.machines:
+                if machine.allocation is not None and machine.name not in busy:
+                    why = "no command runs there, and the script has ended"
+                    machine.allocation.barriers.ended(machine.name, why)
+            tasks = [job.task for job in active if job.task]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def end(self) -> None:
         """End everything."""
