@@ -19,6 +19,7 @@ CATALOGUE = {
     "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
     "testbed": Entry("Measure", "Check, show, clean or switch the hosts of a testbed", "testbed"),
     "image": Entry("Measure", "Build a live image for virtual machines", "image"),
+    "pos": Entry("Measure", "Run an experiment folder of pos as it is", "pos"),
     "selftest": Entry("Measure", "Measure the floor and the error of tailtrim here", "selftest"),
     "generate": Entry("Measure", "Send probe packets on a schedule", None),
     "capture": Entry("Measure", "Capture at the taps of a device under test", None),

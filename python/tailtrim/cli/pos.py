@@ -1,0 +1,255 @@
+"""``tailtrim pos``."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, USAGE, complain, say
+from tailtrim.errors import HostError, PicturesError, PlanError, TailtrimError
+from tailtrim.pos.layout import Published
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.experiment.record import Outcome
+    from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.jobs import RunEnded, Waiting
+    from tailtrim.pos.journal import Journal
+    from tailtrim.pos.session import Local
+
+EXAMPLES = """\b
+Examples:
+  tailtrim pos experiment.sh tartu vilnius
+  tailtrim pos experiment.sh tartu vilnius --check       # only say what is not supported
+  tailtrim pos experiment.sh tartu vilnius --image 'debian-*' --order random --seed 7
+  tailtrim pos experiment.sh tartu vilnius --resume      # go on after an interruption
+  tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
+  tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
+"""
+
+
+class Order(StrEnum):
+    """In which order runs are done."""
+
+    GRID = "grid"
+    RANDOM = "random"
+
+
+_Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="NODE…", help="Its arguments: names of nodes, and whatever it takes."),
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Directory of the results. Default: results/NAME of the script's folder.",
+    ),
+]
+_Images = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Image, or a pattern such as 'debian-*', for which this host's files stand in.",
+    ),
+]
+_Cables = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NODE:PORT=NODE:PORT",
+        help="A cable. Default: two between each pair of nodes, ports eth1, eth2, ….",
+    ),
+]
+_Deadline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="End each command, and each run of a repeated one, after a time such as 90s.",
+    ),
+]
+_Layout = Annotated[
+    Published,
+    typer.Option(metavar="YEAR", help="Result folder as pos had it in 2020 or has it in 2026."),
+]
+_Trim = Annotated[
+    str, typer.Option(metavar="TIME", help="Left out at the beginning of each capture.")
+]
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    script: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCRIPT", help="The script of the experiment; it runs in its folder."
+        ),
+    ],
+    arguments: _Arguments = None,
+    *,
+    out: _Out = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say what is not supported in the folder.")
+    ] = False,
+    scan: Annotated[
+        bool,
+        typer.Option("--scan/--no-scan", help="Look for what is not supported, before it starts."),
+    ] = True,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted experiment.")
+    ] = False,
+    image: _Images = None,
+    cable: _Cables = None,
+    order: Annotated[
+        Order, typer.Option(metavar="ORDER", help="Order of the runs: grid or random.")
+    ] = Order.GRID,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of --order random.")] = 1,
+    deadline: _Deadline = None,
+    layout: _Layout = Published.NEW,
+    trim: _Trim = "1s",
+) -> None:
+    """Run an experiment folder of pos as it is, on nodes that this host makes."""
+    from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
+    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.pos import cabling  # noqa: PLC0415
+    from tailtrim.pos.jobs import Settings  # noqa: PLC0415
+    from tailtrim.pos.journal import Journal  # noqa: PLC0415
+    from tailtrim.pos.session import Local  # noqa: PLC0415
+
+    script = script / "experiment.sh" if script.is_dir() else script
+    name = script.absolute().parent.name
+    words = arguments or []
+    try:
+        if not script.is_file():
+            raise PlanError(f"{script}: not a file")
+        deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
+        nanoseconds("trim", trim)
+        seeded = seed if order is Order.RANDOM else None
+        cables, images = cabling.cables_of(cable or []), tuple(image or ())
+        if check or scan:
+            _scan(script, images, check=check)
+        enter()
+        about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
+        journal = Journal(out or Path("results") / name, about, resume=resume)
+        settings = Local(layout, images, cables, Settings(deadline_s, seeded))
+        failed = _conduct(script, words, journal, settings, (name, trim))
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    if failed:
+        raise typer.Exit(BROKEN)
+
+
+def _scan(script: Path, images: tuple[str, ...], *, check: bool) -> None:
+    """Say what is not supported, and end if there is anything."""
+    from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
+
+    found = scan.folder(script, images)
+    for finding in found:
+        say(f"error: {units.printable(str(finding))}", err=True)
+    if found:
+        say("hint: --no-scan runs it all the same", err=True)
+        raise typer.Exit(USAGE)
+    if check:
+        say(f"{script}: nothing found that is not supported")
+        raise typer.Exit
+
+
+def _conduct(
+    script: Path, words: list[str], journal: Journal, settings: Local, analysed: tuple[str, str]
+) -> bool:
+    """Run it, and report; return whether something failed."""
+    from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
+    from tailtrim.pos.analysed import analyse  # noqa: PLC0415
+    from tailtrim.pos.conduct import conduct  # noqa: PLC0415
+
+    progress = _Progress()
+    try:
+        ended = conduct(script, words, journal, settings, progress)
+    except (KeyboardInterrupt, SystemExit):
+        say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
+        raise
+    name, trim = analysed
+    outcomes = analyse(journal, name, ended, trim, _told)
+    for allocation in ended.allocations:
+        say(f"Results:    {allocation.layout.folder}")
+    if is_experiment(journal.folder):
+        _report(journal.folder)
+    return _tell(ended, outcomes)
+
+
+def _told(what: str) -> None:
+    say(f"{units.printable(what)} …", err=True)
+
+
+def _report(folder: Path) -> None:
+    from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not where nothing was captured
+    from tailtrim.experiment import recorded  # noqa: PLC0415
+    from tailtrim.report import write_experiment  # noqa: PLC0415
+    from tailtrim.report.terminal.run_table import render  # noqa: PLC0415
+
+    experiment = recorded(folder)
+    complete = experiment.complete
+    if not complete:
+        return
+    runs = [run.summary for _, run in complete]
+    Terminal().print(render(runs, [run.name for run, _ in complete]))
+    say(f"Experiment: {folder}")
+    try:
+        page, *_ = write_experiment(experiment, folder / "report")
+        say(f"Report:     {page}")
+    except PicturesError as error:
+        complain(error, "warning")
+
+
+def _tell(ended: Ended, outcomes: list[Outcome]) -> bool:
+    for doubt in ended.doubts:
+        say(f"warning: {units.printable(doubt)}", err=True)
+    for told in ended.failed:
+        say(f"error: {units.printable(told)}", err=True)
+    for outcome in outcomes:
+        if outcome.failed:
+            say(f"error: {units.printable(f'{outcome.run}: {outcome.failed}')}", err=True)
+    if ended.code:
+        say(f"error: the script ended with {ended.code}", err=True)
+    return bool(ended.code or ended.failed or any(outcome.failed for outcome in outcomes))
+
+
+class _Progress:
+    """A line for each run that ended, and how long the others will take."""
+
+    def __init__(self) -> None:
+        self._took_s: list[float] = []
+
+    def __call__(self, event: RunEnded | Waiting) -> None:
+        """Tell of a run, or of commands that the script left."""
+        from tailtrim.pos.jobs import Waiting  # noqa: PLC0415 - the help does without
+
+        if isinstance(event, Waiting):
+            left = ", ".join(event.commands)
+            say(
+                units.printable(f"the script has ended, waiting for {left} (Ctrl-C ends them)"),
+                err=True,
+            )
+        else:
+            self._run(event)
+
+    def _run(self, run: RunEnded) -> None:
+        self._took_s.append(run.duration_s)
+        label = ", ".join(f"{name}={value}" for name, value in run.loop.items())
+        became = f"failed: {', '.join(run.failed)}" if run.failed else "finished"
+        done = f"run {run.number} ({label}): {became} after {run.duration_s:.1f} s"
+        say(units.printable(f"{done}; {self._left(run)}"), err=True)
+
+    def _left(self, run: RunEnded) -> str:
+        if not run.left:
+            return f"{run.runs} of {run.runs} runs done"
+        left_s = run.left * sum(self._took_s) / len(self._took_s)
+        ends = datetime.now(UTC).astimezone() + timedelta(seconds=left_s)
+        about = f"about {math.ceil(left_s / 60)} min, until {ends:%a %H:%M}"
+        return f"{run.left} of {run.runs} runs left, {about}"

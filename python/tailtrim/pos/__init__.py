@@ -1,0 +1,14 @@
+"""Experiment folders of pos, run here as they are.
+
+::
+
+    scan        what a folder uses that is not supported, before anything is started
+    conduct     its script, with a ``pos`` command that asks the controller
+    controller  answers the script (verbs) and the nodes (tools) for a session
+    session     allocations, nodes and commands
+    node        a node of this host: network, files and processes of its own
+    layout      the result folder, as pos lays it
+    analysed    run directories of what the runs captured
+
+The script runs as a user's own; what it has run on nodes changes nothing on this host.
+"""

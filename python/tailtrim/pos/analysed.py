@@ -1,0 +1,118 @@
+"""Run directories of what the runs of an experiment captured, and the record of all of them."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tailtrim._native import VERSION
+from tailtrim.analysis import analyze
+from tailtrim.errors import CaptureError
+from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, write_json
+from tailtrim.nodes import host
+from tailtrim.pos import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tailtrim.pos.allocation import Allocation
+    from tailtrim.pos.conduct import Ended
+    from tailtrim.pos.journal import Journal
+    from tailtrim.pos.layout import Pair
+
+
+def analyse(
+    journal: Journal, name: str, ended: Ended, trim_s: str, told: Callable[[str], None]
+) -> list[Outcome]:
+    """Analyse the captures of each run, and write the record of the experiment.
+
+    Args:
+        journal: what was run.
+        name: of the experiment.
+        ended: where its results are, and why they are not to be trusted.
+        trim_s: what is left out at the beginning of each run.
+        told: is called with what is being done.
+
+    Returns:
+        What became of each run. There is no record of them where none has captures.
+
+    Raises:
+        OutputError: a run directory cannot be written.
+
+    """
+    outcomes, runs = [], _runs(journal, ended.allocations)
+    captured = any(pair is not None for _, pair, _ in runs.values())
+    for folder, (number, pair, known) in runs.items():
+        failed = _failed(known, number)
+        loop = dict(known.get("loop", {}))
+        label = ", ".join(f"{key}={value}" for key, value in loop.items()) or "run"
+        if pair is not None and failed is None:
+            told(f"analysing {folder} ({label})")
+            failed = _analyse(journal.folder / folder, pair, trim_s, loop)
+        elif failed is None and captured:
+            failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
+        invalid = ended.doubts if failed is None else ()
+        outcomes.append(Outcome(folder, label, floor=False, invalid=invalid, failed=failed))
+    if captured:
+        _record(journal, name, outcomes)
+    return outcomes
+
+
+def _runs(
+    journal: Journal, allocations: Sequence[Allocation]
+) -> dict[str, tuple[int | None, Pair | None, dict[str, Any]]]:
+    """Return the runs by the names of their run directories."""
+    found: dict[str, tuple[int | None, Pair | None, dict[str, Any]]] = {}
+    several = len(allocations) > 1
+    for allocation in allocations:
+        known = {n: run for (of, n), run in journal.runs.items() if of == allocation.number}
+        pairs: dict[int | None, list[Pair]] = {}
+        for one in allocation.layout.captures():
+            pairs.setdefault(one.run, []).append(one)
+        digits = len(str(max(known, default=0)))
+        before = f"{allocation.number}-" if several else ""
+        numbers: list[int | None] = [*sorted(known), *([None] if None in pairs else [])]
+        for number in numbers:
+            of_run = pairs.get(number, [])
+            about = known.get(number, {}) if number is not None else {}
+            base = f"run-{before}{'alone' if number is None else f'{number:0{digits}d}'}"
+            either: list[Pair | None] = [*of_run]
+            for pair in either or [None]:
+                more = f"-{pair.name}" if pair is not None and pair.name and len(of_run) > 1 else ""
+                found[base + more] = (number, pair, about)
+    return found
+
+
+def _failed(known: dict[str, Any], number: int | None) -> str | None:
+    """Say which commands of a run failed; ``None`` where none did."""
+    bad = [key for key, status in known.get("status", {}).items() if status != layout.FINISHED]
+    commands = ", ".join(f"{key.split('/')[1]} on {key.split('/')[0]}" for key in bad)
+    return f"{commands} of run {number} ended with an error" if bad else None
+
+
+def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str | None:
+    try:
+        analyze(pair.ingress, pair.egress, out=place, trim_s=trim_s)
+    except (CaptureError, ValueError) as error:
+        return str(error)
+    told = {"loop": loop, "repetition": 0, "traffic": {}}
+    write_json(place / "loop.json", told)
+    return None
+
+
+def _record(journal: Journal, name: str, outcomes: Sequence[Outcome]) -> None:
+    record = {
+        "schema": SCHEMA,
+        "began": journal.began,
+        "plan": {"name": name, "testbed": "local"},
+        "order": [outcome.label for outcome in outcomes],
+        "versions": {"tailtrim": VERSION, "python": platform.python_version()},
+        "host": asdict(host.facts()),
+        "environment": {},
+        "command": sys.argv,
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+    }
+    write_json(journal.folder / RECORD, record)

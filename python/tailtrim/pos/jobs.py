@@ -1,0 +1,339 @@
+"""Commands that a script launches on nodes: once, or for each run of the loop variables."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import signal
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import RunError
+from tailtrim.pos import layout as names
+from tailtrim.pos.allocation import now
+from tailtrim.pos.background import store
+from tailtrim.pos.variables import grid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim.pos.allocation import Allocation
+    from tailtrim.pos.journal import Journal
+    from tailtrim.pos.machines import Machine, Machines
+    from tailtrim.pos.node import PosNode
+
+#: The status of a command that was ended from outside.
+ABORTED = "aborted"
+_LAST_LINES, _LAST_BYTES = 10, 4_000
+#: How long the end of a node may take to be seen after that of what ran there.
+_SEEN_S, _LOOK_S = 1.0, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How runs are done: a deadline for each command, and the order by a seed, if any."""
+
+    deadline_s: float | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run that all commands have passed: how many are left of how many, and how long it took."""
+
+    number: int
+    runs: int
+    left: int
+    loop: dict[str, Any]
+    failed: tuple[str, ...]
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The script has ended, and these commands have not."""
+
+    commands: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Launch:
+    """What is to be launched: a script, or program and arguments."""
+
+    name: str
+    script: str | None = None
+    command: list[str] = field(default_factory=list)
+    looped: bool = False
+    #: Numbers of runs to do; all if none are given.
+    only: range | None = None
+
+
+class Job:
+    """A command on a node, from when it is launched."""
+
+    def __init__(self, number: int, machine: Machine, launch: Launch) -> None:
+        """Take what is to be done."""
+        self.number, self.machine, self.launch = number, machine, launch
+        # The machine may be freed before somebody asks what was printed.
+        self.layout = machine.allocated().layout
+        self.stamp = now()
+        self.status = "queued"
+        self.code: int | None = None
+        #: The files of what it printed, without their suffix; of a repeated one, of its last run.
+        self.base: Path | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not end as it should."""
+        return self.status == names.ERROR
+
+    def printed(self, kind: str = "stdout") -> str:
+        """Return what it printed."""
+        if self.base is None:
+            return ""
+        return self.layout.read_printed(self.base.with_name(f"{self.base.name}.{kind}"))
+
+    def last_lines(self) -> str:
+        """Return the end of what it printed, in one line."""
+        text = (self.printed() + self.printed("stderr"))[-_LAST_BYTES:]
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return " | ".join(lines[-_LAST_LINES:])
+
+    def described(self) -> dict[str, Any]:
+        """Return what ``pos commands show`` prints."""
+        own = {"id": self.number, "node": self.machine.name, "name": self.launch.name}
+        return own | {"status": self.status, "return_code": self.code, "loop": self.launch.looped}
+
+
+class Jobs:
+    """All commands of an experiment."""
+
+    def __init__(
+        self,
+        machines: Machines,
+        journal: Journal,
+        settings: Settings,
+        told: Callable[[RunEnded], None],
+    ) -> None:
+        """Take where they run, what is remembered, and what is called when a run has ended."""
+        self._machines, self._journal, self._settings = machines, journal, settings
+        self._told = told
+        self._numbers = itertools.count(1)
+        self._occurrences: dict[str, int] = {}
+        self._began: dict[int, float] = {}
+        self.all: dict[int, Job] = {}
+
+    def launch(self, machine: Machine, launch: Launch) -> Job:
+        """Launch a command; it waits for the one before it on the node."""
+        job = Job(next(self._numbers), machine, launch)
+        self.all[job.number] = job
+        self._store(job)
+        machine.allocated().barriers.back(machine.name)
+        job.task = asyncio.get_running_loop().create_task(self._queued(job))
+        return job
+
+    def active(self) -> list[Job]:
+        """Return the commands that have not ended."""
+        return [job for job in self.all.values() if job.task and not job.task.done()]
+
+    def doing(self, node: str) -> str:
+        """Say what a node does, for those who wait for it."""
+        mine = [job for job in self.active() if job.machine.name == node]
+        if not mine:
+            return "no command runs there"
+        job = next((job for job in mine if job.status == "running"), mine[0])
+        last = job.last_lines()
+        return f"{job.launch.name} {job.status}" + (f", which printed last: {last}" if last else "")
+
+    async def abort(self, job: Job) -> None:
+        """End a command."""
+        if job.task is not None:
+            job.task.cancel()
+            await asyncio.wait([job.task])
+
+    def _store(self, job: Job) -> None:
+        """Keep the script or the command beside what it prints."""
+        layout = job.machine.allocated().layout
+        folder = layout.scripts(job.machine.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        key = self._key(job)
+        if job.launch.looped:
+            job.stamp = self._journal.stamp(key, job.stamp)
+        job.base = folder / f"{job.stamp}_{job.launch.name}"
+        kind = "command" if job.launch.script is None else "file"
+        text = f"{job.launch.command!r}\n" if job.launch.script is None else job.launch.script
+        job.base.with_name(f"{job.base.name}.{kind}").write_text(text, "utf-8")
+
+    def _key(self, job: Job) -> str:
+        """Return by what a repeated command is known when it is resumed."""
+        name = f"{job.machine.name}/{job.launch.name}"
+        if job.launch.looped and f"#{job.number}" not in self._occurrences:
+            self._occurrences[name] = self._occurrences.get(name, 0) + 1
+            self._occurrences[f"#{job.number}"] = self._occurrences[name]
+        return f"{name}/{self._occurrences.get(f'#{job.number}', 0)}"
+
+    async def _queued(self, job: Job) -> None:
+        machine = job.machine
+        try:
+            async with machine.queue:
+                job.status = "running"
+                await (self._runs(job) if job.launch.looped else self._alone(job))
+        except RunError as error:
+            job.status = names.ERROR
+            if job.base is not None:
+                _say(job.base, str(error))
+                if not job.launch.looped:
+                    _status(job.base, job.status)
+        except asyncio.CancelledError:
+            job.status = ABORTED
+            raise
+        except BaseException:
+            job.status = names.ERROR
+            raise
+        finally:
+            if job.launch.looped:
+                machine.run = None
+            if job.failed and machine.allocation is not None:
+                why = f"its command {job.launch.name} ended with an error"
+                machine.allocation.barriers.ended(machine.name, why)
+
+    async def _alone(self, job: Job) -> None:
+        if job.base is None:
+            return
+        job.status = await self._once(job, job.base)
+        _status(job.base, job.status)
+
+    async def _runs(self, job: Job) -> None:
+        """Repeat a command for each run, in step with those that are repeated meanwhile."""
+        machine, allocation = job.machine, job.machine.allocated()
+        runs = grid(allocation.variables["loop"])
+        wanted = [n for n in range(len(runs)) if job.launch.only is None or n in job.launch.only]
+        if self._settings.seed is not None:
+            random.Random(self._settings.seed).shuffle(wanted)  # noqa: S311 - no secret
+        key, statuses = self._key(job), set()
+        folder, start = allocation.layout.scripts(machine.name), f"{job.stamp}_{job.launch.name}"
+        allocation.lockstep.join(key)
+        try:
+            for position, number in enumerate(wanted):
+                await allocation.lockstep.turn(key, position)
+                if allocation.dead:
+                    node, why = next(iter(allocation.dead.items()))
+                    raise RunError(f"{node}: {why}")
+                if self._journal.complete(key, number):
+                    await allocation.lockstep.passed(key, position)
+                    continue
+                suffix = names.run_suffix(number, len(runs))
+                machine.run = (number, runs[number], suffix)
+                job.base = folder / f"{start}{suffix}"
+                began = self._began.setdefault(number, time.monotonic())
+                statuses.add(await self._run(job, key, allocation))
+                machine.run = None
+                last = await allocation.lockstep.passed(key, position)
+                if last:
+                    self._tell(allocation, number, (len(runs), len(wanted) - position - 1), began)
+        finally:
+            await allocation.lockstep.leave(key)
+        job.status = names.ERROR if statuses == {names.ERROR} else names.FINISHED
+
+    async def _run(self, job: Job, key: str, allocation: Allocation) -> str:
+        """Do one run; return what became of it."""
+        machine = job.machine
+        if machine.run is None or job.base is None:
+            return names.ERROR
+        number, loop, _ = machine.run
+        allocation.barriers.back(machine.name)
+        self._journal.set_aside(key, number, allocation.aside(machine.name))
+        machine.left = partial(self._journal.left, key, number)
+        for kind in ("loop", "status", "stdout", "stderr"):
+            machine.left(job.base.with_name(f"{job.base.name}.{kind}"))
+        text = allocation.layout.loop(loop)
+        job.base.with_name(f"{job.base.name}.loop").write_text(text, "utf-8")
+        event: dict[str, Any] = {
+            "event": "run",
+            "allocation": allocation.number,
+            "key": key,
+            "run": number,
+        }
+        event |= {"loop": loop, "peers": allocation.lockstep.peers(key)}
+        status = names.ERROR
+        try:
+            status = await self._once(job, job.base)
+        except RunError as error:
+            _say(job.base, str(error))
+        finally:
+            _status(job.base, status)
+            event["peers"] = allocation.lockstep.peers(key)
+            self._journal.add({**event, "status": status})
+        # Others may go on from run to run, and wait for one that is still to come.
+        peers = frozenset(one.partition("/")[0] for one in event["peers"])
+        allocation.barriers.ended(machine.name, f"its run {number} ended ({status})", peers)
+        return status
+
+    async def _once(self, job: Job, base: Path) -> str:
+        """Run a command on its node to its end; return what became of it.
+
+        Raises:
+            RunError: it could not run, or not to its end.
+
+        """
+        machine, layout = job.machine, job.machine.allocated().layout
+        node = self._machines.booted(machine)
+        command = job.launch.command
+        if job.launch.script is not None:
+            if not job.launch.script.startswith("#!"):
+                raise RunError("[Errno 8] Exec format error: the script has no #! line")
+            put = 'cat >"$1" && chmod 755 "$1"'
+            place = f"/tmp/{job.number}"  # noqa: S108 - on the node, as pos does
+            node.call("sh", "-c", put, "sh", place, given=job.launch.script.encode())
+            command = [place]
+        outputs = [base.with_name(f"{base.name}.{kind}") for kind in ("stdout", "stderr")]
+        with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
+            process = await node.start(command, output, errors)
+        try:
+            job.code = await asyncio.wait_for(process.wait(), self._settings.deadline_s)
+        except TimeoutError:
+            waits = machine.allocated().barriers.waits(machine.name)
+            raise RunError(
+                f"deadline of {self._settings.deadline_s:g} s passed"
+                + (f": {machine.name} {waits}" if waits else "")
+            ) from None
+        finally:
+            await process.stop()
+            store(layout, base)
+        if await _died(node, job.code):
+            machine.allocated().dead[machine.name] = "the node has died"
+            raise RunError(f"{machine.name}: the node has died")
+        return names.FINISHED if job.code == 0 else names.ERROR
+
+    def _tell(
+        self, allocation: Allocation, number: int, runs: tuple[int, int], began: float
+    ) -> None:
+        known = self._journal.runs.get((allocation.number, number), {})
+        statuses = known.get("status", {})
+        failed = tuple(key for key, status in statuses.items() if status != names.FINISHED)
+        took_s = time.monotonic() - began
+        self._told(RunEnded(number, *runs, dict(known.get("loop", {})), failed, took_s))
+
+
+async def _died(node: PosNode, code: int) -> bool:
+    """Whether a node died: what runs there is killed just before that is seen."""
+    until_s = time.monotonic() + _SEEN_S
+    # The kernel tells no event.
+    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_S)
+    return not node.alive
+
+
+def _status(base: Path, status: str) -> None:
+    base.with_name(f"{base.name}.status").write_text(status, "utf-8")
+
+
+def _say(base: Path, what: str) -> None:
+    """Add a line to what a command printed to standard error."""
+    with base.with_name(f"{base.name}.stderr").open("a", encoding="utf-8") as errors:
+        errors.write(f"tailtrim: {what}\n")

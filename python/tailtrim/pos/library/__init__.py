@@ -1,0 +1,1 @@
+"""What scripts of an experiment import: ``poslib``, as far as published ones use it."""

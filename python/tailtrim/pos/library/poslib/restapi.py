@@ -1,0 +1,5 @@
+"""The error of the API."""
+
+
+class RESTError(Exception):
+    """The controller refused."""

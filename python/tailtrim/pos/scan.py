@@ -1,0 +1,115 @@
+"""What a folder uses that local nodes lack, by file and line, told before anything is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailtrim.errors import PlanError
+from tailtrim.pos import scan_python, scan_shell, variables
+from tailtrim.pos.images import HOST_IMAGE, has_image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from tailtrim.pos.use import Use
+
+_LARGEST = 1_000_000
+_SHELLS = ("sh", "bash", "dash")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something that is not supported."""
+
+    path: Path
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        """Say where and what."""
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+def folder(script: Path, images: Sequence[str] = ()) -> list[Finding]:
+    """Return what the folder of a script uses that is not supported.
+
+    Args:
+        script: of the experiment.
+        images: those that users have the files of this host stand in for, or patterns.
+
+    Raises:
+        MissingPackageError: what reads shell scripts is not installed.
+        PlanError: the script cannot be read.
+
+    """
+    top = script.parent
+    findings: set[Finding] = set()
+    for path in sorted({script, *(one for one in top.rglob("*") if _wanted(one, top))}):
+        language = _language(path)
+        if language is None:
+            continue
+        uses = scan_shell.uses(path) if language == "sh" else scan_python.uses(path)
+        for use in uses:
+            findings.update(Finding(path, use.line, what) for what in _of(use, top, images))
+    return sorted(findings)
+
+
+def _wanted(path: Path, top: Path) -> bool:
+    inside = path.relative_to(top).parts
+    hidden = any(part.startswith(".") or part == "results" for part in inside)
+    return not hidden and path.is_file() and path.stat().st_size <= _LARGEST
+
+
+def _language(path: Path) -> str | None:
+    if path.suffix in {".sh", ".bash"}:
+        return "sh"
+    if path.suffix == ".py":
+        return "py"
+    try:
+        with path.open("rb") as file:
+            first = file.readline(200).decode("utf-8", "replace")
+    except OSError as error:
+        raise PlanError(f"{path}: cannot be read: {error.strerror}") from error
+    words = first.removeprefix("#!").replace("/", " ").split() if first.startswith("#!") else []
+    if any(word in _SHELLS for word in words):
+        return "sh"
+    return "py" if any(word.startswith("python") for word in words) else None
+
+
+def _of(use: Use, top: Path, images: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with a use."""
+    yield from use.problems
+    if use.image is not None and not has_image(use.image, images):
+        known = ", ".join((HOST_IMAGE, *images))
+        yield (
+            f"unknown image {use.image!r}, expected one of {known} (--image {use.image} has this"
+            " host's files stand in for it)"
+        )
+    if use.script is not None:
+        yield from _script(top / use.script, use.script)
+    if use.variables is not None:
+        yield from _variables(top / use.variables, use.variables, loop=use.loop)
+
+
+def _script(path: Path, name: str) -> Iterator[str]:
+    """Check a script that is launched; one that is not there may be written meanwhile."""
+    if path.is_file():
+        with path.open("rb") as file:
+            if not file.read(2).startswith(b"#!"):
+                yield f"{name}: has no #! line, so that nodes cannot start it"
+
+
+def _variables(path: Path, name: str, *, loop: bool) -> Iterator[str]:
+    """Check a file of variables; one that is not there may be written meanwhile."""
+    if not path.is_file():
+        return
+    try:
+        given = variables.read(path.read_text("utf-8"), name, json_text=path.suffix == ".json")
+        if loop:
+            variables.grid(variables.read_loop(given, name))
+    except (OSError, UnicodeDecodeError) as error:
+        yield f"{name}: cannot be read: {error}"
+    except PlanError as error:
+        yield str(error)

@@ -1,0 +1,164 @@
+"""The allocations, nodes and commands of an experiment."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import PlanError
+from tailtrim.pos.allocation import Allocation, now
+from tailtrim.pos.images import HOST_IMAGE, has_image
+from tailtrim.pos.jobs import Job, Jobs, RunEnded, Settings
+from tailtrim.pos.layout import Layout, Published
+from tailtrim.pos.machines import Machine, Machines
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tailtrim.pos.cabling import Cable
+    from tailtrim.pos.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What a user says of the nodes of this host, and of the results.
+
+    ``images`` are the names, or patterns of names, for which the files of this host stand in.
+    """
+
+    published: Published = Published.NEW
+    images: Sequence[str] = ()
+    cables: Sequence[Cable] = ()
+    runs: Settings = field(default_factory=Settings)
+
+
+class Session:
+    """What an experiment has at a time; ``journal`` remembers it beyond."""
+
+    def __init__(
+        self, folder: Path, journal: Journal, settings: Local, told: Callable[[RunEnded], None]
+    ) -> None:
+        """Take a folder for sockets, what is remembered, and what is called for each run."""
+        self.journal, self.settings = journal, settings
+        self.machines = Machines(folder, settings.cables)
+        self.jobs = Jobs(self.machines, journal, settings.runs, told)
+        self.allocations: dict[int, Allocation] = {}
+        #: All that there were, also after they were freed.
+        self.results: list[Allocation] = []
+        #: Why results are not to be trusted, as nodes could not be set up as asked.
+        self.doubts: list[str] = []
+        self._later: set[asyncio.Task[Any]] = set()
+
+    def allocate(self, machines: list[Machine]) -> Allocation:
+        """Make an allocation; when resumed, with the result folder that it had."""
+        number = len(self.results) + 1
+        if number <= len(self.journal.folders):
+            folder = Path(self.journal.folders[number - 1])
+        else:
+            way = self.journal.folder / "results" / getpass.getuser() / "default"
+            folder = (way / now()).absolute()
+            self.journal.add({"event": "allocation", "folder": str(folder)})
+        names = [machine.name for machine in machines]
+        layout = Layout(folder, self.settings.published)
+        allocation = Allocation(number, names, layout, self.jobs.doing)
+        self.allocations[number] = allocation
+        self.results.append(allocation)
+        for machine in machines:
+            machine.allocation = allocation
+        return allocation
+
+    def known(self, name: str) -> Allocation | None:
+        """Return the allocation of an ID or of a node; ``None`` where there is none."""
+        if name.isdigit():
+            return self.allocations.get(int(name))
+        return next((a for a in self.allocations.values() if name in a.nodes), None)
+
+    def allocation(self, name: str) -> Allocation:
+        """Return the allocation of an ID or of a node.
+
+        Raises:
+            PlanError: there is none.
+
+        """
+        found = self.known(name)
+        if found is None:
+            raise PlanError(f"{name}: Resource is neither allocation nor node of one")
+        return found
+
+    def named(self, name: str) -> list[Machine]:
+        """Return the node of a name, or the nodes of a role."""
+        for allocation in self.allocations.values():
+            if name in allocation.roles:
+                return [self.machines.machine(node) for node in allocation.roles[name]]
+        return [self.machines.machine(name)]
+
+    def job(self, number: str) -> Job:
+        """Return a command by its ID.
+
+        Raises:
+            PlanError: there is none.
+
+        """
+        found = self.jobs.all.get(int(number)) if number.isdigit() else None
+        if found is None:
+            raise PlanError(f"unknown command {number!r}, expected an ID that launch printed")
+        return found
+
+    def has_image(self, image: str) -> bool:
+        """Whether nodes can have an image."""
+        return has_image(image, self.settings.images)
+
+    def about_images(self) -> str:
+        """Say which images there are."""
+        known = ", ".join((HOST_IMAGE, *self.settings.images))
+        return f"expected one of {known} (--image NAME has this host's files stand in for one)"
+
+    def later(self, machine: Machine, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Do something on a node after the commands that it was given."""
+
+        async def queued() -> None:
+            async with machine.queue:
+                await work()
+
+        task = asyncio.ensure_future(queued())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+        return task
+
+    def note(self, machine: Machine, doubt: str) -> None:
+        """Remember why results are not to be trusted."""
+        told = f"{machine.name}: {doubt}"
+        if told not in self.doubts:
+            self.doubts.append(told)
+
+    async def free(self, allocation: Allocation) -> None:
+        """End the commands and the nodes of an allocation."""
+        for job in self.jobs.active():
+            if job.machine.allocation is allocation:
+                await self.jobs.abort(job)
+        for machine in self.machines:
+            if machine.allocation is allocation:
+                for process in machine.background.values():
+                    await process.stop()
+                self.machines.off(machine)
+        self.allocations.pop(allocation.number, None)
+
+    async def finished(self) -> None:
+        """Wait for commands that the script did not wait for: it launches no others any more."""
+        while active := self.jobs.active():
+            busy = {job.machine.name for job in active}
+            for machine in self.machines:
+                if machine.allocation is not None and machine.name not in busy:
+                    why = "no command runs there, and the script has ended"
+                    machine.allocation.barriers.ended(machine.name, why)
+            tasks = [job.task for job in active if job.task]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    async def end(self) -> None:
+        """End everything."""
+        for allocation in list(self.allocations.values()):
+            await self.free(allocation)
+        self.machines.end()

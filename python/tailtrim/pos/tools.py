@@ -1,0 +1,274 @@
+"""The tools on the nodes: what a node asks the controller."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import PlanError, RunError
+from tailtrim.pos import background, grammar, layout, variables
+from tailtrim.pos.allocation import now, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from tailtrim.pos.grammar import Call
+    from tailtrim.pos.machines import Machine
+
+    Tool = Callable[[Machine, "Asked", Call], Awaitable["Reply"]]
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a program asks: its words, and where it was started."""
+
+    program: str
+    words: list[str]
+    folder: str = "/"
+    environment: dict[str, str] = field(default_factory=dict)
+    #: Files that the program has open and the controller cannot: name and content.
+    files: dict[str, Any] = field(default_factory=dict)
+    pid: int = 0
+
+
+@dataclass(slots=True)
+class Reply:
+    """What a program prints and ends with; ``data`` is for Python."""
+
+    stdout: str = ""
+    stderr: str = ""
+    code: int = 0
+    data: Any = None
+
+
+async def answer(machine: Machine, asked: Asked) -> Reply:
+    """Do what a tool on a node asks for."""
+    name = asked.program
+    try:
+        if name in grammar.IDLE:
+            return Reply(stderr=f"{name}: nothing done: {grammar.IDLE[name]}\n")
+        tool = grammar.tool_of(name)
+        return await _TOOLS[name](machine, asked, grammar.parsed(name, tool, asked.words))
+    except PlanError as error:
+        return Reply(stderr=f"{error}\n", code=2)
+    except RunError as error:
+        return Reply(stderr=f"{name}: {error}\n", code=1)
+
+
+async def _get_variable(machine: Machine, _: Asked, call: Call) -> Reply:
+    allocation, path = machine.allocated(), call.arguments[0]
+    if call.has("from-loop"):
+        known = machine.run[1] if machine.run else {}
+    elif call.has("remote"):
+        own = {"hostname": machine.name} | allocation.of(machine.name)
+        known = allocation.variables["global"] if call.has("from-global") else own
+    else:
+        known = machine.cached["global" if call.has("from-global") else "local"]
+    try:
+        value = variables.look_up(known, path)
+    except KeyError:
+        return Reply(stderr=f"variable {path} unknown\n", code=1)
+    return Reply(f"{variables.printed(value)}\n")
+
+
+async def _set_variable(machine: Machine, _: Asked, call: Call) -> Reply:
+    allocation = machine.allocated()
+    path, value = call.arguments
+    own = allocation.of(machine.name)
+    variables.put(allocation.variables["global"] if call.has("as-global") else own, path, value)
+    allocation.save()
+    return Reply()
+
+
+async def _sync(machine: Machine, _: Asked, call: Call) -> Reply:
+    allocation = machine.allocated()
+    members = allocation.members(call.options.get("role"), call.arguments)
+    run = machine.run[0] if call.has("loop") and machine.run else None
+    timeout_s = seconds(call.options.get("timeout"), "pos_sync")
+    tag = (call.options.get("tag", ""), run)
+    await allocation.barriers.arrive(tag, members, machine.name, timeout_s)
+    return Reply()
+
+
+async def _run(machine: Machine, asked: Asked, call: Call) -> Reply:
+    name, *command = call.arguments
+    if not command:
+        raise PlanError("pos_run: expected NAME -- COMMAND")
+    where = asked.folder, asked.environment
+    await _begin(machine, name, command, where, of_run=call.has("loop"))
+    return Reply()
+
+
+async def _begin(
+    machine: Machine,
+    name: str,
+    command: Sequence[str],
+    where: tuple[str, Mapping[str, str]],
+    *,
+    of_run: bool,
+) -> None:
+    """Start a command in the background.
+
+    Args:
+        machine: the node.
+        name: what it is called.
+        command: program and arguments.
+        where: working directory and environment.
+        of_run: whether its files are those of the current run.
+
+    Raises:
+        RunError: one of this name runs, or the node has died.
+
+    """
+    run = machine.run if of_run else None
+    key = (name, run[0] if run else None)
+    known = machine.background.get(key)
+    if known is not None and known.process.running:
+        raise RunError(f"{name}: runs already")
+    layout = machine.allocated().layout
+    folder = layout.scripts(machine.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    base = folder / f"{now()}_{name}{run[2] if run else ''}"
+    base.with_name(f"{base.name}.command").write_text(f"{list(command)!r}\n", "utf-8")
+    if machine.node is None:
+        raise RunError(f"{machine.name}: the node has died")
+    outputs = [base.with_name(f"{base.name}.{kind}") for kind in ("stdout", "stderr")]
+    for place in (*outputs, base.with_name(f"{base.name}.command")) if run else ():
+        machine.left(place)
+    with outputs[0].open("wb") as output, outputs[1].open("wb") as errors:
+        folder_there, environment = where
+        process = await machine.node.start(
+            command, output, errors, folder=folder_there, environment=environment
+        )
+    machine.background[key] = background.Background(layout, base, process)
+
+
+def _found(machine: Machine, name: str, *, of_run: bool) -> background.Background | None:
+    """Return the process of a name: first that of the current run, or first the other one."""
+    number = machine.run[0] if machine.run else None
+    keys = [(name, number), (name, None)]
+    for key in keys if of_run else reversed(keys):
+        known = machine.background.get(key)
+        if known is not None:
+            return known
+    return None
+
+
+async def _kill(machine: Machine, _: Asked, call: Call) -> Reply:
+    process = _found(machine, call.arguments[0], of_run=call.has("loop"))
+    if process is None or not process.process.running:
+        # Scripts end what may have ended, under `set -e`: pos lets them.
+        if process is not None:
+            await process.wait()
+        return Reply(stderr="WARNING  No running process found\n")
+    await process.stop()
+    return Reply()
+
+
+async def _wait(machine: Machine, _: Asked, call: Call) -> Reply:
+    name = call.arguments[0]
+    process = _found(machine, name, of_run=call.has("loop"))
+    if process is None:
+        return Reply(stderr="WARNING  No running process found\n")
+    timeout_s = seconds(call.options.get("timeout"), "pos_wait")
+    try:
+        await asyncio.wait_for(process.wait(), timeout_s)
+    except TimeoutError:
+        raise RunError(f"{name}: still runs after {timeout_s:g} s") from None
+    return Reply()
+
+
+async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
+    if machine.node is None:
+        raise RunError("the node has died")
+    if call.has("outfile") and len(call.arguments) > 1:
+        raise PlanError("pos_upload: --outfile takes one PATH")
+    target = machine.allocated().layout.files(machine.name)
+    for path in call.arguments:
+        if not machine.node.has(path, folder=asked.folder):
+            raise RunError(f"{path}: No such file or directory")
+        if machine.node.is_folder(path, folder=asked.folder) and not call.has("recursive"):
+            raise RunError(f"{path}: Is a directory (--recursive uploads it)")
+        name = call.options.get("outfile") or Path(path).name
+        if call.has("loop") and machine.run:
+            name = layout.of_run(name, machine.run[2])
+        place = _below(target, name)
+        if place.exists():
+            _make_room(machine, place, force=call.has("force"))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if call.has("loop"):
+            machine.left(place)
+        await asyncio.to_thread(machine.node.get, path, place, folder=asked.folder)
+    return Reply()
+
+
+def _make_room(machine: Machine, place: Path, *, force: bool) -> None:
+    """Move a result away that an upload would replace, if it may."""
+    allocation = machine.allocated()
+    if place.lstat().st_ctime < allocation.began_s:
+        aside = allocation.aside(machine.name)
+        aside.mkdir(parents=True)
+        place.rename(aside / place.name)
+    elif force:
+        _remove(place)
+    else:
+        raise RunError(f"{place.name}: is in the results already (--force replaces it)")
+
+
+async def _download(machine: Machine, asked: Asked, call: Call) -> Reply:
+    if machine.node is None:
+        raise RunError("the node has died")
+    path = call.arguments[0]
+    folder = machine.allocated().layout
+    places = [_below(top, path) for top in (folder.files(machine.name), folder.folder)]
+    place = next((place for place in places if place.exists()), None)
+    if place is None:
+        raise RunError(f"{path}: not in the results")
+    name = call.options.get("outfile") or Path(path).name
+    await asyncio.to_thread(machine.node.put, place, str(Path(asked.folder) / name))
+    return Reply()
+
+
+async def _run_number(machine: Machine, _: Asked, __: Call) -> Reply:
+    if machine.run is None:
+        raise RunError("this command is not repeated for runs")
+    return Reply(f"{machine.run[0]}\n")
+
+
+async def _energy(_: Machine, __: Asked, ___: Call) -> Reply:
+    told = "400 Bad Request: Node does not provide energy measurements"
+    return Reply(stderr=f"{told}\n", code=1)
+
+
+def _below(folder: Path, name: str) -> Path:
+    """Return a file of a folder, which a name from a node must not leave."""
+    place = folder / name
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise RunError(f"{name}: leads out of the results")
+    return place
+
+
+def _remove(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        for path in place.iterdir():
+            _remove(path)
+        place.rmdir()
+    else:
+        place.unlink()
+
+
+_TOOLS: dict[str, Tool] = {
+    "pos_get_variable": _get_variable,
+    "pos_set_variable": _set_variable,
+    "pos_sync": _sync,
+    "pos_run": _run,
+    "pos_kill": _kill,
+    "pos_wait": _wait,
+    "pos_upload": _upload,
+    "pos_download": _download,
+    "pos_get_run_number": _run_number,
+    "pos_energy_start": _energy,
+    "pos_energy_stop": _energy,
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+# PORT RATE BYTES MAC: the load generator of this folder.
+exec tailtrim-agent generate --port "$1" --rate "$2" --frame-bytes "$3" --dst-mac "$4" --flows 4 --stop-after 1s

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+pos_sync nobody

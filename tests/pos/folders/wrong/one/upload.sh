@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+pos_upload no-such-file.pcap

@@ -1,0 +1,75 @@
+"""The names of result files, as the published folders of 2020 and 2026 have them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tailtrim.pos.layout import Layout, Published, of_run, run_of, run_suffix, side_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("runs", "suffix"),
+    [(1, "_run0"), (4, "_run0"), (10, "_run0"), (11, "_run00"), (138, "_run000")],
+)
+def test_run_numbers_have_the_digits_of_the_highest(runs: int, suffix: str) -> None:
+    assert run_suffix(0, runs) == suffix
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        ("latencies-pre.pcap.zst", "latencies-pre_run007.pcap.zst"),
+        ("throughput.log", "throughput_run007.log"),
+        ("logs", "logs_run007"),
+    ],
+)
+def test_the_run_goes_before_the_first_dot(name: str, of: str) -> None:
+    assert of_run(name, "_run007") == of
+    assert run_of(of) == 7
+
+
+@pytest.mark.parametrize("published", Published)
+def test_captures_are_paired_by_their_names_and_runs(tmp_path: Path, published: Published) -> None:
+    layout = Layout(tmp_path, published)
+    for node, name in (
+        ("sniffer", "latencies-pre_run0.pcap.zst"),
+        ("sniffer", "latencies-post_run0.pcap.zst"),
+        ("dut", "ingress_run1.pcap"),
+        ("loadgen", "egress_run1.pcap"),
+        ("loadgen", "latencies-pre_run2.pcap"),
+        ("loadgen", "notes-post_run2.txt"),
+    ):
+        place = layout.files(node) / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+    found = [
+        (pair.run, pair.name, pair.ingress.name, pair.egress.name) for pair in layout.captures()
+    ]
+    assert found == [
+        (0, "latencies", "latencies-pre_run0.pcap.zst", "latencies-post_run0.pcap.zst"),
+        (1, "", "ingress_run1.pcap", "egress_run1.pcap"),
+    ]
+
+
+def test_a_run_behind_the_suffix_is_read_as_well() -> None:
+    assert run_of("latencies-pre.pcap_run0.zst") == 0
+    assert side_of("latencies-pre.pcap_run0.zst") == ("ingress", "latencies")
+
+
+def test_a_word_within_another_is_no_side() -> None:
+    assert side_of("spread_run0.pcap") is None
+    assert side_of("inside_run0.pcap") is None
+
+
+def test_what_commands_print_is_stored_as_bytes_of_python_in_2020() -> None:
+    old, new = (Layout(None, published) for published in Published)  # type: ignore[arg-type]
+    assert old.printed(b"it's\n") == b'b"it\'s\\n"'
+    assert new.printed(b"it's\n") == b"it's\n"
+    assert json.loads(old.loop({"pkt_sz": 64})) == json.loads(new.loop({"pkt_sz": 64}))
+    assert "\n" not in old.loop({"pkt_sz": 64})
