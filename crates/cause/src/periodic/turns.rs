@@ -34,6 +34,10 @@ pub(super) struct Turns {
 /// One that serves each packet before the next one comes leaves the gaps as they are: 1.
 const BUSY: i64 = 2;
 
+/// Where a burst stays for less than one in so many parts of the time between bursts, nearly all stalls begin when the
+/// device is idle, and end at a sharp phase.
+const LEAST: i64 = 20;
+
 /// Packets that leave within this part of the time for each packet have one turn.
 const TOGETHER: i64 = 4;
 
@@ -53,15 +57,14 @@ impl Turns {
         let left_ns = of(|burst| burst[burst.len() - 1].1 - burst[0].1);
         let gaps = of(|burst| burst.len() as i64 - 1).max(1);
         let apart = left_ns >= BUSY * came_ns;
-        if !apart && left_ns * BUSY > came_ns {
+        let stay_ns = of(|burst| burst[burst.len() - 1].1 - burst[0].0);
+        let run_ns = samples[samples.len() - 1].0 - samples[0].0;
+        let idle = stay_ns * LEAST * (starts.len() as i64 - 1) < run_ns;
+        if idle || (!apart && left_ns * BUSY > came_ns) {
             return None;
         }
         let together_ns = if apart { left_ns / gaps / TOGETHER } else { came_ns / gaps };
-        Some(Self {
-            turns: turns(samples, together_ns),
-            stay_ns: of(|burst| burst[burst.len() - 1].1 - burst[0].0),
-            starts,
-        })
+        Some(Self { turns: turns(samples, together_ns), stay_ns, starts })
     }
 }
 
