@@ -320,3 +320,16 @@ def test_runs_without_samples_are_released(tmp_path: Path) -> None:
     release(mine, tmp_path / "out", Wanted())
     release(mine, tmp_path / "samples", Wanted(captures=False))
     assert wrong(tmp_path / "samples") == []
+
+
+def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, sealed: Any) -> None:
+    booted = PLAN.replace("preset: forward", "preset: forward, node: vm")
+    booted = booted.replace("[10000, 20000]", "[10000]")
+    boot = "boot: {kernel: trixie/rt, cmdline: quiet}\n"
+    out = tmp_path / "out"
+    release(small_experiment(tmp_path, plan=f"{booted}{boot}"), out, Wanted(captures=False))
+    assert wrong(out) == []
+    place = out / RUN / "nodes.json"
+    place.write_text(place.read_text().replace('"quiet"', '"debug"'))
+    sealed(out)
+    assert "run-001: nodes.json: the node booted without quiet" in wrong(out)
