@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[2]
 UNIT = "tailtrim-reflect.service"
 DEMO_RUNS = 6
+CITATION = """\
+cff-version: 1.2.0
+message: Cite it as below.
+title: The demo
+authors: [{family-names: Doe, given-names: Jane}]
+"""
 #: Enters a root that has programs of its own, or but one, for a command.
 INTO = 'mkdir -p "$0/proc" && mount --rbind /proc "$0/proc" && exec chroot "$0" "$@"'
 #: As the unit has it: a user without rights but one.
@@ -218,3 +224,21 @@ def test_the_wheel_is_all_that_the_demo_needs(tmp_path: Path) -> None:
     done = run("venv/bin/tailtrim", "report", "results/demo")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "results/demo/report/report.html").is_file()
+    pip("tailtrim[release]")
+    (tmp_path / "LICENSE").write_text("Anybody may use these data.\n")
+    (tmp_path / "CITATION.cff").write_text(CITATION)
+    (tmp_path / wheel.name).write_bytes(wheel.read_bytes())
+    authored = ("--license", "LICENSE", "--citation", "CITATION.cff", "--wheel", wheel.name)
+    done = run("venv/bin/tailtrim", "release", "results/demo", "--out", "released", *authored)
+    assert done.returncode == 0, done.stderr
+    # A reader has the release and the wheel in it, and no extras.
+    assert run("python3", "-m", "venv", "reader").returncode == 0
+    read = run("reader/bin/pip", "install", "--quiet", f"released/software/{wheel.name}")
+    assert read.returncode == 0, read.stderr
+    done = run("reader/bin/tailtrim", "verify", "released", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    verdicts = {one["level"]: one["verdict"] for one in json.loads(done.stdout)["levels"]}
+    assert verdicts == {
+        **dict.fromkeys(("files", "grid", "numbers", "validity"), "pass"),
+        **dict.fromkeys(("figures", "claims", "rerun"), "skipped"),
+    }

@@ -66,3 +66,12 @@ def test_an_unknown_level_is_told(released: Path) -> None:
     done = tailtrim("verify", released, "--level", "looks", cwd=released.parent)
     assert done.returncode == 2
     assert "unknown level 'looks', expected one of files, grid" in done.stderr
+
+
+def test_results_that_are_there_are_not_measured_over(released: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    words = ("--level", "rerun", "--rerun", "1", "--out", "mine")
+    done = tailtrim("verify", released, *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "error: mine: exists, and runs are measured anew" in done.stderr
+    assert "hint: choose another --out" in done.stderr

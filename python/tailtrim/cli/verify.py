@@ -95,9 +95,11 @@ def command(  # noqa: PLR0913 - one parameter an option
     def told(what: str) -> None:
         if rerun:
             say(f"{what} …", err=True)
+        else:
+            progress(None)
 
     try:
-        with ending_orderly(), Progress("verifying"):
+        with ending_orderly(), Progress("verifying") as progress:
             levels = verify(directory, signers=signers, again=again, only=level or (), told=told)
     except (TailtrimError, ValueError) as error:
         complain(error)

@@ -69,13 +69,14 @@ def _of_crate(release: Opened) -> list[str]:
     """Return what the crate's metadata say that is not so."""
     graph = tree.record(release.root / CRATE).get("@graph")
     entities = [one for one in graph if isinstance(one, dict)] if isinstance(graph, list) else []
-    sums, wrong, named = checksums.read(release.root), [], set()
+    sums, there = checksums.read(release.root), set(release.files)
+    wrong, named = [], set()
     for entity in entities:
         name = entity.get("@id")
         if not isinstance(name, str) or "File" not in _list(entity.get("@type")):
             continue
         named.add(name)
-        if not tree.inside(name) or name not in release.files:
+        if not tree.inside(name) or name not in there:
             wrong.append(f"{CRATE}: {name}: there is no such file")
         elif entity.get("sha256") != sums.get(name):
             wrong.append(f"{CRATE}: {name}: its sha256 is not that of {SUMS}")

@@ -23,9 +23,9 @@ _TEXT = """\
 
 Every number and figure is derived again by tailtrim {version} (Linux, Python 3.11 or later):
 
-    python3 -m venv venv
-    venv/bin/pip install {source}
-    venv/bin/tailtrim verify .
+    python3 -m venv ../tailtrim-venv
+    ../tailtrim-venv/bin/pip install {source}
+    ../tailtrim-venv/bin/tailtrim verify .
 
 `sha256sum --check SHA256SUMS` checks the files alone.
 {signed}
@@ -34,7 +34,7 @@ Every number and figure is derived again by tailtrim {version} (Linux, Python 3.
 This measures three of the runs again, on this machine or on a testbed of yours. It does what the
 plan says, so read `experiment/plan.yml` before:
 
-    venv/bin/tailtrim verify . --rerun 3 [--testbed TESTBED.yml]
+    ../tailtrim-venv/bin/tailtrim verify . --rerun 3 --out ../rerun [--testbed TESTBED.yml]
 
 ## What is where
 

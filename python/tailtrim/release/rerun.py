@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import ReleaseError, Remedy
+from tailtrim.errors import OutputError, ReleaseError, Remedy
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.release.layout import PLAN
 from tailtrim.release.level import Level
@@ -56,6 +56,10 @@ def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
 
     plan, runs = _planned(release, wanted)
     chosen = _chosen(release, runs, wanted)
+    if wanted.out.exists():
+        error = OutputError(f"{wanted.out}: exists, and runs are measured anew")
+        error.add_note(Remedy("choose another {out}"))
+        raise error
     if plan.testbed == LOCAL:
         enter()
     experiment = Experiment(wanted.out, plan, chosen, resume=False)
