@@ -57,8 +57,11 @@ def finished(run: PosRun) -> list[int]:
     place = run.out / "pos.jsonl"
     lines = place.read_text("utf-8").splitlines() if place.exists() else []
     events = [json.loads(line) for line in lines]
-    done = [e["run"] for e in events if e["event"] == "run" and e["status"] == "finished"]
-    return [number for number in dict.fromkeys(done) if done.count(number) == 2]
+    finishers: dict[int, set[str]] = {}
+    for event in events:
+        if event["event"] == "run" and event["status"] == "finished":
+            finishers.setdefault(event["run"], set()).add(event["key"])
+    return [number for number, keys in finishers.items() if len(keys) == 2]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -97,7 +100,7 @@ def test_nothing_is_left_and_resume_does_the_rest(four_runs: PosRun, number: int
     done = finished(four_runs)
     ended = four_runs.go("four", "a", "b", "--resume")
     assert ended.returncode == 0, ended.stderr
-    assert finished(four_runs) == [0, 1, 2, 3]
+    assert sorted(finished(four_runs)) == [0, 1, 2, 3]
     for run in done:
         assert f"run {run} (" not in ended.stderr
     for node in ("a", "b"):
