@@ -36,7 +36,7 @@ def test_a_tag_is_used_again_and_again() -> None:
     with_barriers(body)
 
 
-def test_nobody_passes_before_the_last_has_arrived() -> None:
+def test_no_node_passes_before_the_last_has_arrived() -> None:
     async def body(barriers: Barriers, _: object) -> None:
         first = asyncio.ensure_future(barriers.arrive(TAG, BOTH, "a", None))
         await asyncio.sleep(0.05)

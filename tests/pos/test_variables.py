@@ -55,7 +55,7 @@ def test_a_loop_that_makes_no_sense_is_told(text: str, told: str) -> None:
     assert told in str(error.value)
 
 
-def test_more_runs_than_anybody_does_are_told() -> None:
+def test_too_many_runs_are_told() -> None:
     with pytest.raises(PlanError, match="1,000,000 runs, expected at most 100,000"):
         variables.grid({"a": list(range(1000)), "b": list(range(1000))})
 

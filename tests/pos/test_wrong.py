@@ -1,4 +1,4 @@
-"""Folders that go wrong: who did what is told, and nobody waits for ever."""
+"""Folders that go wrong: what went wrong is told, and no node waits without end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_each_fault_is_told_by_name(wrong: PosRun) -> None:
     image = "tartu: unknown image 'amiga-workbench': expected one of host (--image NAME has"
     assert image in told
     assert "no-such-file.pcap: No such file or directory" in wrong.printed("upload.stderr")
-    assert "unknown node 'nobody', expected one of tartu, vilnius" in wrong.printed("member.stderr")
+    assert "unknown node 'absent', expected one of tartu, vilnius" in wrong.printed("member.stderr")
     waited = wrong.printed("waits.stderr")
     assert "barrier 'together': tartu waited for vilnius: its command dies ended" in waited
     assert "vilnius: the node has died" in wrong.printed("dies.stderr")
@@ -58,7 +58,7 @@ pos_upload -l /etc/hostname
 """
 
 
-def test_a_run_that_fails_on_one_node_holds_nobody_up(run_of: PosRun) -> None:
+def test_a_run_that_fails_on_one_node_does_not_block_the_others(run_of: PosRun) -> None:
     folder = run_of.folders / "wrong"
     (folder / "node.sh").write_text(FAILING, "utf-8")
     (folder / "experiment.sh").write_text(

@@ -6,7 +6,7 @@
     conduct     its script, with a ``pos`` command that asks the controller
     controller  answers the script (verbs) and the nodes (tools) for a session
     session     allocations, nodes and commands
-    node        a node of this host: network, files and processes of its own
+    node        a node of this host, with its own network, files and processes
     layout      the result folder, as pos lays it
     analysed    run directories of what the runs captured
 

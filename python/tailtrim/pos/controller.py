@@ -91,7 +91,7 @@ class Controller:
         return reply
 
     async def end(self) -> None:
-        """Answer nobody any more."""
+        """Close all sockets."""
         for server in self._servers:
             server.close()
 

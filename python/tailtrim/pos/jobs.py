@@ -78,7 +78,7 @@ class Job:
     def __init__(self, number: int, machine: Machine, launch: Launch) -> None:
         """Take what is to be done."""
         self.number, self.machine, self.launch = number, machine, launch
-        # The machine may be freed before somebody asks what was printed.
+        # The machine may be freed before its output is asked for.
         self.layout = machine.allocated().layout
         self.stamp = now()
         self.status = "queued"

@@ -44,9 +44,7 @@ REASONS = (
     _of("wrmsr rdmsr x86_energy_perf_policy tuned-adm", _ONE_KERNEL),
     _of("cpupower", _ONE_KERNEL, "frequency-set|idle-set|set"),
     _of("sysctl", _ONE_KERNEL, r"(kernel|vm|fs|dev)[./].*=.*"),
-    _of(
-        "dpdk-devbind.py dpdk-devbind dpdk-hugepages.py", "local nodes have no devices of their own"
-    ),
+    _of("dpdk-devbind.py dpdk-devbind dpdk-hugepages.py", "local nodes have no PCI devices"),
 )
 
 _PATHS = {

@@ -1,4 +1,4 @@
-"""A node of this host that looks like one of a testbed: a network, files and processes of its own.
+"""A node of this host, with its own network, files and processes, as one of a testbed has them.
 
 Its network is a namespace, its files are this host's with changes beside them, in memory. A
 process holds both, and ends with this process, whatever ends that: the kernel then removes all of
@@ -122,7 +122,7 @@ class PosNode:
         spaces = ("--mount", "--pid", "--uts", "--ipc", "--net", "--root")
         pid = str(self._pid)
         within = ["nsenter", "--target", pid, *spaces, f"--wd=/proc/{pid}/root{folder}", "--"]
-        # A session of its own: what ends a command ends what it started.
+        # Its own session: what ends a command ends what it started.
         return [*self.network.prefix, *within, "setsid", "setpriv", _WITHOUT, "--"]
 
     async def start(

@@ -1,5 +1,5 @@
-# Process 1 of a node: makes its files and keeps them as long as standard input is open. It runs in mount, PID, UTS, IPC and
-# network namespaces of its own, with which all of this goes.
+# Process 1 of a node: makes its files and keeps them as long as standard input is open. It runs in its own mount, PID, UTS,
+# IPC and network namespaces, with which all of this goes.
 #
 #   NAME SHARED [PATH]…    its name; the folder with the tools; what it has of this host at the same place
 #

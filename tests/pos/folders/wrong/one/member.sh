@@ -1,3 +1,3 @@
 #!/bin/bash
 set -e
-pos_sync nobody
+pos_sync absent
