@@ -262,7 +262,7 @@ impl Folding<'_> {
     }
 
     fn is_believed(&self, strike: &Strike) -> bool {
-        strike.nats() >= self.price(strike) + BELIEVED_NATS
+        strike.nats().min(strike.counted_nats) >= self.price(strike) + BELIEVED_NATS
     }
 
     /// The logarithm of the number of frequencies and phases that are tried.

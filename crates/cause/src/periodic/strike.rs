@@ -19,6 +19,9 @@ pub(super) struct Strike {
     pub(super) deviations: f64,
     /// Share of them that it delays, if it delays them alike.
     pub(super) purity: f64,
+    /// Likelihood (natural logarithm) of how many it delays, against the share of other turns that are as long. Where
+    /// few turns are long, their excess is far from normal, and two of them are many deviations.
+    pub(super) counted_nats: f64,
 }
 
 impl Strike {
@@ -62,6 +65,17 @@ const SHIFTS: i32 = 8;
 /// The likeliest of these phases is by so much likelier than another one by chance: 4 turns have 5 phases or fewer that
 /// are independent, and of as many normal deviates the largest exceeds 2.8 (4 nats) in one case in 80.
 const CHANCE_NATS: f64 = 4.0;
+
+/// By how much likelier `delayed` of `met` turns are at their own share than at that of others; 0 if they are fewer.
+fn counted_nats(delayed: f64, met: f64, others: f64) -> f64 {
+    let share = delayed / met.max(1.0);
+    if share <= others {
+        return 0.0;
+    }
+    let spared =
+        if share < 1.0 { (1.0 - share) * libm::log((1.0 - share) / (1.0 - others)) } else { 0.0 };
+    met * (share * libm::log(share / others) + spared)
+}
 
 /// The turns of a run, with what is not explained of their excess.
 pub(super) struct Folding<'a> {
@@ -162,6 +176,7 @@ impl<'a> Folding<'a> {
                     longer_ns: 0.0,
                     met: 0,
                     purity: 0.0,
+                    counted_nats: 0.0,
                 });
             }
         }
@@ -209,6 +224,7 @@ impl<'a> Folding<'a> {
             longer_ns,
             deviations: self.deviations(met_ns, met),
             purity: (delayed / f64::max(met, 1.0) - chance) / f64::max(1.0 - chance, 0.1),
+            counted_nats: counted_nats(delayed, met, (others + 0.5) / (rest + 1.0)),
             ..strike
         }
     }
