@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tailtrim import claims
+from tailtrim.claims import Conclusion
 from tailtrim.errors import TailtrimError
 from tailtrim.release.layout import CLAIMS
 from tailtrim.release.level import Level
 
 if TYPE_CHECKING:
-    from tailtrim.release.opened import Opened
+    from collections.abc import Sequence
 
-_HOLDS, _FAILS = "holds", "fails"
+    from tailtrim.claims import Judgement
+    from tailtrim.release.opened import Opened
 
 
 def check(release: Opened) -> Level:
@@ -21,16 +23,17 @@ def check(release: Opened) -> Level:
     if not place.is_file():
         told = f"there is no {CLAIMS}"
         return Level("claims", told, skipped=(told,), without=True)
-    claims = import_module("tailtrim.claims")
     try:
-        judged = [claim.judge(release.experiment) for claim in claims.read(place)]
+        judged = claims.judge_all(claims.read(place), release.experiment)
     except TailtrimError as error:
         return Level("claims", "cannot be judged", (str(error),))
-    holds, fails = (_texts(judged, verdict) for verdict in (_HOLDS, _FAILS))
-    undecided = tuple(one.text for one in judged if one.verdict not in (_HOLDS, _FAILS))
+    holds, fails, open_ = (
+        _texts(judged, verdict)
+        for verdict in (Conclusion.HOLDS, Conclusion.FAILS, Conclusion.UNDECIDED)
+    )
     count = f"{len(holds)} of {len(judged)} claims hold"
-    return Level("claims", count, fails, notes=holds, undecided=undecided)
+    return Level("claims", count, fails, notes=holds, undecided=open_)
 
 
-def _texts(judged: list[Any], verdict: str) -> tuple[str, ...]:
-    return tuple(one.text for one in judged if one.verdict == verdict)
+def _texts(judged: Sequence[Judgement], verdict: Conclusion) -> tuple[str, ...]:
+    return tuple(f"{one.claim}: {one.text}" for one in judged if one.verdict is verdict)

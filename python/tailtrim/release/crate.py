@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim._native import VERSION
 from tailtrim.experiment import recorded
 from tailtrim.release import tree
-from tailtrim.release.layout import CITATION, CRATE, EXPERIMENT, LICENSE, PLAN, SUMS
+from tailtrim.release.layout import CITATION, CRATE, EXPERIMENT, LICENSE, PLAN, README, SUMS
 from tailtrim.rundir.writing import sha256
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _software(experiment: RecordedExperiment) -> Iterator[Entity]:
         "@id": _TAILTRIM,
         "@type": "SoftwareApplication",
         "name": "tailtrim",
-        "url": "https://pypi.org/project/tailtrim/",
+        "url": {"@id": README},
         "version": version,
         "softwareVersion": version,
     }
