@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from synthetic import write_pcap
 
-from tailtrim.imports.pos_names import grid, run_name
+from tailtrim.pos.naming import of_run, run_suffix
+from tailtrim.pos.variables import grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +44,10 @@ class PosFolder:
                 output = "b'sent\\n'" if layout == 2020 else "sent\n"
                 self.command(node, number, ".stdout", output)
 
+    def named(self, name: str, number: int) -> str:
+        """Return the name of a file of a run."""
+        return of_run(name, run_suffix(number, len(self.loops)))
+
     def own(self, node: str) -> Path:
         """Return where pos keeps what its commands said."""
         return self.path / node if self.layout == 2020 else self.path / "scripts" / node
@@ -55,14 +60,14 @@ class PosFolder:
 
     def command(self, node: str, number: int, suffix: str, text: str) -> Path:
         """Write one of pos's own files."""
-        name = run_name(f"{TIME}_measurement", number, len(self.loops))
+        name = self.named(f"{TIME}_measurement", number)
         place = self.own(node) / f"{name}{suffix}"
         place.write_text(text)
         return place
 
     def upload(self, number: int, name: str, content: bytes, node: str = NODES[0]) -> Path:
         """Write what a script uploads with ``pos_upload --loop``."""
-        place = self.uploads(node) / run_name(name, number, len(self.loops))
+        place = self.uploads(node) / self.named(name, number)
         place.write_bytes(content)
         return place
 

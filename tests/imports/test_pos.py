@@ -15,7 +15,6 @@ from tailtrim.cli.application import app
 from tailtrim.errors import OutputError, ResultsError, RunDirectoryError
 from tailtrim.experiment import RecordedExperiment, recorded
 from tailtrim.imports import import_pos
-from tailtrim.imports.pos_names import grid, run_name, run_of
 from tailtrim.slo import objectives, verdicts
 
 if TYPE_CHECKING:
@@ -377,20 +376,3 @@ def test_nothing_is_written_into_a_folder_that_holds_something(tmp_path: Path) -
 def test_options_of_pos_are_of_pos_alone(tmp_path: Path) -> None:
     done = tailtrim("import", tmp_path / "x.json", "--out", tmp_path, "--repetition", "n")
     assert (done.exit_code, "are of tailtrim import pos" in done.stderr) == (2, True)
-
-
-def test_run_numbers_are_padded_to_the_digits_of_the_last_one() -> None:
-    counts = (4, 10, 11, 138)
-    names = [run_name("latencies-pre.pcap.zst", 1, runs) for runs in counts]
-    digits = [name.removeprefix("latencies-pre_run").partition(".")[0] for name in names]
-    assert digits == ["1", "1", "01", "001"]
-    assert run_of("data_run3_run007.tar.gz") == (7, "data_run3.tar.gz")
-    assert run_of("overrun7.csv") == (None, "overrun7.csv")
-
-
-def test_runs_follow_the_length_of_keys_and_then_their_bytes() -> None:
-    # As PostgreSQL orders the keys of jsonb: of the published experiments, {tc, kem_alg, sig_alg}.
-    loop = {"sig_alg": [1, 2], "kem_alg": [3, 4], "tc": [5, 6]}
-    assert [list(one) for one in grid(loop)][:1] == [["tc", "kem_alg", "sig_alg"]]
-    assert [one["sig_alg"] for one in grid(loop)] == [1, 2] * 4
-    assert [one["tc"] for one in grid(loop)] == [5] * 4 + [6] * 4

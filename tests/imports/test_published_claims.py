@@ -13,7 +13,6 @@ from tailtrim import claims
 from tailtrim.errors import PlanError
 from tailtrim.experiment import RecordedExperiment, recorded
 from tailtrim.imports import import_pos
-from tailtrim.imports.pos_names import run_name
 
 pytestmark = pytest.mark.published
 
@@ -46,7 +45,7 @@ def experiment(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Rec
     for number, loop in enumerate(folder.loops):
         ingress = published / "low-latency" / SCENARIOS[loop["scenario"]]
         for side in ("pre", "post"):
-            name = run_name(f"latencies-{side}.pcap.zst", number, len(folder.loops))
+            name = folder.named(f"latencies-{side}.pcap.zst", number)
             source = ingress.with_name(ingress.name.replace("-pre-", f"-{side}-"))
             shutil.copyfile(source, folder.uploads(NODES[0]) / name)
     import_pos(folder.path, place / "out")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tailtrim.pos.layout import Layout, Published, of_run, run_of, run_suffix, side_of
+from tailtrim.pos.layout import Layout, Published
+from tailtrim.pos.naming import of_run, run_of, run_suffix, side_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def test_run_numbers_have_the_digits_of_the_highest(runs: int, suffix: str) -> N
 )
 def test_the_run_goes_before_the_first_dot(name: str, of: str) -> None:
     assert of_run(name, "_run007") == of
-    assert run_of(of) == 7
+    assert run_of(of) == (7, name)
 
 
 @pytest.mark.parametrize("published", Published)
@@ -58,8 +59,13 @@ def test_captures_are_paired_by_their_names_and_runs(tmp_path: Path, published: 
 
 
 def test_a_run_behind_the_suffix_is_read_as_well() -> None:
-    assert run_of("latencies-pre.pcap_run0.zst") == 0
+    assert run_of("latencies-pre.pcap_run0.zst")[0] == 0
     assert side_of("latencies-pre.pcap_run0.zst") == ("ingress", "latencies")
+
+
+def test_a_run_is_the_last_one_of_a_name_and_a_word_of_its_own() -> None:
+    assert run_of("data_run3_run007.tar.gz") == (7, "data_run3.tar.gz")
+    assert run_of("overrun7.csv") == (None, "overrun7.csv")
 
 
 def test_a_word_within_another_is_no_side() -> None:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import ResultsError
+from tailtrim.pos.naming import side_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tailtrim.imports.pos_results import PosRun, Upload
 
-_CAPTURE = re.compile(r"\.(pcap|pcapng|cap|mscap)(\.(zst|gz))?$")
-_INGRESS = re.compile(r"(?:^|(?<=[-_.]))(pre|ingress)(?=[-_.]|$)")
-_EGRESS = {"pre": "post", "ingress": "egress"}
 #: MoonGen saves ``histogram.csv``, the papers' scripts leave ``….hist.csv``.
 _HISTOGRAM = re.compile(r"(?:^|[-_.])hist(?:ogram)?(?:-filtered)?\.csv$")
 _PERCENTILES = re.compile(r"(?:^|[-_.])percentiles(?:-filtered)?\.csv$")
@@ -49,20 +47,18 @@ def data_of(run: PosRun) -> Captures | Tables | None:
         ResultsError: there are several, or half of a pair of captures.
 
     """
-    captures = [one for one in run.uploads if _CAPTURE.search(one.name)]
-    pairs = list(_pairs(captures))
+    pairs, halves = _pairs(run.uploads)
     if len(pairs) > 1:
         names = ", ".join(one.ingress.name for one in pairs)
         raise ResultsError(f"several pairs of captures, of which one is expected: {names}")
     if pairs:
         return pairs[0]
-    halves = [one for one in captures if _INGRESS.search(one.name)]
     histogram = _only("histogram", run.uploads, _HISTOGRAM)
     percentiles = _only("percentiles", run.uploads, _PERCENTILES)
     if histogram is not None or percentiles is not None:
         return Tables(histogram, percentiles)
     if halves:
-        raise ResultsError(f"{halves[0].name}: the capture behind the device is missing")
+        raise ResultsError(halves[0])
     return None
 
 
@@ -77,27 +73,26 @@ def interrupts_of(run: PosRun) -> dict[str, Upload]:
     return found
 
 
-def capture_suffix(name: str) -> str:
-    """Return the end of a capture's name, which says its format and compression.
-
-    >>> capture_suffix("latencies-pre.pcap.zst")
-    '.pcap.zst'
-
-    """
-    found = _CAPTURE.search(name)
-    return "" if found is None else found[0]
-
-
-def _pairs(captures: Sequence[Upload]) -> list[Captures]:
-    found = []
-    for one in captures:
-        place = _INGRESS.search(one.name)
-        if place is None:
-            continue
-        name = one.name[: place.start()] + _EGRESS[place[1]] + one.name[place.end() :]
-        others = [other for other in captures if other.name == name]
-        found += [Captures(one, other) for other in others]
-    return found
+def _pairs(uploads: Sequence[Upload]) -> tuple[list[Captures], list[str]]:
+    """Return the pairs of captures, and what is told of those that have none."""
+    named: dict[str, dict[str, list[Upload]]] = {}
+    for one in uploads:
+        side = side_of(one.name)
+        if side is not None:
+            named.setdefault(side[1], {}).setdefault(side[0], []).append(one)
+    pairs, halves = [], []
+    for sides in named.values():
+        both = [sides.get(side, []) for side in ("ingress", "egress")]
+        if all(both):
+            pairs += [Captures(before, behind) for before in both[0] for behind in both[1]]
+        else:
+            missing = ("behind", "before")
+            halves += [
+                f"{one.name}: the capture {where} the device is missing"
+                for where, found in zip(missing, both, strict=True)
+                for one in found
+            ]
+    return pairs, halves
 
 
 def _only(what: str, uploads: Sequence[Upload], form: re.Pattern[str]) -> Upload | None:

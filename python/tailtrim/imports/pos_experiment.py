@@ -15,8 +15,9 @@ from tailtrim.errors import OutputError, ResultsError, TailtrimError
 from tailtrim.experiment import Outcome
 from tailtrim.experiment.record import RECORD, SCHEMA, write_json
 from tailtrim.imports import csv_tables, distribution
-from tailtrim.imports.pos_data import Captures, Tables, capture_suffix, data_of, interrupts_of
+from tailtrim.imports.pos_data import Captures, Tables, data_of, interrupts_of
 from tailtrim.imports.pos_results import PosResults, PosRun, read, told_left_out
+from tailtrim.pos.naming import capture_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import ResultsError
 from tailtrim.imports.bounded import files_below, json_of, text_of
-from tailtrim.imports.pos_names import FINISHED, LOOP, OWN, STATUS, command_of, grid, run_of
 from tailtrim.plan.variables import MOST_RUNS
+from tailtrim.pos.naming import FINISHED, LOOP, OWN, STATUS, command_of, run_of
+from tailtrim.pos.variables import grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, PlanError
 from tailtrim.pos import layout as names
-from tailtrim.pos import variables
+from tailtrim.pos import naming, variables
 from tailtrim.pos.barriers import Barriers
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def now() -> str:
     """Return the time as names of files have it."""
-    return names.stamp(datetime.now().astimezone())
+    return naming.stamp(datetime.now().astimezone())
 
 
 class Allocation:

@@ -12,7 +12,7 @@ from tailtrim.analysis import analyze
 from tailtrim.errors import CaptureError
 from tailtrim.experiment.record import RECORD, SCHEMA, Outcome, write_json
 from tailtrim.nodes import host
-from tailtrim.pos import layout
+from tailtrim.pos.naming import FINISHED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ def _runs(
 
 def _failed(known: dict[str, Any], number: int | None) -> str | None:
     """Say which commands of a run failed; ``None`` where none did."""
-    bad = [key for key, status in known.get("status", {}).items() if status != layout.FINISHED]
+    bad = [key for key, status in known.get("status", {}).items() if status != FINISHED]
     commands = ", ".join(f"{key.split('/')[1]} on {key.split('/')[0]}" for key in bad)
     return f"{commands} of run {number} ended with an error" if bad else None
 

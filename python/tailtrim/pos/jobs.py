@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
-from tailtrim.pos import layout as names
+from tailtrim.pos import naming as names
 from tailtrim.pos.allocation import now
 from tailtrim.pos.background import store
 from tailtrim.pos.variables import grid

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError, RunError
-from tailtrim.pos import background, grammar, layout, variables
+from tailtrim.pos import background, grammar, naming, variables
 from tailtrim.pos.allocation import now, seconds
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
             raise RunError(f"{path}: Is a directory (--recursive uploads it)")
         name = call.options.get("outfile") or Path(path).name
         if call.has("loop") and machine.run:
-            name = layout.of_run(name, machine.run[2])
+            name = naming.of_run(name, machine.run[2])
         place = _below(target, name)
         if place.exists():
             _make_room(machine, place, force=call.has("force"))

@@ -11,7 +11,7 @@ import yaml
 from tailtrim.errors import PlanError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: More runs than this are a mistake in a range.
 MOST_RUNS = 100_000
@@ -72,7 +72,7 @@ def _values(name: str, given: Any, source: str) -> list[Any]:
     return list(range(first, last + (1 if step > 0 else -1), step))
 
 
-def grid(loop: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+def grid(loop: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Return the loop variables of each run; its place in the list is the run's number.
 
     pos keeps loop variables as PostgreSQL's jsonb, which orders keys by length and then by bytes.

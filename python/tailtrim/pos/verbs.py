@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, PlanError, RunError
 from tailtrim.nodes import host
-from tailtrim.pos import cabling, grammar, variables
+from tailtrim.pos import cabling, grammar, naming, variables
 from tailtrim.pos import layout as names
 from tailtrim.pos.allocation import now, write
 from tailtrim.pos.jobs import Launch
@@ -182,7 +182,7 @@ async def _booted(at: Session, machine: Machine) -> None:
     base = layout.scripts(machine.name) / f"{now()}_reset"
     at.machines.boot(machine)
     write(base.with_name(f"{base.name}.command"), described(at, machine))
-    base.with_name(f"{base.name}.status").write_text(names.FINISHED, "utf-8")
+    base.with_name(f"{base.name}.status").write_text(naming.FINISHED, "utf-8")
     if layout.published is names.Published.NEW:
         facts = described(at, machine)
         write(layout.config / machine.name / names.TOPOLOGY, facts.pop("interfaces"))
@@ -221,7 +221,7 @@ async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
 async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
     name, *command = call.arguments
     script = None
-    called = call.options.get("name") or names.UNNAMED
+    called = call.options.get("name") or naming.UNNAMED
     if call.has("infile"):
         script, source = text_of(asked, call.options["infile"])
         if command:
