@@ -13,6 +13,7 @@ from tailtrim import claims
 from tailtrim.errors import PlanError
 from tailtrim.experiment import RecordedExperiment, recorded
 from tailtrim.imports import import_pos
+from tailtrim.release import Wanted, release, verify
 
 pytestmark = pytest.mark.published
 
@@ -48,7 +49,7 @@ def experiment(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Rec
             name = folder.named(f"latencies-{side}.pcap.zst", number)
             source = ingress.with_name(ingress.name.replace("-pre-", f"-{side}-"))
             shutil.copyfile(source, folder.uploads(NODES[0]) / name)
-    import_pos(folder.path, place / "out")
+    import_pos(folder.path, place / "out", keep_captures=True)
     shutil.rmtree(folder.path)
     return recorded(place / "out")
 
@@ -75,6 +76,37 @@ def test_the_printed_tables_hold_and_two_sentences_are_not_decided(
     assert "below 1,000.000 µs is expected" in undecided[0].text
     assert "368,887 are needed" in undecided[1].text
     assert len(found) == 10
+
+
+def test_they_are_released_and_every_number_is_derived_again(
+    experiment: RecordedExperiment, tmp_path: Path
+) -> None:
+    source = Path(shutil.copytree(experiment.path, tmp_path / "source"))
+    (source / "LICENSE").write_text("CC-BY-4.0\n")
+    author = "authors:\n  - name: Those who published the captures\n"
+    about = "cff-version: 1.2.0\nmessage: cite it\ntitle: Published captures\n"
+    (source / "CITATION.cff").write_text(about + author)
+    assert release(source, tmp_path / "released", Wanted(claims=CLAIMS)) == []
+    found = {level.name: level for level in verify(tmp_path / "released")}
+    verdicts = {name: str(level.verdict) for name, level in found.items()}
+    assert verdicts == {
+        "files": "pass",
+        "grid": "skipped",
+        "numbers": "pass",
+        "figures": "pass",
+        "validity": "skipped",
+        "claims": "pass",
+        "rerun": "skipped",
+    }
+    assert found["numbers"].told == "8 runs from captures, 0 from samples"
+    assert found["claims"].told == "8 of 10 claims hold"
+    assert found["grid"].told == "results of pos have no plan"
+    place = tmp_path / "released" / "experiment" / "run-003" / "summary.json"
+    samples = json.loads(place.read_text())["samples"]
+    text = place.read_text().replace(f'"samples": {samples}', f'"samples": {samples + 1}', 1)
+    place.write_text(text)
+    (numbers,) = (one for one in verify(tmp_path / "released", only=("numbers",)) if one.wrong)
+    assert numbers.wrong[0].startswith("run-003/summary.json: samples: ")
 
 
 @pytest.mark.parametrize(

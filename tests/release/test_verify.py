@@ -190,8 +190,11 @@ def test_a_changed_plan_is_found(copied: Path, sealed: Callable[[Path], None]) -
     place.write_text(place.read_text().replace("trim_s: 0.01", "trim_s: 0.02"))
     sealed(copied)
     wrong = failed(copied)
-    assert wrong["validity"] == ("experiment.json: plan.trim_s: not what plan.yml says",)
-    assert wrong["numbers"][0].startswith("run-000/summary.json: ingress.matched: ")
+    assert wrong["validity"] == (
+        "experiment.json: plan.trim_s: not what plan.yml says",
+        "run-000: summary.json: 0.01 s were trimmed, in the plan 0.02 s",
+        "run-001: summary.json: 0.01 s were trimmed, in the plan 0.02 s",
+    )
 
 
 def test_changed_loop_variables_are_found(copied: Path, sealed: Callable[[Path], None]) -> None:
@@ -263,13 +266,13 @@ def test_a_capture_outside_is_an_error_of_its_run(
     copied: Path, sealed: Callable[[Path], None]
 ) -> None:
     def elsewhere(record: dict[str, Any]) -> None:
-        record["taps"]["ingress"]["file"] = "../run-000/ingress.pcap"
+        record["taps"]["ingress"]["capture"] = "../run-000/ingress.pcap"
 
-    changed(copied / RUN / "capture.json", elsewhere)
+    changed(copied / RUN / "summary.json", elsewhere)
     sealed(copied)
     (found,) = failed(copied)["numbers"]
-    assert found.startswith("run-001: cannot be derived again: ")
-    assert found.endswith("'../run-000/ingress.pcap' is not a file of the run")
+    assert found.startswith("run-001/summary.json: taps.ingress.capture: ")
+    assert '"../run-000/ingress.pcap" in the release, "ingress.pcap" derived again' in found
 
 
 def test_a_testbed_outside_is_not_read(copied: Path, sealed: Callable[[Path], None]) -> None:

@@ -17,7 +17,6 @@ from tailtrim.experiment.record import RECORD, SCHEMA, write_json
 from tailtrim.imports import csv_tables, distribution
 from tailtrim.imports.pos_data import Captures, Tables, data_of, interrupts_of
 from tailtrim.imports.pos_results import PosResults, PosRun, read, told_left_out
-from tailtrim.pos.naming import capture_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -156,8 +155,7 @@ def _leave(run: _Run, out: Path, *, trim_s: str | float, keep_captures: bool) ->
             analyze(*captures, trim_s=trim_s, out=place)
             kept = dict(interrupts_of(run.run))
             if keep_captures:
-                sides = ("ingress", run.data.ingress), ("egress", run.data.egress)
-                kept |= {f"{side}{capture_suffix(one.name)}": one for side, one in sides}
+                kept |= {one.path.name: one for one in (run.data.ingress, run.data.egress)}
             _copy(kept, place)
         elif run.data is not None:
             _leave_tables(run.data, place)

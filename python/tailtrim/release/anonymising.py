@@ -64,14 +64,13 @@ def anonymise(experiment: Path, anonymous: Anonymous) -> None:
         if names is None:
             _without_signatures(run.path)
             continue
-        trim_s = run.summary.trim_ns / 1e9
         for name in names:
             place = run.path / name
             draft = place.with_name(f"anonymous-{name}")
             captures.rewrite(place, draft, anonymous.packet)
             draft.replace(place)
         with tempfile.TemporaryDirectory() as folder:
-            derived = derive(run, trim_s, Path(folder) / run.name)
+            derived = derive(run, Path(folder) / run.name)
             _same(run, derived.run, recorded_run.name)
             shutil.copyfile(derived.run.path / _WORST, run.path / _WORST)
 

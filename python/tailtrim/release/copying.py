@@ -66,7 +66,8 @@ class Copy:
             elif name not in _ANEW and first != _REPORT:
                 self.left_out.append(name)
         self.left_out += sorted(without)
-        if not (self._target / PLAN).is_file():
+        imported = "imported" in tree.record(self._target / RECORD)
+        if not imported and not (self._target / PLAN).is_file():
             raise ReleaseError(f"{self._source / PLAN}: missing, and nobody can check the runs")
         if not self._withheld.local:
             self._write(TESTBED, self._withheld.testbed_file())

@@ -1,6 +1,7 @@
 """``ro-crate-metadata.json``: what a release consists of, and how it came about.
 
-RO-Crate 1.2. The plan is the workflow, and the experiment its execution (Workflow Run Crate 0.5).
+RO-Crate 1.2. The plan is the workflow, and the experiment its execution (Workflow Run Crate 0.5);
+imported results have no plan, and are described as a Process Run Crate 0.5 by their record.
 Beside that stand the entities of the RISE profile 1.0.0: experiment, nodes, what they booted, and a
 ``LoopRun`` for each run. Its terms are declared in the context, which the profile leaves open.
 """
@@ -59,6 +60,17 @@ _REALTIME = "CLOCK_REALTIME"
 _PROFILE = ["CreativeWork", "Profile"]
 
 
+def _whole(root: Path) -> str:
+    """Return the file that describes all runs."""
+    return _PLAN if (root / _PLAN).is_file() else _RECORD
+
+
+def _profiles(root: Path) -> dict[str, tuple[str, str]]:
+    if _whole(root) == _PLAN:
+        return _PROFILES
+    return {key: told for key, told in _PROFILES.items() if "/workflow" not in key}
+
+
 def text(root: Path, cited: Entity) -> str:
     """Return the metadata of a release.
 
@@ -78,16 +90,21 @@ def text(root: Path, cited: Entity) -> str:
         rest = {key: value for key, value in entity.items() if key != "@id"}
         crate.add(ContextEntity(crate, entity["@id"], properties=rest))
 
-    for entity in (*_context(cited), *_software(experiment), *_of_experiment(root, experiment)):
+    profiles = (
+        {"@id": profile, "@type": _PROFILE, "name": name, "version": version}
+        for profile, (name, version) in _profiles(root).items()
+    )
+    of_experiment = _of_experiment(root, experiment)
+    for entity in (*_context(cited), *profiles, *_software(experiment), *of_experiment):
         add(entity)
     for name in tree.files(root):
         if name not in (CRATE, SUMS):
             crate.add_file(dest_path=name, properties=_file(root, name, experiment))
-    _root(crate, experiment, cited)
+    _root(crate, root, experiment, cited)
     return json.dumps(crate.metadata.generate(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _root(crate: ROCrate, experiment: RecordedExperiment, cited: Entity) -> None:
+def _root(crate: ROCrate, root: Path, experiment: RecordedExperiment, cited: Entity) -> None:
     described = f"Tail latency measured by tailtrim: the experiment {experiment.name}."
     released = cited.get("date-released") or datetime.now(UTC).date()
     values: Entity = {
@@ -97,8 +114,8 @@ def _root(crate: ROCrate, experiment: RecordedExperiment, cited: Entity) -> None
         "license": {"@id": LICENSE},
         "author": [{"@id": one["@id"]} for one in _authors(cited)],
         "subjectOf": {"@id": CITATION},
-        "conformsTo": [{"@id": profile} for profile in _PROFILES],
-        "mainEntity": {"@id": _PLAN},
+        "conformsTo": [{"@id": profile} for profile in _profiles(root)],
+        "mainEntity": {"@id": _whole(root)},
         "mentions": [{"@id": _ALL}, *({"@id": _action(run)} for run in experiment.runs)],
     }
     if cited.get("doi"):
@@ -126,8 +143,6 @@ def _context(cited: Entity) -> Iterator[Entity]:
         if author.get("family-names") and author.get("affiliation"):
             name = str(author["affiliation"])
             yield {"@id": f"#affiliation-{number}", "@type": "Organization", "name": name}
-    for profile, (name, version) in _PROFILES.items():
-        yield {"@id": profile, "@type": _PROFILE, "name": name, "version": version}
 
 
 def _software(experiment: RecordedExperiment) -> Iterator[Entity]:
@@ -150,14 +165,14 @@ def _software(experiment: RecordedExperiment) -> Iterator[Entity]:
 
 
 def _of_experiment(root: Path, experiment: RecordedExperiment) -> Iterator[Entity]:
-    record = tree.record(root / _RECORD)
+    record, whole = tree.record(root / _RECORD), _whole(root)
     nodes = record.get("environment") or {}
     yield {
         "@id": _ALL,
         "@type": ["CreateAction", "Experiment"],
         "name": f"Execution of the experiment {experiment.name}",
-        "instrument": {"@id": _PLAN},
-        "object": [{"@id": _PLAN}],
+        "instrument": {"@id": whole if whole == _PLAN else _TAILTRIM},
+        "object": [{"@id": whole}],
         "result": [{"@id": _RECORD}],
         "actionStatus": {"@id": _DONE},
         "experimentNodes": [{"@id": _node(name)} for name in nodes],
@@ -190,8 +205,8 @@ def _run(root: Path, run: RecordedRun) -> Entity:
         "@type": ["CreateAction", "LoopRun"],
         "name": f"{run.outcome.run}: {run.name}",
         "instrument": {"@id": _TAILTRIM},
-        "object": [{"@id": _PLAN}],
-        "runOfLoopedCommand": {"@id": _PLAN},
+        "object": [{"@id": _whole(root)}],
+        "runOfLoopedCommand": {"@id": _whole(root)},
         "status": run.problem or "valid",
         "actionStatus": {"@id": _DONE if run.directory is not None else _FAILED},
     }

@@ -18,8 +18,10 @@ from tailtrim.errors import ReleaseError
 from tailtrim.experiment.departed import departures
 from tailtrim.release.layout import TAPS
 from tailtrim.release.tree import record
+from tailtrim.release.withheld import name_of
 from tailtrim.roundtrip.leaving import Series, leave
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
+from tailtrim.rundir.layout import SUMMARY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,24 +53,26 @@ def captures_of(run: Path) -> tuple[str, str] | None:
     """Return the names of the captures in a run directory; ``None`` where they are not there.
 
     Raises:
-        ReleaseError: its record names a file outside of it.
+        ReleaseError: its summary names a file outside of it.
 
     """
-    place = run / "capture.json"
-    if not place.is_file():
+    place = run / SUMMARY
+    taps = record(place).get("taps") if place.is_file() else None
+    if not isinstance(taps, dict):
         return None
-    taps = record(place).get("taps")
-    names = [taps[tap].get("file") for tap in TAPS] if isinstance(taps, dict) else []
-    if not names or None in names:
-        return None
+    names = [
+        name_of(str(taps[tap].get("capture"))) for tap in TAPS if isinstance(taps.get(tap), dict)
+    ]
     for name in names:
-        if not isinstance(name, str) or not _FILE.fullmatch(name):
+        if not _FILE.fullmatch(name):
             raise ReleaseError(f"{place}: {name!r} is not a file of the run")
+    if len(names) < len(TAPS) or not all((run / name).is_file() for name in names):
+        return None
     ingress, egress = names
-    return (ingress, egress) if (run / ingress).is_file() and (run / egress).is_file() else None
+    return ingress, egress
 
 
-def derive(run: RunDirectory, trim_s: float, out: Path) -> Derived:
+def derive(run: RunDirectory, out: Path) -> Derived:
     """Derive a run again, and leave it as a run directory.
 
     Raises:
@@ -85,7 +89,7 @@ def derive(run: RunDirectory, trim_s: float, out: Path) -> Derived:
         # From there, so that the summary names the captures alone, wherever the release is.
         analyze(
             *captures,
-            trim_s=trim_s,
+            trim_s=run.summary.trim_ns / 10**9,
             quantiles=[quantile.p for quantile in run.summary.latency_ns.quantiles],
             departures=departed,
             correction_ns=correction_ns,

@@ -10,12 +10,17 @@ from tailtrim.release.level import Level
 from tailtrim.release.tree import record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tailtrim.plan import Run
     from tailtrim.release.opened import Opened
 
 
 def check(release: Opened) -> Level:
     """Compare the runs with the plan."""
+    if release.imported:
+        told = f"results of {release.imported} have no plan"
+        return Level("grid", told, tuple(_folders(release)), (told,), without=True)
     try:
         _, runs = release.planned
     except PlanError as error:
@@ -33,7 +38,7 @@ def check(release: Opened) -> Level:
             wrong.append(f"{name} ({run.label}): missing, its folder has no result")
         elif there[name].directory is not None:
             wrong += _of_plan(release, run)
-    folders = {name.split("/")[1] for name in release.files if name.startswith("experiment/run-")}
+    folders = _folders_of(release)
     wrong += [f"{name}: not a run of the plan" for name in sorted({*there, *folders} - {*planned})]
     if release.told.get("order") != [run.label for run in runs]:
         wrong.append("experiment.json: order: not the order of the plan")
@@ -47,6 +52,20 @@ def check(release: Opened) -> Level:
     ]
     told = f"{len(planned):,} runs of the plan, {len(release.experiment.complete):,} with a result"
     return Level("grid", told, tuple(wrong), (), tuple(notes))
+
+
+def _folders_of(release: Opened) -> set[str]:
+    return {name.split("/")[1] for name in release.files if name.startswith("experiment/run-")}
+
+
+def _folders(release: Opened) -> Iterator[str]:
+    """Yield what differs between the record of runs and their folders, where no plan says more."""
+    there = {run.outcome.run: run for run in release.experiment.runs}
+    for name in sorted(_folders_of(release) - {*there}):
+        yield f"{name}: the record has no outcome of it"
+    for name, run in there.items():
+        if run.directory is None and run.problem is None:
+            yield f"{name} ({run.name}): missing, its folder has no result"
 
 
 def _of_plan(release: Opened, run: Run) -> list[str]:

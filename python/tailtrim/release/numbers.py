@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import PlanError, TailtrimError
+from tailtrim.errors import TailtrimError
 from tailtrim.release.derivation import derive
 from tailtrim.release.differences import of_json, of_run
 from tailtrim.release.level import Level
@@ -24,10 +24,6 @@ _EXPLANATION = "explanation.json"
 
 def check(release: Opened, told: Callable[[str], None]) -> Level:
     """Derive the runs again, one after the other."""
-    try:
-        trim_s = release.planned[0].trim_s
-    except PlanError as error:
-        return Level("numbers", "the plan cannot be read", skipped=(str(error),), without=True)
     wrong: list[str] = []
     of_samples: list[str] = []
     without: list[str] = []
@@ -35,7 +31,7 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
     for _, run in complete:
         told(run.path.name)
         try:
-            found, parts = _compared(run, trim_s)
+            found, parts = _compared(run)
         except (TailtrimError, ValueError, KeyError, OSError) as error:
             wrong.append(f"{run.path.name}: cannot be derived again: {error}")
             continue
@@ -58,10 +54,10 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
     return Level("numbers", how, tuple(wrong), tuple(skipped), without=not complete)
 
 
-def _compared(run: RunDirectory, trim_s: float) -> tuple[list[str], tuple[str, ...] | None]:
+def _compared(run: RunDirectory) -> tuple[list[str], tuple[str, ...] | None]:
     """Return the first differences of a run, and which parts were derived, ``None`` for all."""
     with tempfile.TemporaryDirectory() as folder:
-        derived = derive(run, trim_s, Path(folder) / run.path.name)
+        derived = derive(run, Path(folder) / run.path.name)
         found = of_run(run, derived)
     wrong = [] if found is None else [found]
     if (run.path / _EXPLANATION).is_file():

@@ -82,6 +82,12 @@ class Opened:
         if size > _MOST_TABLE_BYTES:
             raise ReleaseError(f"{place}: {size:,} bytes unpacked, too large")
 
+    @property
+    def imported(self) -> str | None:
+        """What its results were imported from, such as pos: there is no plan then."""
+        told = self.told.get("imported")
+        return str(told.get("from")) if isinstance(told, dict) else None
+
     @cached_property
     def described(self) -> TestbedDescription | None:
         """The testbed; ``None`` for one machine.
@@ -90,6 +96,8 @@ class Opened:
             PlanError: the plan names another file than the release's, or that is not a testbed.
 
         """
+        if self.imported:
+            return None
         said = Source(self.place / PLAN).data.get("testbed", LOCAL)
         if said == LOCAL:
             return None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 def check(release: Opened) -> Level:
     """Judge the runs again by what they recorded."""
+    if release.imported:
+        why = f"results of {release.imported} have no plan, and no records to judge runs by"
+        return Level("validity", why, skipped=(why,), without=True)
     try:
         plan, runs = release.planned
     except PlanError as error:
@@ -52,6 +55,11 @@ def _of_run(release: Opened, plan: Plan, run: Run, one: RecordedRun) -> list[str
         wrong.append("outcome.json: not what experiment.json says")
     missed = [doubt for doubt in _doubts(release, plan, one) if doubt not in one.outcome.invalid]
     wrong += [f"is told as valid in this: {doubt}" for doubt in missed]
+    summary = one.directory.summary if one.directory is not None else None
+    # Round trips are not trimmed.
+    if summary and (place / "capture.json").is_file() and summary.trim_ns != plan.trim_s * 10**9:
+        trim_s = summary.trim_ns / 10**9
+        wrong.append(f"summary.json: {trim_s:g} s were trimmed, in the plan {plan.trim_s:g} s")
     if run.boot is not None:
         wrong += _boot(place / "nodes.json", run.boot.cmdline)
     return wrong

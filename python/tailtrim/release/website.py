@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.experiment import recorded
 from tailtrim.release import tree
-from tailtrim.release.layout import CLAIMS, EXPERIMENT, INDEX, RECORD, REPORT, SITE
+from tailtrim.release.layout import CLAIMS, EXPERIMENT, INDEX, PLAN, RECORD, REPORT, SITE
 from tailtrim.report import pictures
 
 if TYPE_CHECKING:
@@ -159,6 +159,7 @@ class _Site:
         self.experiment, self.record = experiment, record
         self.columns = [f"p{_percent(p)}" for p in _SHOWN]
         self.claims = (root / CLAIMS).is_file()
+        self.plan = (root / EXPERIMENT / PLAN).is_file()
         report = root / REPORT
         self.report = f"{REPORT}/report.html" if (report / "report.html").is_file() else None
         self.boots = f"{REPORT}/boots.html" if (report / "boots.html").is_file() else None
