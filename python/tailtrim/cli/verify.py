@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as encoding
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,11 +22,15 @@ from tailtrim.errors import HostError, TailtrimError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.release import Level
+    from tailtrim.release.rerun import Rerun
 
 EXAMPLES = """\b
 Examples:
   tailtrim verify demo-release
+  tailtrim verify https://mirror.example/demo-release  # fetched first, into a temporary folder
   tailtrim verify demo-release --json
   tailtrim verify demo-release --level files --level numbers
   tailtrim verify demo-release --signers my-allowed-signers
@@ -39,8 +44,11 @@ SCHEMA = "tailtrim.verification/1"
 
 
 def command(  # noqa: PLR0913 - one parameter an option
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A release, written by release.")
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR|URL", help="A release, written by release, or its address on a mirror."
+        ),
     ],
     *,
     signers: Annotated[
@@ -84,23 +92,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     json: Annotated[bool, typer.Option("--json", help="Print the levels as JSON.")] = False,
 ) -> None:
     """Derive every number and figure of a release again, and say what differs."""
-    from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
-    from tailtrim.release import verify  # noqa: PLC0415
-    from tailtrim.release.rerun import Rerun  # noqa: PLC0415
+    from tailtrim.release.rerun import Rerun  # noqa: PLC0415 - the help does without
 
     again = None
     if rerun:
         again = Rerun(rerun, out or Path("results/rerun"), seed, testbed)
-
-    def told(what: str) -> None:
-        if rerun:
-            say(f"{what} …", err=True)
-        else:
-            progress(None)
-
     try:
-        with ending_orderly(), Progress("verifying") as progress:
-            levels = verify(directory, signers=signers, again=again, only=level or (), told=told)
+        levels = _verified(place, signers, again, level or ())
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
@@ -113,6 +111,28 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(NEGATIVE)
     if any(one.undecided for one in levels):
         raise typer.Exit(UNDECIDED)
+
+
+def _verified(
+    place: str, signers: Path | None, again: Rerun | None, only: Sequence[str]
+) -> list[Level]:
+    from tailtrim.cli.ending import ending_orderly  # noqa: PLC0415 - the help does without
+    from tailtrim.release import mirror, verify  # noqa: PLC0415
+
+    def told(what: str) -> None:
+        if again is not None:
+            say(f"{what} …", err=True)
+        else:
+            progress(None)
+
+    with (
+        ending_orderly(),
+        Progress("verifying") as progress,
+        TemporaryDirectory(prefix="tailtrim-") as folder,
+    ):
+        url = mirror.is_url(place)
+        root = mirror.fetched(place, Path(folder), told) if url else Path(place)
+        return verify(root, signers=signers, again=again, only=only, told=told)
 
 
 def _level(level: Level) -> dict[str, object]:
