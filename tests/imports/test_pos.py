@@ -94,10 +94,11 @@ def test_captures_are_kept_on_request(tmp_path: Path) -> None:
     folder = PosFolder(tmp_path / "results", {"pkt_rate": [10_000]})
     each(folder, of_rate)
     imported(folder, tmp_path / "out", keep_captures=True)
-    kept = tmp_path / "out" / "run-000" / "egress.pcap"
-    assert kept.read_bytes() == (folder.uploads(NODES[0]) / "latencies-post_run0.pcap").read_bytes()
+    name = "latencies-post_run0.pcap"
+    kept = tmp_path / "out" / "run-000" / name
+    assert kept.read_bytes() == (folder.uploads(NODES[0]) / name).read_bytes()
     imported(folder, tmp_path / "without")
-    assert not list((tmp_path / "without" / "run-000").glob("*gress*"))
+    assert not list((tmp_path / "without" / "run-000").glob("*.pcap"))
 
 
 def test_counters_of_interrupts_are_kept_for_explain(tmp_path: Path) -> None:
