@@ -244,6 +244,7 @@ class _Progress:
         label = ", ".join(f"{name}={value}" for name, value in run.loop.items())
         became = f"failed: {', '.join(run.failed)}" if run.failed else "finished"
         done = f"run {run.number} ({label}): {became} after {run.duration_s:.1f} s"
+        done += f" (repeated: {'; '.join(run.repeated)})" if run.repeated else ""
         say(units.printable(f"{done}; {self._left(run)}"), err=True)
 
     def _left(self, run: RunEnded) -> str:

@@ -55,7 +55,10 @@ def analyse(
         elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
         invalid = ended.doubts if failed is None else ()
-        outcomes.append(Outcome(folder, label, floor=False, invalid=invalid, failed=failed))
+        repeated = tuple(known.get("repeated", ()))
+        outcomes.append(
+            Outcome(folder, label, floor=False, invalid=invalid, failed=failed, repeated=repeated)
+        )
     if captured:
         _record(journal, name, outcomes)
     return outcomes

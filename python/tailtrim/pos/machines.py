@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import agent
+from tailtrim.nodes import agent, host
 from tailtrim.pos import cabling
 from tailtrim.pos.grammar import TOOLS
 from tailtrim.pos.images import HOST_IMAGE
 from tailtrim.pos.node import SHARED, PosNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.background import Background
@@ -49,6 +49,10 @@ class Machine:
         #: Is called with each file that the current run leaves.
         self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
+        #: What was done there since it booted, for a node that has to be booted again.
+        self.done: list[Callable[[], Awaitable[None]]] = []
+        #: Whether it does that again: others do not wait for it, its uploads replace those before.
+        self.catching_up = False
 
     @property
     def state(self) -> str:
@@ -120,6 +124,19 @@ class Machines:
             self._all[name] = Machine(name, shared)
         return self._all[name]
 
+    def described(self, machine: Machine) -> dict[str, Any]:
+        """Return what a node is, as ``pos nodes show`` has it."""
+        facts = host.facts()
+        cables = self.cables(machine.allocation) if machine.allocation else []
+        return {
+            "image": machine.image,
+            "bootparameters": machine.boot_parameters,
+            "state": machine.state,
+            "kernel": facts.kernel,
+            "processor": [{"model": facts.model, "cores": facts.cpus, "threads": facts.cpus}],
+            "interfaces": cabling.topology(cables, machine.name),
+        }
+
     def cables(self, allocation: Allocation) -> list[Cable]:
         """Return the cables of an allocation: those given, otherwise the usual ones."""
         return self._given or cabling.usual(allocation.nodes)
@@ -136,6 +153,7 @@ class Machines:
         cables = self.cables(allocation)
         old, machine.node = machine.node, PosNode(machine.name, machine.shared)
         machine.background.clear()
+        machine.done.clear()
         if old is not None:
             cabling.moved(cables, old, machine.node)
             old.end()
@@ -143,6 +161,7 @@ class Machines:
         if old is None:
             cabling.connect(cables, there, machine.name)
         allocation.dead.pop(machine.name, None)
+        allocation.over = None
         allocation.barriers.back(machine.name)
         machine.bootstrap()
         return machine.node
@@ -157,6 +176,7 @@ class Machines:
             machine.node.end()
         machine.node = machine.allocation = None
         machine.background.clear()
+        machine.done.clear()
 
     def end(self) -> None:
         """Remove all nodes, and the folder."""

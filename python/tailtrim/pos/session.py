@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
-from tailtrim.pos.allocation import Allocation, now
+from tailtrim.pos import naming
+from tailtrim.pos.allocation import Allocation, now, write
 from tailtrim.pos.images import HOST_IMAGE, has_image
 from tailtrim.pos.jobs import Job, Jobs, RunEnded, Settings
-from tailtrim.pos.layout import Layout, Published
+from tailtrim.pos.layout import HARDWARE, TOPOLOGY, Layout, Published
 from tailtrim.pos.machines import Machine, Machines
+from tailtrim.pos.revival import Revival
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -44,7 +46,8 @@ class Session:
         """Take a folder for sockets, what is remembered, and what is called for each run."""
         self.journal, self.settings = journal, settings
         self.machines = Machines(folder, settings.cables)
-        self.jobs = Jobs(self.machines, journal, settings.runs, told)
+        revival = Revival(self.machines, journal, self.boot)
+        self.jobs = Jobs(self.machines, journal, settings.runs, told, revival)
         self.allocations: dict[int, Allocation] = {}
         #: All that there were, also after they were freed.
         self.results: list[Allocation] = []
@@ -115,6 +118,25 @@ class Session:
         """Say which images there are."""
         known = ", ".join((HOST_IMAGE, *self.settings.images))
         return f"expected one of {known} (--image NAME has this host's files stand in for one)"
+
+    def boot(self, machine: Machine) -> None:
+        """Boot a node, again if it was, and keep what it is in the results.
+
+        Raises:
+            HostError: it cannot be booted.
+
+        """
+        layout = machine.allocated().layout
+        if machine.boot_parameters:
+            self.note(machine, f"boot parameters not applied: {' '.join(machine.boot_parameters)}")
+        base = layout.scripts(machine.name) / f"{now()}_reset"
+        self.machines.boot(machine)
+        facts = self.machines.described(machine)
+        write(base.with_name(f"{base.name}.command"), facts)
+        base.with_name(f"{base.name}.status").write_text(naming.FINISHED, "utf-8")
+        if layout.published is Published.NEW:
+            write(layout.config / machine.name / TOPOLOGY, facts.pop("interfaces"))
+            write(layout.config / machine.name / HARDWARE, facts)
 
     def later(self, machine: Machine, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Do something on a node after the commands that it was given."""
