@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("tree_sitter_bash", reason="tree_sitter_bash is not installed (tailtrim[pos])")
 
 from tailtrim.pos import scan
+from tailtrim.pos.local_nodes import LocalNodes
+from tailtrim.pos.scan import Wanted
 
 
 def found(
@@ -19,7 +21,9 @@ def found(
     """Return what the scan says of a script, without its place."""
     script = folder / name
     script.write_text(text, "utf-8")
-    return [f"{one.line}: {one.what}" for one in scan.folder(script, images)]
+    return [
+        f"{one.line}: {one.what}" for one in scan.folder(script, Wanted(LocalNodes(), (), images))
+    ]
 
 
 SUPPORTED = [
@@ -195,5 +199,6 @@ def test_the_experiment_ends_before_it_began(tmp_path: Path) -> None:
 def test_the_folders_of_these_tests_have_nothing_but_what_is_meant() -> None:
     folders = Path(__file__).parent / "folders"
     for name, script in (("forwarding", "experiment.sh"), ("python", "experiment.py")):
-        assert scan.folder(folders / name / script, ["debian-*", "no-such-image"]) == []
-    assert scan.folder(folders / "wrong" / "experiment.sh") == []
+        wanted = Wanted(LocalNodes(), (), ["debian-*", "no-such-image"])
+        assert scan.folder(folders / name / script, wanted) == []
+    assert scan.folder(folders / "wrong" / "experiment.sh", Wanted(LocalNodes())) == []

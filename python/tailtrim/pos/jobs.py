@@ -32,6 +32,8 @@ ABORTED = "aborted"
 _LAST_LINES, _LAST_BYTES = 10, 4_000
 #: How long the end of a node may take to be seen after that of what ran there.
 _SEEN_S, _LOOK_S = 1.0, 0.01
+#: How what ran there ends then: by a signal here, or as SSH tells it, or with the connection.
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, 255)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +311,7 @@ class Jobs:
 
         """
         machine, layout = job.machine, job.machine.allocated().layout
-        node = self._machines.booted(machine)
+        node = await self._machines.booted(machine)
         command = job.launch.command
         if job.launch.script is not None:
             if not job.launch.script.startswith("#!"):
@@ -351,7 +353,7 @@ async def _died(node: PosNode, code: int) -> bool:
     """Whether a node died: what runs there is killed just before that is seen."""
     until_s = time.monotonic() + _SEEN_S
     # The kernel tells no event.
-    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:  # noqa: ASYNC110
+    while node.alive and code in _KILLED and time.monotonic() < until_s:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_S)
     return not node.alive
 

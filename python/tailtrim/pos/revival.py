@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError, RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.journal import Journal
@@ -19,7 +19,7 @@ class Revival:
     """Brings nodes back, with what the script had done on them."""
 
     def __init__(
-        self, machines: Machines, journal: Journal, boot: Callable[[Machine], None]
+        self, machines: Machines, journal: Journal, boot: Callable[[Machine], Awaitable[None]]
     ) -> None:
         """Take the nodes, what is remembered, and how a node is booted."""
         self._machines, self._journal, self._boot = machines, journal, boot
@@ -60,7 +60,7 @@ class Revival:
 
     async def _revived(self, machine: Machine) -> None:
         done, known, run = list(machine.done), machine.cached, machine.run
-        self._boot(machine)
+        await self._boot(machine)
         # As it was for the commands before: what was set since is seen with --remote only.
         machine.cached, machine.run, machine.catching_up = known, None, True
         try:

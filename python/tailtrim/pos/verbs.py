@@ -145,6 +145,9 @@ async def _boot_parameters(at: Session, _: Asked, call: Call) -> Reply:
     name, *given = call.arguments
     words = [word for text in given for word in text.split()]
     for machine in at.named(name):
+        why = at.machines.provider.unbootable(machine.name)
+        if why:
+            raise RunError(f"{machine.name}: {why}")
         known = [one for one in machine.boot_parameters if one not in words]
         machine.boot_parameters = known if call.has("delete") else known + words
     return Reply()
@@ -154,14 +157,10 @@ async def _reset(at: Session, _: Asked, call: Call) -> Reply:
     machines = [machine for name in call.arguments for machine in at.named(name)]
     for machine in machines:
         machine.allocated()
-    work = [at.later(machine, partial(_booted, at, machine)) for machine in machines]
+    work = [at.later(machine, partial(at.boot, machine)) for machine in machines]
     if not (call.has("non-blocking") or call.has("queued")):
         await asyncio.gather(*work)
     return Reply()
-
-
-async def _booted(at: Session, machine: Machine) -> None:
-    at.boot(machine)
 
 
 async def _bootstrap(at: Session, _: Asked, call: Call) -> Reply:
@@ -194,7 +193,8 @@ async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
 
 
 async def _put(at: Session, machine: Machine, source: Path, target: str) -> None:
-    await asyncio.to_thread(at.machines.booted(machine).put, source, target)
+    node = await at.machines.booted(machine)
+    await asyncio.to_thread(node.put, source, target)
 
 
 async def _launch(at: Session, asked: Asked, call: Call) -> Reply:
