@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import time
@@ -27,6 +29,9 @@ PLACES = (
     *("tartu=gen", "tartu:eth1=gen.out", "tartu:eth2=gen.back", "riga=stamp"),
     *("vilnius=dut", "vilnius:eth1=dut.left", "vilnius:eth2=dut.right"),
 )
+# The host's own processes are in its /proc with those of all namespaces below.
+_PROGRAMS = "for of in /proc/[0-9]*; do tr '\\0\\n' '  ' <$of/cmdline; echo; done 2>/dev/null"
+_IDLE = re.compile(r"$|sleep 0\.2|sh -c |tr |sshd: /")
 
 
 class OnHosts:
@@ -77,6 +82,14 @@ class OnHosts:
             found[name] = " ".join(sorted(f"{r['ifname']} {'UP' in r['flags']}" for r in ports))
         return found
 
+    def programs(self) -> dict[str, str]:
+        """Return what runs on each host, also in namespaces below it, beside sshd."""
+        found = {}
+        for name, host in self.hosts.hosts.items():
+            lines = set(host.run("sh", "-c", _PROGRAMS).splitlines())
+            found[name] = " ".join(sorted(line for line in lines if not _IDLE.match(line)))
+        return found
+
 
 @pytest.fixture
 def on_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnHosts]:
@@ -115,18 +128,40 @@ def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
 
 
 def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
-    run, before = on_hosts.run, on_hosts.links()
-    words = run.command("forwarding", *on_hosts.words, "--out", str(run.out))
+    run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
     ) as running:
         try:
-            _until(lambda: on_hosts.hosts.hosts["gen"].find("generate --port") is not None)
+            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
         finally:
             running.send_signal(signal.SIGKILL)
     _until(lambda: not any(host.left() for host in on_hosts.hosts.hosts.values()))
     _until(lambda: not run.left())
-    assert on_hosts.links() == before
+    assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
+
+
+def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> None:
+    run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
+    ) as running:
+        try:
+            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
+            for pid in on_hosts.hosts.hosts["dut"].serving():
+                os.kill(pid, signal.SIGKILL)
+            _, told = running.communicate(timeout=100)
+        finally:
+            running.kill()
+    assert running.returncode == 0, told
+    assert "run 0 (pkt_sz=64, pkt_rate=1000): finished" in told
+    assert "(repeated: vilnius: the node has died)" in told
+    # It has its bridge again.
+    ((_, result),) = recorded(run.out).complete
+    assert result.summary.samples == 1000
+    assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
 
 
 def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused_before(

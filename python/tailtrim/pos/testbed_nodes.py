@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import PlanError
+from tailtrim.errors import HostError, PlanError
 from tailtrim.nodes.boot.host import Asked, rebooted
 from tailtrim.nodes.revival import Revival, dead
-from tailtrim.nodes.ssh.session import Session
+from tailtrim.nodes.ssh.session import STALE_S, Session
 from tailtrim.nodes.tool import Tool
 from tailtrim.pos import programs
 from tailtrim.pos.grammar import TOOLS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 #: The tools of a node are programs of Python, as those of pos are.
 _PYTHON = Tool("python3", "python3")
+_LOOK_S = 1.0
 _MAP = re.compile(r"([^:=\s]+)(?::([^:=\s]{1,15}))?=([^.=\s]+)(?:\.([^.=\s]+))?")
 
 
@@ -185,8 +187,23 @@ class TestbedNodes(Provider):
             self._told(f"{host}: booting with {wanted or 'no boot parameters'}")
             await asyncio.to_thread(rebooted, host, entry, Asked(kernel, wanted))
             self._booted[host] = wanted
-        elif session is not None and session.lost and await asyncio.to_thread(dead, host, entry):
-            await asyncio.to_thread(self._revival.revived, host, entry, self._told)
+        elif session is not None and session.lost:
+            if await asyncio.to_thread(dead, host, entry):
+                await asyncio.to_thread(self._revival.revived, host, entry, self._told)
+            await self._reserved_again(name)
+
+    async def _reserved_again(self, name: str) -> None:
+        """Wait until the host has taken back what was there, and is free."""
+        until_s = time.monotonic() + STALE_S
+        while True:
+            try:
+                self._session(name)
+            except HostError:
+                if time.monotonic() > until_s:
+                    raise
+            else:
+                return
+            await asyncio.sleep(_LOOK_S)
 
     def boot(
         self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
