@@ -63,7 +63,7 @@ _Images = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Image, or a pattern such as 'debian-*', for which this host's files stand in.",
+        help="Image, or a pattern such as 'debian-*', for which the host's files stand in.",
     ),
 ]
 _Cables = Annotated[

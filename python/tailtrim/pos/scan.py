@@ -125,7 +125,7 @@ def _of(use: Use, top: Path, wanted: Wanted) -> Iterator[str]:
     if use.image is not None and not has_image(use.image, images):
         known = ", ".join((HOST_IMAGE, *images))
         yield (
-            f"unknown image {use.image!r}, expected one of {known} (--image {use.image} has this"
+            f"unknown image {use.image!r}, expected one of {known} (--image {use.image} has the"
             " host's files stand in for it)"
         )
     if use.script is not None:

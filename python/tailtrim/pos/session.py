@@ -118,7 +118,7 @@ class Session:
     def about_images(self) -> str:
         """Say which images there are."""
         known = ", ".join((HOST_IMAGE, *self.settings.images))
-        return f"expected one of {known} (--image NAME has this host's files stand in for one)"
+        return f"expected one of {known} (--image NAME has the host's files stand in for one)"
 
     async def boot(self, machine: Machine) -> None:
         """Boot a node, again if it was, and keep what it is in the results.

@@ -128,15 +128,15 @@ class TestbedNodes(Provider):
         return host, self._description.nodes[host]
 
     def reserve(self, names: Sequence[str]) -> None:
-        """Reserve the hosts of those names that are nodes.
+        """Reserve the hosts of those names that are nodes; where none is, all hosts.
 
         Raises:
             HostError: one cannot be reached, or others have it.
 
         """
-        for name in names:
-            if self._map.host(name) is not None:
-                self._session(name)
+        found = [name for name in names if self._map.host(name) is not None]
+        for name in found or map(self._map.node, self._description.nodes):
+            self._session(name)
 
     def _session(self, name: str) -> Session:
         """Return the session with the host of a node: a new one if it was lost."""
