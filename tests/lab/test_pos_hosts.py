@@ -158,6 +158,8 @@ def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> 
     assert running.returncode == 0, told
     assert "run 0 (pkt_sz=64, pkt_rate=1000): finished" in told
     assert "(repeated: vilnius: the node has died)" in told
+    (outcome,) = json.loads((run.out / "experiment.json").read_text("utf-8"))["outcomes"]
+    assert outcome["repeated"] == ["vilnius: the node has died"]
     # It has its bridge again.
     ((_, result),) = recorded(run.out).complete
     assert result.summary.samples == 1000
