@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -60,6 +61,9 @@ class OnHosts:
             for name, of_node in ports.items()
         }
         nodes["dut"] |= of_dut
+        if shutil.which("sudo"):
+            # One host is not reached as root.
+            nodes["stamp"]["ssh"]["user"] = "tester"
         roles = {
             "loadgen": {"node": "gen", "send": "out", "sink": "back"},
             "timestamper": {"node": "stamp", "tap_in": "a0", "tap_out": "b0"},
