@@ -79,3 +79,12 @@ def test_what_commands_print_is_stored_as_bytes_of_python_in_2020() -> None:
     assert new.printed(b"it's\n") == b"it's\n"
     assert json.loads(old.loop({"pkt_sz": 64})) == json.loads(new.loop({"pkt_sz": 64}))
     assert "\n" not in old.loop({"pkt_sz": 64})
+
+
+def test_captures_of_interrupted_attempts_are_not_those_of_a_run(tmp_path: Path) -> None:
+    for place in ("interrupted/2026/a", "node"):
+        (tmp_path / place).mkdir(parents=True)
+        for side in ("pre", "post"):
+            (tmp_path / place / f"x-{side}_run0.pcap").touch()
+    (pair,) = Layout(tmp_path, Published.OLD).captures()
+    assert {pair.ingress.parent.name, pair.egress.parent.name} == {"node"}

@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("tree_sitter_bash", reason="tree_sitter_bash is not installed (tailtrim[pos])")
 
 from tailtrim.pos import scan
+from tailtrim.pos.local_nodes import LocalNodes
+from tailtrim.pos.scan import Wanted
 
 
 def found(
@@ -19,7 +21,9 @@ def found(
     """Return what the scan says of a script, without its place."""
     script = folder / name
     script.write_text(text, "utf-8")
-    return [f"{one.line}: {one.what}" for one in scan.folder(script, images)]
+    return [
+        f"{one.line}: {one.what}" for one in scan.folder(script, Wanted(LocalNodes(), (), images))
+    ]
 
 
 SUPPORTED = [
@@ -68,11 +72,11 @@ def test_what_is_supported_is_not_told(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, f"#!/bin/bash\n{text}\n") == []
 
 
-NETWORK = "local nodes reach no other network, so that nothing can be fetched"
+NETWORK = "nodes reach no network but their cables, so nothing can be fetched"
 LACKING = [
     ("pos nodes image $DUT debian-buster", "unknown image 'debian-buster', expected one of host"),
     ("I=debian-buster@2021-12-21T04:04:35+00:00\npos nodes image $DUT $I", "unknown image 'debian"),
-    ("pos nodes spawn_vm $HOST -c 1", "pos nodes spawn_vm: not supported: local nodes start no"),
+    ("pos nodes spawn_vm $HOST -c 1", "pos nodes spawn_vm: not supported: nodes start no"),
     ("pos nodes stop $DUT", "pos nodes stop: not supported"),
     ("pos calendar list", "pos calendar list: not supported: this host has no calendar"),
     ("pos results publish --x", "pos results publish: not supported: nothing is sent"),
@@ -101,10 +105,10 @@ LACKING = [
     ("pip3 install x", f"pip3: {NETWORK}"),
     ('scp file root@"$DUT":', "scp: nodes are reached by pos only, not by SSH"),
     ("ssh root@$DUT true", "ssh: nodes are reached by pos only, not by SSH"),
-    ("modprobe vfio-pci", "modprobe: would change the kernel of this host"),
-    ("sysctl -w vm.nr_hugepages=512", "sysctl: would change the kernel of this host"),
-    ("reboot", "reboot: local nodes have no power"),
-    ("echo 512 > /sys/kernel/mm/hugepages/x", "/sys of this host cannot be written"),
+    ("modprobe vfio-pci", "modprobe: would change the kernel of the host"),
+    ("sysctl -w vm.nr_hugepages=512", "sysctl: would change the kernel of the host"),
+    ("reboot", "reboot: nodes cannot be switched"),
+    ("echo 512 > /sys/kernel/mm/hugepages/x", "/sys of the host cannot be written"),
     ("echo 2 | tee /proc/irq/9/smp_affinity", "/proc/irq/9/smp_affinity: interrupts are those"),
     ("rsync -a /srv/testbed/results/me/x .", "/srv/testbed/results/me/x: is a folder of a pos"),
 ]
@@ -195,5 +199,6 @@ def test_the_experiment_ends_before_it_began(tmp_path: Path) -> None:
 def test_the_folders_of_these_tests_have_nothing_but_what_is_meant() -> None:
     folders = Path(__file__).parent / "folders"
     for name, script in (("forwarding", "experiment.sh"), ("python", "experiment.py")):
-        assert scan.folder(folders / name / script, ["debian-*", "no-such-image"]) == []
-    assert scan.folder(folders / "wrong" / "experiment.sh") == []
+        wanted = Wanted(LocalNodes(), (), ["debian-*", "no-such-image"])
+        assert scan.folder(folders / name / script, wanted) == []
+    assert scan.folder(folders / "wrong" / "experiment.sh", Wanted(LocalNodes())) == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +19,13 @@ from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.experiment.record import Outcome
+    from tailtrim.pos.analysed import Experiment
     from tailtrim.pos.conduct import Ended
     from tailtrim.pos.jobs import RunEnded, Waiting
     from tailtrim.pos.journal import Journal
-    from tailtrim.pos.session import Local
+    from tailtrim.pos.provider import Provider
+    from tailtrim.pos.scan import Wanted
+    from tailtrim.pos.session import Given
 
 EXAMPLES = """\b
 Examples:
@@ -30,6 +35,7 @@ Examples:
   tailtrim pos experiment.sh tartu vilnius --resume      # go on after an interruption
   tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
   tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
+  tailtrim pos experiment.sh tartu vilnius --testbed lab.yml --map tartu=gen --map vilnius=dut
 """
 
 
@@ -57,7 +63,7 @@ _Images = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Image, or a pattern such as 'debian-*', for which this host's files stand in.",
+        help="Image, or a pattern such as 'debian-*', for which the host's files stand in.",
     ),
 ]
 _Cables = Annotated[
@@ -65,6 +71,21 @@ _Cables = Annotated[
     typer.Option(
         metavar="NODE:PORT=NODE:PORT",
         help="A cable. Default: two between each pair of nodes, ports eth1, eth2, ….",
+    ),
+]
+_Testbed = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Nodes are the hosts of a testbed file. Default: this host makes them."
+    ),
+]
+_Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="NODE=HOST",
+        help="With --testbed: which host a node is; NODE:PORT=HOST.PORT, which port has its name."
+        " Default: the names of the file.",
     ),
 ]
 _Deadline = Annotated[
@@ -105,6 +126,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     ] = False,
     image: _Images = None,
     cable: _Cables = None,
+    testbed: _Testbed = None,
+    places: _Map = None,
     order: Annotated[
         Order, typer.Option(metavar="ORDER", help="Order of the runs: grid or random.")
     ] = Order.GRID,
@@ -113,13 +136,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     layout: _Layout = Published.NEW,
     trim: _Trim = "1s",
 ) -> None:
-    """Run an experiment folder of pos as it is, on nodes that this host makes."""
+    """Run an experiment folder of pos as it is, on nodes of this host or on hosts."""
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
-    from tailtrim.pos import cabling  # noqa: PLC0415
+    from tailtrim.pos.analysed import Experiment  # noqa: PLC0415
     from tailtrim.pos.jobs import Settings  # noqa: PLC0415
     from tailtrim.pos.journal import Journal  # noqa: PLC0415
-    from tailtrim.pos.session import Local  # noqa: PLC0415
+    from tailtrim.pos.scan import Wanted  # noqa: PLC0415
+    from tailtrim.pos.session import Given  # noqa: PLC0415
 
     script = script / "experiment.sh" if script.is_dir() else script
     name = script.absolute().parent.name
@@ -130,14 +154,17 @@ def command(  # noqa: PLR0913 - one parameter an option
         deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
         nanoseconds("trim", trim)
         seeded = seed if order is Order.RANDOM else None
-        cables, images = cabling.cables_of(cable or []), tuple(image or ())
-        if check or scan:
-            _scan(script, images, check=check)
-        enter()
         about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
-        journal = Journal(out or Path("results") / name, about, resume=resume)
-        settings = Local(layout, images, cables, Settings(deadline_s, seeded))
-        failed = _conduct(script, words, journal, settings, (name, trim))
+        about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
+        images = tuple(image or ())
+        with closing(_nodes(name, words, testbed, places or [], cable or [])) as nodes:
+            if check or scan:
+                _scan(script, Wanted(nodes, words, images), check=check)
+            if testbed is None:
+                enter()
+            journal = Journal(out or Path("results") / name, about, resume=resume)
+            given = Given(nodes, layout, images, Settings(deadline_s, seeded))
+            failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
@@ -145,11 +172,37 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(BROKEN)
 
 
-def _scan(script: Path, images: tuple[str, ...], *, check: bool) -> None:
+def _nodes(
+    name: str, words: list[str], testbed: Path | None, places: list[str], cables: list[str]
+) -> Provider:
+    """Return where nodes come from; the hosts that the words name are reserved."""
+    from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
+    from tailtrim.pos import cabling  # noqa: PLC0415
+    from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
+    from tailtrim.pos.testbed_nodes import Map, TestbedNodes  # noqa: PLC0415
+
+    if testbed is None:
+        if places:
+            raise PlanError("--map is for --testbed FILE")
+        return LocalNodes(cabling.cables_of(cables))
+    if cables:
+        raise PlanError("--cable is for nodes of this host: the testbed file has the cables")
+    description = load_testbed(testbed)
+    told = partial(say, err=True)
+    nodes = TestbedNodes(description, Map(places, description), f"pos {name}", told)
+    try:
+        nodes.reserve(words)
+    except BaseException:
+        nodes.close()
+        raise
+    return nodes
+
+
+def _scan(script: Path, wanted: Wanted, *, check: bool) -> None:
     """Say what is not supported, and end if there is anything."""
     from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
 
-    found = scan.folder(script, images)
+    found = scan.folder(script, wanted)
     for finding in found:
         say(f"error: {units.printable(str(finding))}", err=True)
     if found:
@@ -161,7 +214,7 @@ def _scan(script: Path, images: tuple[str, ...], *, check: bool) -> None:
 
 
 def _conduct(
-    script: Path, words: list[str], journal: Journal, settings: Local, analysed: tuple[str, str]
+    script: Path, words: list[str], journal: Journal, given: Given, about: Experiment
 ) -> bool:
     """Run it, and report; return whether something failed."""
     from tailtrim.experiment import is_experiment  # noqa: PLC0415 - the help does without
@@ -170,12 +223,11 @@ def _conduct(
 
     progress = _Progress()
     try:
-        ended = conduct(script, words, journal, settings, progress)
+        ended = conduct(script, words, journal, given, progress)
     except (KeyboardInterrupt, SystemExit):
         say(f"interrupted: what was done is in {journal.folder}, --resume does the rest", err=True)
         raise
-    name, trim = analysed
-    outcomes = analyse(journal, name, ended, trim, _told)
+    outcomes = analyse(journal, about, ended, _told)
     for allocation in ended.allocations:
         say(f"Results:    {allocation.layout.folder}")
     if is_experiment(journal.folder):
@@ -244,6 +296,7 @@ class _Progress:
         label = ", ".join(f"{name}={value}" for name, value in run.loop.items())
         became = f"failed: {', '.join(run.failed)}" if run.failed else "finished"
         done = f"run {run.number} ({label}): {became} after {run.duration_s:.1f} s"
+        done += f" (repeated: {'; '.join(run.repeated)})" if run.repeated else ""
         say(units.printable(f"{done}; {self._left(run)}"), err=True)
 
     def _left(self, run: RunEnded) -> str:

@@ -14,7 +14,7 @@ from tailtrim.pos import naming, variables
 from tailtrim.pos.barriers import Barriers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from pathlib import Path
 
     from tailtrim.pos.layout import Layout
@@ -45,8 +45,10 @@ class Allocation:
         self.roles: dict[str, list[str]] = {}
         self.barriers = Barriers(self._opened, state)
         self.lockstep = Lockstep()
-        #: Nodes that died, and why nothing goes on.
+        #: Nodes that died, and how.
         self.dead: dict[str, str] = {}
+        #: Why no run goes on, where a node that died cannot be used again.
+        self.over: str | None = None
         #: When it began: what is older in its result folder is of an interrupted attempt.
         self.began_s = time.time()
         self.save()
@@ -126,13 +128,17 @@ class Allocation:
 
 
 class Lockstep:
-    """Commands that are repeated at the same time begin each run together."""
+    """Commands that are repeated at the same time begin each step together.
+
+    Each run has two steps, its first attempt and its second one, which most runs do without.
+    """
 
     def __init__(self) -> None:
         """Begin without any."""
         self._passed: dict[str, int] = {}
         self._changed = asyncio.Condition()
         self._together: dict[str, set[str]] = {}
+        self._decided: dict[int, asyncio.Task[bool]] = {}
 
     def join(self, key: str) -> None:
         """Take a command in."""
@@ -144,26 +150,38 @@ class Lockstep:
         """Return the commands that were repeated at the same time."""
         return sorted(self._together.get(key, set()) - {key})
 
-    async def turn(self, key: str, position: int) -> None:
-        """Wait until all others have passed what is before this position."""
+    async def turn(self, key: str, step: int) -> None:
+        """Wait until all others have passed what is before this step."""
         async with self._changed:
             await self._changed.wait_for(
-                lambda: all(
-                    passed >= position for one, passed in self._passed.items() if one != key
-                )
+                lambda: all(passed >= step for one, passed in self._passed.items() if one != key)
             )
 
-    async def passed(self, key: str, position: int) -> bool:
-        """Tell that a command has passed a position; return whether it was the last to."""
+    async def decided(
+        self, key: str, step: int, decide: Callable[[], Coroutine[Any, Any, bool]]
+    ) -> bool:
+        """Wait for a step, and return what is decided of it: once, for all commands."""
+        await self.turn(key, step)
+        if step not in self._decided:
+            self._decided[step] = asyncio.ensure_future(decide())
+        return await asyncio.shield(self._decided[step])
+
+    async def passed(self, key: str, step: int) -> bool:
+        """Tell that a command has passed a step; return whether it was the last to."""
         async with self._changed:
-            self._passed[key] = position + 1
+            self._passed[key] = step + 1
             self._changed.notify_all()
-            return all(passed > position for passed in self._passed.values())
+            last = all(passed > step for passed in self._passed.values())
+        if last:
+            self._decided.pop(step, None)
+        return last
 
     async def leave(self, key: str) -> None:
         """Let a command go."""
         async with self._changed:
             self._passed.pop(key, None)
+            if not self._passed:
+                self._decided.clear()
             self._changed.notify_all()
 
 

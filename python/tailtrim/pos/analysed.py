@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tailtrim._native import VERSION
 from tailtrim.analysis import analyze
@@ -22,18 +22,26 @@ if TYPE_CHECKING:
     from tailtrim.pos.conduct import Ended
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.layout import Pair
+    from tailtrim.pos.provider import Provider
+
+
+class Experiment(NamedTuple):
+    """What an experiment is called, where its nodes came from, and what of runs is left out."""
+
+    name: str
+    nodes: Provider
+    trim_s: str
 
 
 def analyse(
-    journal: Journal, name: str, ended: Ended, trim_s: str, told: Callable[[str], None]
+    journal: Journal, about: Experiment, ended: Ended, told: Callable[[str], None]
 ) -> list[Outcome]:
     """Analyse the captures of each run, and write the record of the experiment.
 
     Args:
         journal: what was run.
-        name: of the experiment.
+        about: the experiment.
         ended: where its results are, and why they are not to be trusted.
-        trim_s: what is left out at the beginning of each run.
         told: is called with what is being done.
 
     Returns:
@@ -51,14 +59,26 @@ def analyse(
         label = ", ".join(f"{key}={value}" for key, value in loop.items()) or "run"
         if pair is not None and failed is None:
             told(f"analysing {folder} ({label})")
-            failed = _analyse(journal.folder / folder, pair, trim_s, loop)
+            failed = _analyse(journal.folder / folder, pair, about.trim_s, loop)
         elif failed is None and captured:
             failed = "no pair of captures, told by names such as X-pre.pcap and X-post.pcap"
-        invalid = ended.doubts if failed is None else ()
-        outcomes.append(Outcome(folder, label, floor=False, invalid=invalid, failed=failed))
+        clocks = _clocks(pair, about.nodes) if pair is not None else ()
+        invalid = (*ended.doubts, *clocks) if failed is None else ()
+        repeated = tuple(known.get("repeated", ()))
+        outcomes.append(
+            Outcome(folder, label, floor=False, invalid=invalid, failed=failed, repeated=repeated)
+        )
     if captured:
-        _record(journal, name, outcomes)
+        _record(journal, about, outcomes)
     return outcomes
+
+
+def _clocks(pair: Pair, nodes: Provider) -> tuple[str, ...]:
+    """Say that the captures of a pair have the stamps of two clocks, if so."""
+    one, other = (nodes.clock(place.parent.name) for place in (pair.ingress, pair.egress))
+    if one == other:
+        return ()
+    return (f"the captures are of two hosts, {one} and {other}, whose clocks are not compared",)
 
 
 def _runs(
@@ -103,11 +123,11 @@ def _analyse(place: Path, pair: Pair, trim_s: str, loop: dict[str, Any]) -> str 
     return None
 
 
-def _record(journal: Journal, name: str, outcomes: Sequence[Outcome]) -> None:
+def _record(journal: Journal, about: Experiment, outcomes: Sequence[Outcome]) -> None:
     record = {
         "schema": SCHEMA,
         "began": journal.began,
-        "plan": {"name": name, "testbed": "local"},
+        "plan": {"name": about.name, "testbed": about.nodes.testbed},
         "order": [outcome.label for outcome in outcomes],
         "versions": {"tailtrim": VERSION, "python": platform.python_version()},
         "host": asdict(host.facts()),

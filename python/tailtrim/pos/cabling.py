@@ -18,7 +18,7 @@ from tailtrim.nodes.namespace import link
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tailtrim.pos.node import PosNode
+    from tailtrim.pos.local_node import LocalNode
 
 _BY_DEFAULT = 2
 _END = re.compile(r"([A-Za-z0-9_.-]+):([A-Za-z0-9_.-]{1,15})")
@@ -86,7 +86,7 @@ def usual(nodes: Iterable[str]) -> list[Cable]:
     return [Cable(number, end(one), end(other)) for number, (one, other) in enumerate(both, 1)]
 
 
-def connect(cables: Iterable[Cable], nodes: Mapping[str, PosNode], new: str) -> None:
+def connect(cables: Iterable[Cable], nodes: Mapping[str, LocalNode], new: str) -> None:
     """Lay the cables of a node that was booted to those that are there.
 
     Ports pass frames as they are, and are down, as after a boot.
@@ -103,7 +103,7 @@ def connect(cables: Iterable[Cable], nodes: Mapping[str, PosNode], new: str) -> 
             network.run("ethtool", "-K", end.port, *words)
 
 
-def moved(cables: Iterable[Cable], old: PosNode, new: PosNode) -> None:
+def moved(cables: Iterable[Cable], old: LocalNode, new: LocalNode) -> None:
     """Plug the cables of a node into the one that was booted in its place; the others keep theirs.
 
     The kernel takes addresses, queues and filters of a port away on the way.

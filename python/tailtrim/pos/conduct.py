@@ -18,8 +18,8 @@ from tailtrim.pos import library
 from tailtrim.pos.controller import Controller
 from tailtrim.pos.jobs import Waiting
 from tailtrim.pos.library.poslib import _client
-from tailtrim.pos.machines import SOCKET
-from tailtrim.pos.session import Local, Session
+from tailtrim.pos.programs import SOCKET
+from tailtrim.pos.session import Given, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tailtrim.pos.journal import Journal
 
 # The kernel ends the script with all that it started when this process ends, whatever ends it.
-_WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--")
+_WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def conduct(
     script: Path,
     arguments: Sequence[str],
     journal: Journal,
-    settings: Local,
+    settings: Given,
     told: Callable[[RunEnded | Waiting], None],
 ) -> Ended:
     """Run the script of an experiment to its end, with a ``pos`` of ours.
@@ -87,7 +87,7 @@ async def _conduct(
     folder: Path,
     started: tuple[Path, Sequence[str]],
     journal: Journal,
-    settings: Local,
+    settings: Given,
     told: Callable[[RunEnded | Waiting], None],
 ) -> Ended | signal.Signals:
     """Return how it ended, or the signal that ended it."""
@@ -135,6 +135,8 @@ def _signals() -> list[signal.Signals]:
 async def _script(folder: Path, script: Path, arguments: Sequence[str]) -> int:
     """Run the script; return its exit code."""
     own = environment()
+    # Users without root have nodes elsewhere only.
+    rights = () if os.geteuid() == 0 else ("--user", "--map-current-user")
     path = f"{folder / 'bin'}{os.pathsep}{own['PATH']}"
     modules = [str(Path(library.__path__[0])), *own.get("PYTHONPATH", "").split(os.pathsep)]
     own |= {
@@ -146,7 +148,7 @@ async def _script(folder: Path, script: Path, arguments: Sequence[str]) -> int:
     shell = [] if python or os.access(script, os.X_OK) else ["bash"]
     try:
         process = await asyncio.create_subprocess_exec(
-            *(*_WITH_US, *python, *shell, str(script), *arguments),
+            *(*_WITH_US, *rights, "--", *python, *shell, str(script), *arguments),
             cwd=script.parent,
             env=own,
             start_new_session=True,

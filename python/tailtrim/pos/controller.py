@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.pos import tools, verbs
-from tailtrim.pos.machines import SOCKET
+from tailtrim.pos.programs import SOCKET
 from tailtrim.pos.tools import Asked, Reply
 
 if TYPE_CHECKING:

@@ -100,11 +100,11 @@ VERBS = {
     ("results", "list"): form(1, 1),
 }
 
-#: Verbs that pos has, and why local nodes do not.
+#: Verbs that pos has, and why nodes here do not.
 LACKING = {
-    ("nodes", "spawn_vm"): "local nodes start no virtual machines",
-    ("nodes", "stop"): "local nodes have no power",
-    ("nodes", "cmd"): "local nodes have no serial console",
+    ("nodes", "spawn_vm"): "nodes start no virtual machines",
+    ("nodes", "stop"): "nodes cannot be switched",
+    ("nodes", "cmd"): "nodes have no serial console",
     ("commands", "flush"): "queues of other users do not exist",
     ("results", "publish"): "nothing is sent to other hosts",
     ("calendar", "*"): "this host has no calendar of reservations",
@@ -131,10 +131,10 @@ TOOLS = {
     "pos_heartbeat": form(0, None),
     "pos_timesync": form(0, None),
 }
-#: Those that do nothing on local nodes, and why.
+#: Those that do nothing on nodes here, and why.
 IDLE = {
-    "pos_heartbeat": "the controller sees local nodes without it",
-    "pos_timesync": "local nodes have the clock of this host",
+    "pos_heartbeat": "the controller sees nodes without it",
+    "pos_timesync": "nodes have the clock of their host",
 }
 
 
@@ -142,7 +142,7 @@ def verb_of(words: Sequence[str]) -> tuple[str, str]:
     """Return the verb that words behind ``pos`` begin with.
 
     Raises:
-        PlanError: pos has none of this name, or local nodes lack it.
+        PlanError: pos has none of this name, or nodes here lack it.
 
     """
     group, verb = [*words, "", ""][:2]

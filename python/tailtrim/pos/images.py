@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The image that every local node has: the files of this host.
+#: The image that every node has: the files of its host.
 HOST_IMAGE = "host"
 
 
@@ -17,7 +17,7 @@ def has_image(image: str, images: Sequence[str]) -> bool:
 
     Args:
         image: its name; a time behind ``@`` does not matter.
-        images: names, or patterns of names, for which the files of this host stand in.
+        images: names, or patterns of names, for which the files of the host stand in.
 
     >>> has_image("debian-buster@2020-10-07", ["debian-*"]), has_image("alpine", ["debian-*"])
     (True, False)

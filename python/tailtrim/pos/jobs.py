@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from tailtrim.pos.journal import Journal
     from tailtrim.pos.machines import Machine, Machines
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.revival import Revival
 
 #: The status of a command that was ended from outside.
 ABORTED = "aborted"
 _LAST_LINES, _LAST_BYTES = 10, 4_000
 #: How long the end of a node may take to be seen after that of what ran there.
 _SEEN_S, _LOOK_S = 1.0, 0.01
+#: How what ran there ends then: by a signal here, or as SSH tells it, or with the connection.
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL, 255)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class RunEnded:
     left: int
     loop: dict[str, Any]
     failed: tuple[str, ...]
+    repeated: tuple[str, ...]
     duration_s: float
 
 
@@ -119,10 +123,11 @@ class Jobs:
         journal: Journal,
         settings: Settings,
         told: Callable[[RunEnded], None],
+        revival: Revival,
     ) -> None:
         """Take where they run, what is remembered, and what is called when a run has ended."""
         self._machines, self._journal, self._settings = machines, journal, settings
-        self._told = told
+        self._told, self._revival = told, revival
         self._numbers = itertools.count(1)
         self._occurrences: dict[str, int] = {}
         self._began: dict[int, float] = {}
@@ -207,6 +212,22 @@ class Jobs:
             return
         job.status = await self._once(job, job.base)
         _status(job.base, job.status)
+        job.machine.done.append(partial(self._once_more, job))
+
+    async def _once_more(self, job: Job) -> None:
+        """Do on a node that was booted again what a command had done.
+
+        Raises:
+            RunError: it does not end as it did before.
+
+        """
+        base = job.machine.allocated().aside(job.machine.name) / f"{job.stamp}_{job.launch.name}"
+        base.parent.mkdir(parents=True, exist_ok=True)
+        code, status = job.code, await self._once(job, base)
+        job.code, again = code, job.code
+        if status != job.status:
+            told = f"its command {job.launch.name} ended with {again} when it was repeated"
+            raise RunError(f"{told}, with {code} before ({base}.stderr)")
 
     async def _runs(self, job: Job) -> None:
         """Repeat a command for each run, in step with those that are repeated meanwhile."""
@@ -217,27 +238,31 @@ class Jobs:
             random.Random(self._settings.seed).shuffle(wanted)  # noqa: S311 - no secret
         key, statuses = self._key(job), set()
         folder, start = allocation.layout.scripts(machine.name), f"{job.stamp}_{job.launch.name}"
-        allocation.lockstep.join(key)
+        lockstep = allocation.lockstep
+        lockstep.join(key)
         try:
             for position, number in enumerate(wanted):
-                await allocation.lockstep.turn(key, position)
-                if allocation.dead:
-                    node, why = next(iter(allocation.dead.items()))
-                    raise RunError(f"{node}: {why}")
+                first, second = 2 * position, 2 * position + 1
+                await lockstep.turn(key, first)
+                await self._revival.revived(allocation)
                 if self._journal.complete(key, number):
-                    await allocation.lockstep.passed(key, position)
+                    await lockstep.passed(key, second)
                     continue
                 suffix = names.run_suffix(number, len(runs))
                 machine.run = (number, runs[number], suffix)
                 job.base = folder / f"{start}{suffix}"
                 began = self._began.setdefault(number, time.monotonic())
-                statuses.add(await self._run(job, key, allocation))
+                status = await self._run(job, key, allocation)
+                await lockstep.passed(key, first)
+                due = partial(self._revival.due, allocation, number)
+                if await lockstep.decided(key, second, due):
+                    status = await self._run(job, key, allocation)
+                statuses.add(status)
                 machine.run = None
-                last = await allocation.lockstep.passed(key, position)
-                if last:
+                if await lockstep.passed(key, second):
                     self._tell(allocation, number, (len(runs), len(wanted) - position - 1), began)
         finally:
-            await allocation.lockstep.leave(key)
+            await lockstep.leave(key)
         job.status = names.ERROR if statuses == {names.ERROR} else names.FINISHED
 
     async def _run(self, job: Job, key: str, allocation: Allocation) -> str:
@@ -247,6 +272,10 @@ class Jobs:
             return names.ERROR
         number, loop, _ = machine.run
         allocation.barriers.back(machine.name)
+        for (_, of_run), process in list(machine.background.items()):
+            if of_run == number:
+                # Of an attempt that ended before.
+                await process.stop()
         self._journal.set_aside(key, number, allocation.aside(machine.name))
         machine.left = partial(self._journal.left, key, number)
         for kind in ("loop", "status", "stdout", "stderr"):
@@ -282,7 +311,7 @@ class Jobs:
 
         """
         machine, layout = job.machine, job.machine.allocated().layout
-        node = self._machines.booted(machine)
+        node = await self._machines.booted(machine)
         command = job.launch.command
         if job.launch.script is not None:
             if not job.launch.script.startswith("#!"):
@@ -316,15 +345,15 @@ class Jobs:
         known = self._journal.runs.get((allocation.number, number), {})
         statuses = known.get("status", {})
         failed = tuple(key for key, status in statuses.items() if status != names.FINISHED)
-        took_s = time.monotonic() - began
-        self._told(RunEnded(number, *runs, dict(known.get("loop", {})), failed, took_s))
+        took_s, repeated = time.monotonic() - began, known.get("repeated", ())
+        self._told(RunEnded(number, *runs, dict(known.get("loop", {})), failed, repeated, took_s))
 
 
 async def _died(node: PosNode, code: int) -> bool:
     """Whether a node died: what runs there is killed just before that is seen."""
     until_s = time.monotonic() + _SEEN_S
     # The kernel tells no event.
-    while node.alive and code == -signal.SIGKILL and time.monotonic() < until_s:  # noqa: ASYNC110
+    while node.alive and code in _KILLED and time.monotonic() < until_s:  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_S)
     return not node.alive
 

@@ -55,7 +55,8 @@ class Journal:
         self._peers: dict[str, set[str]] = {}
         self._finished: set[tuple[str, int]] = set()
         self._files: dict[tuple[str, int], list[Path]] = {}
-        #: Runs by number, with their loop variables and what became of them.
+        #: Runs by allocation and number: their loop variables, what became of them, and why they
+        #: were repeated.
         self.runs: dict[tuple[int, int], dict[str, Any]] = {}
         for event in events:
             self._take(event)
@@ -116,15 +117,21 @@ class Journal:
         if event["event"] == "file":
             of_run = (str(event["key"]), int(event["run"]))
             self._files.setdefault(of_run, []).append(self.folder / event["path"])
+        if event["event"] == "repeated":
+            self._run_of(event)["repeated"] += (str(event["why"]),)
         if event["event"] != "run":
             return
         key, number = str(event["key"]), int(event["run"])
         self._peers.setdefault(key, set()).update(event["peers"])
         finished = event["status"] == "finished"
         (self._finished.add if finished else self._finished.discard)((key, number))
-        place = (int(event["allocation"]), number)
-        run = self.runs.setdefault(place, {"loop": event["loop"], "status": {}})
+        run = self._run_of(event)
+        run["loop"] = event["loop"]
         run["status"][key] = event["status"]
+
+    def _run_of(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        place = (int(event["allocation"]), int(event["run"]))
+        return self.runs.setdefault(place, {"loop": {}, "status": {}, "repeated": ()})
 
     def stamp(self, key: str, now: str) -> str:
         """Return when a repeated command began first, as names of its files have it."""

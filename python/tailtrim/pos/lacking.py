@@ -1,4 +1,4 @@
-"""What local nodes cannot do, by the program that a script asks it of."""
+"""What nodes cannot do, by the program that a script asks it of."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 #: A host by its name: addresses may be those of other nodes.
 _ELSEWHERE = r"(https?|ftp)://[A-Za-z][A-Za-z0-9-]*\..*"
-_NO_NETWORK = "local nodes reach no other network, so that nothing can be fetched"
+_NO_NETWORK = "nodes reach no network but their cables, so nothing can be fetched"
 _NO_LOGIN = "nodes are reached by pos only, not by SSH"
-_ONE_KERNEL = "would change the kernel of this host, which local nodes share"
+_ONE_KERNEL = "would change the kernel of the host, which nodes do not have for themselves"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,22 @@ REASONS = (
     _of("wget curl", _NO_NETWORK, _ELSEWHERE),
     _of("ssh scp sftp ssh-copy-id", _NO_LOGIN),
     _of("modprobe insmod rmmod depmod kexec", _ONE_KERNEL),
-    _of("reboot poweroff shutdown halt", "local nodes have no power (pos nodes reset boots one)"),
+    _of("reboot poweroff shutdown halt", "nodes cannot be switched (pos nodes reset boots one)"),
     _of("wrmsr rdmsr x86_energy_perf_policy tuned-adm", _ONE_KERNEL),
     _of("cpupower", _ONE_KERNEL, "frequency-set|idle-set|set"),
     _of("sysctl", _ONE_KERNEL, r"(kernel|vm|fs|dev)[./].*=.*"),
-    _of("dpdk-devbind.py dpdk-devbind dpdk-hugepages.py", "local nodes have no PCI devices"),
+    _of(
+        "dpdk-devbind.py dpdk-devbind dpdk-hugepages.py",
+        "nodes have no PCI devices",
+    ),
 )
 
 _PATHS = {
-    "/sys/": "/sys of this host cannot be written by local nodes",
-    "/proc/irq/": "interrupts are those of this host, which local nodes do not change",
-    "/proc/sys/": "settings of the kernel are those of this host, but for /proc/sys/net",
+    "/sys/": "/sys of the host cannot be written by nodes",
+    "/proc/irq/": "interrupts are those of the host, which nodes do not change",
+    "/proc/sys/": "settings of the kernel are those of the host, but for /proc/sys/net",
     "/srv/testbed/": "is a folder of a pos server (pos allocations show tells result_folder)",
-    "/boot/": "the kernel is that of this host",
+    "/boot/": "the kernel is that of the host",
 }
 
 
@@ -60,7 +63,7 @@ def reason_of(path: str) -> str | None:
     """Say why a file cannot be written; ``None`` where it can.
 
     >>> reason_of("/sys/class/net/eth1/mtu")
-    '/sys of this host cannot be written by local nodes'
+    '/sys of the host cannot be written by nodes'
     >>> reason_of("/proc/sys/net/ipv4/ip_forward")
 
     """

@@ -95,6 +95,8 @@ class Layout:
         sides: dict[tuple[int | None, str], dict[str, Path]] = {}
         top = self.folder / FILES if self.published is Published.NEW else self.folder
         for path in sorted(top.rglob("*")) if top.is_dir() else ():
+            if INTERRUPTED in path.relative_to(self.folder).parts[:1]:
+                continue
             side = side_of(path.name) if path.is_file() else None
             if side is not None:
                 sides.setdefault((run_of(path.name)[0], side[1]), {}).setdefault(side[0], path)

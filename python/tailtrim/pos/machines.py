@@ -1,40 +1,33 @@
-"""The nodes of an experiment: booted, cabled, and what each of them does."""
+"""The nodes of an experiment: booted, and what each of them does."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import os
-import shlex
 import shutil
 import sys
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
-from tailtrim.nodes import agent
-from tailtrim.pos import cabling
-from tailtrim.pos.grammar import TOOLS
+from tailtrim.pos import programs
 from tailtrim.pos.images import HOST_IMAGE
-from tailtrim.pos.node import SHARED, PosNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.background import Background
-    from tailtrim.pos.cabling import Cable
-
-SOCKET = "pos.sock"
-CLIENT = "client.py"
+    from tailtrim.pos.node import PosNode
+    from tailtrim.pos.provider import Provider
 
 
 class Machine:
     """A node of the testbed, whether it is booted or not."""
 
     def __init__(self, name: str, shared: Path) -> None:
-        """Take its name, and the folder of its tools here."""
+        """Take its name, and its folder here."""
         self.name, self.shared = name, shared
         self.image = HOST_IMAGE
         self.boot_parameters: list[str] = []
@@ -49,6 +42,10 @@ class Machine:
         #: Is called with each file that the current run leaves.
         self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
+        #: What was done there since it booted, for a node that has to be booted again.
+        self.done: list[Callable[[], Awaitable[None]]] = []
+        #: Whether it does that again: others do not wait for it, its uploads replace those before.
+        self.catching_up = False
 
     @property
     def state(self) -> str:
@@ -81,75 +78,73 @@ def _nothing(_: Path) -> None:
 class Machines:
     """All nodes, by name; they are made when a script names them first."""
 
-    def __init__(self, folder: Path, cables: Sequence[Cable]) -> None:
-        """Take the folder for sockets and tools, and the cables that are given."""
-        self._folder, self._given = folder, list(cables)
+    def __init__(self, folder: Path, provider: Provider) -> None:
+        """Take the folder for sockets and tools, and where nodes come from."""
+        self._folder, self.provider = folder, provider
         self._all: dict[str, Machine] = {}
-        client = resources.files("tailtrim.pos.library.poslib").joinpath("_client.py")
-        self._client = client.read_text("utf-8")
-        self.programs(folder / "bin", ["pos"], folder / CLIENT)
+        programs.write(folder, ["pos"], os.path.realpath(sys.executable))
 
     def __iter__(self) -> Any:
         """Return all of them."""
         return iter(self._all.values())
 
-    def programs(self, folder: Path, names: Sequence[str], client: Path | str) -> None:
-        """Write programs that ask the controller."""
-        folder.mkdir(parents=True)
-        (folder.parent / CLIENT).write_text(self._client, "utf-8")
-        python = shlex.quote(os.path.realpath(sys.executable))
-        for name in names:
-            place = folder / name
-            text = f'#!/bin/sh\nexec {python} -I -S {shlex.quote(str(client))} {name} "$@"\n'
-            place.write_text(text, "utf-8")
-            place.chmod(0o755)
-
     def machine(self, name: str) -> Machine:
         """Return a node; it is made if there is none of this name.
 
         Raises:
-            PlanError: the name is not one.
+            PlanError: there cannot be one.
 
         """
         if name not in self._all:
-            if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
-                raise PlanError(f"invalid name of a node {name!r}")
+            self.provider.check(name)
             shared = self._folder / "nodes" / name
-            self.programs(shared / "bin", list(TOOLS), f"{SHARED}/{CLIENT}")
-            (shared / "bin" / "tailtrim-agent").symlink_to(Path(agent.program()).resolve())
+            shared.mkdir(parents=True)
             self._all[name] = Machine(name, shared)
         return self._all[name]
 
-    def cables(self, allocation: Allocation) -> list[Cable]:
-        """Return the cables of an allocation: those given, otherwise the usual ones."""
-        return self._given or cabling.usual(allocation.nodes)
+    def described(self, machine: Machine) -> dict[str, Any]:
+        """Return what a node is, as ``pos nodes show`` has it.
 
-    def boot(self, machine: Machine) -> PosNode:
+        Raises:
+            HostError: its host does not say.
+
+        """
+        facts = self.provider.facts(machine.name)
+        allocated = machine.allocation.nodes if machine.allocation else []
+        return {
+            "image": machine.image,
+            "bootparameters": machine.boot_parameters,
+            "state": machine.state,
+            "kernel": facts.kernel,
+            "processor": [{"model": facts.model, "cores": facts.cpus, "threads": facts.cpus}],
+            "interfaces": self.provider.interfaces(machine.name, allocated),
+        }
+
+    async def boot(self, machine: Machine) -> PosNode:
         """Boot a node, again if it was, and let it know its variables.
 
         Raises:
-            HostError: this host cannot.
+            HostError: its host cannot.
+            RunError: its host was lost meanwhile.
 
         """
         allocation = machine.allocated()
         allocation.save_variables()
-        cables = self.cables(allocation)
-        old, machine.node = machine.node, PosNode(machine.name, machine.shared)
+        name, old = machine.name, machine.node
+        await self.provider.prepare(name, machine.boot_parameters, old)
+        others = {node: self.machine(node).node for node in allocation.nodes}
+        machine.node = self.provider.boot(name, machine.shared, old, others)
         machine.background.clear()
-        if old is not None:
-            cabling.moved(cables, old, machine.node)
-            old.end()
-        there = {one.name: one.node for one in self if one.node and one.allocation is allocation}
-        if old is None:
-            cabling.connect(cables, there, machine.name)
+        machine.done.clear()
         allocation.dead.pop(machine.name, None)
+        allocation.over = None
         allocation.barriers.back(machine.name)
         machine.bootstrap()
         return machine.node
 
-    def booted(self, machine: Machine) -> PosNode:
+    async def booted(self, machine: Machine) -> PosNode:
         """Return a node, booted if it was not."""
-        return machine.node or self.boot(machine)
+        return machine.node or await self.boot(machine)
 
     def off(self, machine: Machine) -> None:
         """Remove a node."""
@@ -157,9 +152,11 @@ class Machines:
             machine.node.end()
         machine.node = machine.allocation = None
         machine.background.clear()
+        machine.done.clear()
 
     def end(self) -> None:
         """Remove all nodes, and the folder."""
         for machine in self:
             self.off(machine)
+        self.provider.close()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,8 +1,7 @@
-"""A node of this host, with its own network, files and processes, as one of a testbed has them.
+"""A node of an experiment: commands that run there, and files that go there and come from there.
 
-Its network is a namespace, its files are this host's with changes beside them, in memory. A
-process holds both, and ends with this process, whatever ends that: the kernel then removes all of
-the node.
+Whatever it is, it has its own network, files and processes: those of a host with changes beside
+them. It is gone with all that was done there when it ends, or this process does.
 """
 
 from __future__ import annotations
@@ -12,18 +11,16 @@ import io
 import os
 import signal
 import subprocess
-import sys
 import tarfile
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from tailtrim.errors import HostError, RunError
-from tailtrim.nodes import agent, wiring
-from tailtrim.nodes.namespace import Namespace
-from tailtrim.nodes.node import errors_file
+from tailtrim.errors import RunError
+from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
@@ -42,88 +39,78 @@ TOOLS = (
 SHARED = "/run/tailtrim"
 #: Where commands begin.
 HOME = "/root"
+#: What makes the files of a node, from the shell.
+SCRIPT = "node.sh"
 _PATH = f"{SHARED}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Root of a node may not change what this host has once: its modules, its clock, its devices.
+_ENVIRONMENT = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "LOGNAME": "root",
+    "PATH": _PATH,
+    "SHELL": "/bin/bash",
+    "TERM": "dumb",
+    "USER": "root",
+}
+# Root of a node may not change what its host has once: its modules, its clock, its devices.
 _WITHOUT = "--bounding-set=-sys_module,-sys_time,-sys_rawio,-mknod"
+#: Starts process 1 of a node, behind what brings it into the node's network.
+UNSHARED = (
+    *("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--"),
+    "sh",
+)
 _END_S = 5.0
 
 
-class PosNode:
-    """A node, from one reset to the next.
+def script() -> str:
+    """Return the script of process 1 of a node."""
+    return resources.files(__package__).joinpath(SCRIPT).read_text("utf-8")
 
-    The thread that makes it has to stay: the kernel ends it with that thread.
+
+def inside(
+    pid: int, command: Sequence[str], folder: str, environment: Mapping[str, str] | None
+) -> tuple[str, ...]:
+    """Return what starts a command on the node whose process 1 this is, on its host.
+
+    The command has the environment of a fresh login of root, and what is given.
     """
+    every = _ENVIRONMENT | dict(environment or {})
+    return (
+        *("nsenter", "--target", str(pid), "--mount", "--pid", "--uts", "--ipc", "--net", "--root"),
+        *(f"--wd=/proc/{pid}/root{folder}", "--"),
+        # Its own session: what ends a command ends what it started.
+        *("setsid", "setpriv", _WITHOUT, "--", "env", "-i"),
+        *(f"{name}={value}" for name, value in every.items()),
+        *command,
+    )
 
-    def __init__(self, name: str, shared: Path) -> None:
-        """Boot it.
 
-        Args:
-            name: its name.
-            shared: the folder here with its tools and the controller's socket.
+class PosNode(ABC):
+    """A node, from one reset to the next."""
 
-        Raises:
-            HostError: this host cannot.
-
-        """
-        self.name = name
-        self.network = Namespace(name)
-        try:
-            self.network.require(*TOOLS)
-            wiring.without_ipv6(self.network)
-            self._holder, self._pid = self._held(shared)
-        except BaseException:
-            self.network.__exit__()
-            raise
-
-    def _held(self, shared: Path) -> tuple[subprocess.Popen[str], int]:
-        # As a file: among the processes of the node, its text would match what scripts look for.
-        script = shared / "node.sh"
-        script.write_text(resources.files(__package__).joinpath("node.sh").read_text("utf-8"))
-        wanted = (sys.base_prefix, str(Path(agent.program()).resolve()))
-        with errors_file() as errors:
-            process = self.network.open(
-                *("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--"),
-                *("sh", str(script), self.name, str(shared), *wanted),
-                output=subprocess.PIPE,
-                errors=errors,
-            )
-            if not (process.stdout and process.stdout.readline()):
-                process.kill()
-                process.wait()
-                errors.seek(0)
-                told = errors.read().strip().splitlines()
-                raise HostError(f"{self.name}: no node: {told[0] if told else 'no answer'}")
-        return process, _child(process.pid)
+    name: str
 
     @property
+    @abstractmethod
     def alive(self) -> bool:
         """Whether it is there."""
-        return self._holder.poll() is None
 
+    @abstractmethod
     def end(self) -> None:
         """Remove it with everything that runs on it."""
-        self._holder.kill()
-        self._holder.wait()
-        for stream in (self._holder.stdin, self._holder.stdout):
-            if stream:
-                with suppress(OSError):
-                    stream.close()
-        self.network.__exit__()
 
-    def entering(self, folder: str = HOME) -> list[str]:
-        """Return what to start a command with so that it runs on the node.
+    @abstractmethod
+    def words(
+        self,
+        command: Sequence[str],
+        folder: str = HOME,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Return what to start here so that a command runs on the node.
 
         Raises:
             RunError: the node has died.
 
         """
-        if not self.alive:
-            raise RunError(f"{self.name}: the node has died")
-        spaces = ("--mount", "--pid", "--uts", "--ipc", "--net", "--root")
-        pid = str(self._pid)
-        within = ["nsenter", "--target", pid, *spaces, f"--wd=/proc/{pid}/root{folder}", "--"]
-        # Its own session: what ends a command ends what it started.
-        return [*self.network.prefix, *within, "setsid", "setpriv", _WITHOUT, "--"]
 
     async def start(
         self,
@@ -140,16 +127,7 @@ class PosNode:
             RunError: the node has died.
 
         """
-        process = await asyncio.create_subprocess_exec(
-            *self.entering(folder),
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            env=surroundings() | dict(environment or {}),
-            start_new_session=True,
-        )
-        return OnNode(self, process)
+        return OnNode(await started(self.words(command, folder, environment), output, errors))
 
     def call(self, *command: str, given: bytes = b"", folder: str = HOME) -> bytes:
         """Run a command on the node to its end and return its output.
@@ -159,11 +137,11 @@ class PosNode:
 
         """
         ended = subprocess.run(
-            [*self.entering(folder), *command],
+            self.words(command, folder),
             input=given,
             capture_output=True,
             check=False,
-            env=surroundings(),
+            env=host.environment(),
         )
         if ended.returncode != 0:
             told = ended.stderr.decode("utf-8", "replace").strip().splitlines()
@@ -205,10 +183,10 @@ class PosNode:
             draft.mkdir(parents=True)
             with (
                 subprocess.Popen(
-                    [*self.entering(way or "/"), *pack],
+                    self.words(pack, way or "/"),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
-                    env=surroundings(),
+                    env=host.environment(),
                 ) as packing,
                 tarfile.open(fileobj=packing.stdout, mode="r|") as files,
             ):
@@ -234,12 +212,26 @@ class PosNode:
         return True
 
 
+async def started(
+    words: Sequence[str], output: BinaryIO, errors: BinaryIO
+) -> asyncio.subprocess.Process:
+    """Start a process here that stands for one on a node."""
+    return await asyncio.create_subprocess_exec(
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        env=host.environment(),
+        start_new_session=True,
+    )
+
+
 class OnNode:
     """A command that runs on a node."""
 
-    def __init__(self, node: PosNode, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
         """Take the process that waits for it here."""
-        self._node, self._process = node, process
+        self._process = process
 
     @property
     def running(self) -> bool:
@@ -256,16 +248,24 @@ class OnNode:
             if not self.running:
                 return
             with suppress(ProcessLookupError, RunError):
-                # Its session began with it: the leader is what nsenter started.
-                os.killpg(_child(self._process.pid), number)
+                await self._signal(number)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _END_S)
         with suppress(ProcessLookupError):
             self._process.kill()
 
+    async def _signal(self, number: signal.Signals) -> None:
+        """Send a signal to its session, which began with it: the leader is nsenter's child."""
+        os.killpg(child(self._process.pid), number)
 
-def _child(pid: int) -> int:
-    """Return the process that a process has started."""
+
+def child(pid: int) -> int:
+    """Return the process that a process here has started.
+
+    Raises:
+        RunError: it has ended before.
+
+    """
     until_s = time.monotonic() + 1
     while time.monotonic() < until_s:
         try:
@@ -276,16 +276,3 @@ def _child(pid: int) -> int:
             return int(children[0])
         time.sleep(0.001)
     raise RunError(f"process {pid} ended before it began")
-
-
-def surroundings() -> dict[str, str]:
-    """Return the environment of commands on a node: nothing of this process."""
-    return {
-        "HOME": HOME,
-        "LANG": "C.UTF-8",
-        "LOGNAME": "root",
-        "PATH": _PATH,
-        "SHELL": "/bin/bash",
-        "TERM": "dumb",
-        "USER": "root",
-    }

@@ -23,6 +23,12 @@ lay() { # PATH: this host's, with changes beside it
     if [ -L "$1" ]; then
         cp -P "$1" "$root$1"
     elif [ -f "$1" ]; then
+        # Beside a mount: small ones are copied, so that they can be written.
+        if [ "$(stat -c %s "$1")" -le 65536 ] &&
+            cp --preserve=mode,timestamps "$1" "$root$1" 2>/dev/null; then
+            chown --reference="$1" "$root$1" 2>/dev/null || :
+            return
+        fi
         : >"$root$1"
         mount --bind "$1" "$root$1"
         mount -o remount,bind,ro "$root$1" 2>/dev/null || :

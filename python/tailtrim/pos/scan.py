@@ -1,18 +1,20 @@
-"""What a folder uses that local nodes lack, by file and line, told before anything is started."""
+"""What a folder uses that nodes lack, by file and line, told before anything is started."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.errors import PlanError
 from tailtrim.pos import scan_python, scan_shell, variables
 from tailtrim.pos.images import HOST_IMAGE, has_image
+from tailtrim.pos.local_nodes import LocalNodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from tailtrim.pos.provider import Provider
     from tailtrim.pos.use import Use
 
 _LARGEST = 1_000_000
@@ -32,12 +34,20 @@ class Finding:
         return f"{self.path}:{self.line}: {self.what}"
 
 
-def folder(script: Path, images: Sequence[str] = ()) -> list[Finding]:
+class Wanted(NamedTuple):
+    """What is asked for beside the folder: nodes, words behind the script, names of images."""
+
+    nodes: Provider
+    words: Sequence[str] = ()
+    images: Sequence[str] = ()
+
+
+def folder(script: Path, wanted: Wanted) -> list[Finding]:
     """Return what the folder of a script uses that is not supported.
 
     Args:
         script: of the experiment.
-        images: those that users have the files of this host stand in for, or patterns.
+        wanted: what is asked for beside it.
 
     Raises:
         MissingPackageError: what reads shell scripts is not installed.
@@ -51,8 +61,10 @@ def folder(script: Path, images: Sequence[str] = ()) -> list[Finding]:
         if language is None:
             continue
         uses = scan_shell.uses(path) if language == "sh" else scan_python.uses(path)
+        nodes = LocalNodes() if path == script else wanted.nodes
         for use in uses:
-            findings.update(Finding(path, use.line, what) for what in _of(use, top, images))
+            found = [*_of(use, top, wanted), *_installed(use, nodes)]
+            findings.update(Finding(path, use.line, what) for what in found)
     return sorted(findings)
 
 
@@ -78,13 +90,42 @@ def _language(path: Path) -> str | None:
     return "py" if any(word.startswith("python") for word in words) else None
 
 
-def _of(use: Use, top: Path, images: Sequence[str]) -> Iterator[str]:
+def _installed(use: Use, nodes: Provider) -> Iterator[str]:
+    """Yield which programs are missing where a use runs."""
+    for program in use.programs:
+        why = nodes.lacks(program)
+        if why is not None:
+            yield f"{program}: {why}"
+
+
+def _booted(use: Use, wanted: Wanted) -> str | None:
+    """Say why no node can have boot parameters, where a use needs one that can."""
+    if use.boots is None:
+        return None
+    refused = []
+    for name in [use.boots] if use.boots else wanted.words:
+        try:
+            wanted.nodes.check(name)
+        except PlanError:
+            continue
+        why = wanted.nodes.unbootable(name)
+        if why is None:
+            return None
+        refused.append(f"{name}: {why}")
+    return f"boot parameters: {', '.join(refused)}" if refused else None
+
+
+def _of(use: Use, top: Path, wanted: Wanted) -> Iterator[str]:
     """Yield what is wrong with a use."""
+    images = wanted.images
     yield from use.problems
+    unbootable = _booted(use, wanted)
+    if unbootable is not None:
+        yield unbootable
     if use.image is not None and not has_image(use.image, images):
         known = ", ".join((HOST_IMAGE, *images))
         yield (
-            f"unknown image {use.image!r}, expected one of {known} (--image {use.image} has this"
+            f"unknown image {use.image!r}, expected one of {known} (--image {use.image} has the"
             " host's files stand in for it)"
         )
     if use.script is not None:

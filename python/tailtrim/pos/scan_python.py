@@ -87,6 +87,9 @@ def _use(node: ast.Call, place: tuple[str, ...]) -> Use:
     if place == ("nodes", "image"):
         given = [*node.args[1:2], *(one.value for one in node.keywords if one.arg == "image")]
         use.image = next(filter(None, map(_text, given)), None)
+    if place == ("nodes", "bootparameters"):
+        given = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "node")]
+        use.boots = next(filter(None, map(_text, given)), "")
     return use
 
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import MissingPackageError, PlanError
-from tailtrim.nodes import host
 from tailtrim.pos import grammar
 from tailtrim.pos.lacking import REASONS, reason_of
 from tailtrim.pos.use import Use
@@ -148,7 +147,7 @@ def _use(line: int, words: list[str], functions: set[str], *, counted: bool) -> 
             call = grammar.parsed(name, grammar.tool_of(name), words[1:], counted=counted)
             _started(use, name, call, functions)
         elif name not in functions:
-            use.problems += _program(name, words[1:])
+            _program(use, name, words[1:])
     except PlanError as error:
         use.problems.append(str(error))
     return use
@@ -162,6 +161,9 @@ def _pos(use: Use, words: list[str], *, counted: bool) -> None:
     verb = grammar.verb_of(words)
     call = grammar.parsed(f"pos {' '.join(verb)}", grammar.VERBS[verb], words[2:], counted=counted)
     last = call.arguments[-1] if call.arguments else UNKNOWN
+    if verb in {("nodes", "bootparameter"), ("nodes", "bootparameters")}:
+        node = call.arguments[0] if call.arguments else UNKNOWN
+        use.boots = node if UNKNOWN not in node else ""
     if verb == ("nodes", "image") and UNKNOWN not in last:
         use.image = last
     if verb in {("allocations", "set_variables"), ("allocations", "variables")}:
@@ -171,30 +173,28 @@ def _pos(use: Use, words: list[str], *, counted: bool) -> None:
     if UNKNOWN not in infile:
         use.script = infile
     if verb == ("commands", "launch") and counted and len(call.arguments) > 1:
-        use.problems += _program(call.arguments[1], call.arguments[2:])
+        _program(use, call.arguments[1], call.arguments[2:])
 
 
 def _started(use: Use, tool: str, call: grammar.Call, functions: set[str]) -> None:
     """Look at what ``pos_run`` starts."""
     words = call.arguments[1:]
     if tool == "pos_run" and words and words[0] not in functions:
-        use.problems += _program(words[0], words[1:])
+        _program(use, words[0], words[1:])
 
 
-def _program(name: str, words: list[str]) -> list[str]:
-    """Say what is wrong with a program that a script starts."""
+def _program(use: Use, name: str, words: list[str]) -> None:
+    """Look at a program that a script starts."""
     if UNKNOWN in name or name in _BUILTINS or name in grammar.TOOLS or name == "tailtrim-agent":
-        return []
+        return
     for reason in REASONS:
         if reason.applies(name, words):
-            return [f"{name}: {reason.why}"]
+            use.problems.append(f"{name}: {reason.why}")
+            return
     paths = (
         [word for word in words if reason_of(word)] if name in {"tee", "cp", "ln", "rsync"} else []
     )
     if paths:
-        return [f"{paths[0]}: {reason_of(paths[0])}"]
-    if "/" in name and not name.startswith("/"):
-        return []
-    if host.which(name) is None:
-        return [f"{name}: not installed on this host, whose programs local nodes have"]
-    return []
+        use.problems.append(f"{paths[0]}: {reason_of(paths[0])}")
+    elif "/" not in name or name.startswith("/"):
+        use.programs.append(name)

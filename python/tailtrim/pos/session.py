@@ -9,29 +9,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
-from tailtrim.pos.allocation import Allocation, now
+from tailtrim.pos import naming
+from tailtrim.pos.allocation import Allocation, now, write
 from tailtrim.pos.images import HOST_IMAGE, has_image
 from tailtrim.pos.jobs import Job, Jobs, RunEnded, Settings
-from tailtrim.pos.layout import Layout, Published
+from tailtrim.pos.layout import HARDWARE, TOPOLOGY, Layout, Published
 from tailtrim.pos.machines import Machine, Machines
+from tailtrim.pos.revival import Revival
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from tailtrim.pos.cabling import Cable
     from tailtrim.pos.journal import Journal
+    from tailtrim.pos.provider import Provider
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """What a user says of the nodes of this host, and of the results.
+class Given:
+    """What a user says of the nodes, and of the results.
 
-    ``images`` are the names, or patterns of names, for which the files of this host stand in.
+    ``images`` are the names, or patterns of names, for which the files of the nodes' hosts stand
+    in.
     """
 
+    nodes: Provider
     published: Published = Published.NEW
     images: Sequence[str] = ()
-    cables: Sequence[Cable] = ()
     runs: Settings = field(default_factory=Settings)
 
 
@@ -39,12 +42,13 @@ class Session:
     """What an experiment has at a time; ``journal`` remembers it beyond."""
 
     def __init__(
-        self, folder: Path, journal: Journal, settings: Local, told: Callable[[RunEnded], None]
+        self, folder: Path, journal: Journal, settings: Given, told: Callable[[RunEnded], None]
     ) -> None:
         """Take a folder for sockets, what is remembered, and what is called for each run."""
         self.journal, self.settings = journal, settings
-        self.machines = Machines(folder, settings.cables)
-        self.jobs = Jobs(self.machines, journal, settings.runs, told)
+        self.machines = Machines(folder, settings.nodes)
+        revival = Revival(self.machines, journal, self.boot)
+        self.jobs = Jobs(self.machines, journal, settings.runs, told, revival)
         self.allocations: dict[int, Allocation] = {}
         #: All that there were, also after they were freed.
         self.results: list[Allocation] = []
@@ -114,7 +118,28 @@ class Session:
     def about_images(self) -> str:
         """Say which images there are."""
         known = ", ".join((HOST_IMAGE, *self.settings.images))
-        return f"expected one of {known} (--image NAME has this host's files stand in for one)"
+        return f"expected one of {known} (--image NAME has the host's files stand in for one)"
+
+    async def boot(self, machine: Machine) -> None:
+        """Boot a node, again if it was, and keep what it is in the results.
+
+        Raises:
+            HostError: it cannot be booted.
+            RunError: its host was lost meanwhile.
+
+        """
+        layout = machine.allocated().layout
+        ignored = self.settings.nodes.ignores(machine.boot_parameters)
+        if ignored:
+            self.note(machine, f"boot parameters not applied: {ignored}")
+        base = layout.scripts(machine.name) / f"{now()}_reset"
+        await self.machines.boot(machine)
+        facts = self.machines.described(machine)
+        write(base.with_name(f"{base.name}.command"), facts)
+        base.with_name(f"{base.name}.status").write_text(naming.FINISHED, "utf-8")
+        if layout.published is Published.NEW:
+            write(layout.config / machine.name / TOPOLOGY, facts.pop("interfaces"))
+            write(layout.config / machine.name / HARDWARE, facts)
 
     def later(self, machine: Machine, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Do something on a node after the commands that it was given."""

@@ -88,6 +88,8 @@ async def _sync(machine: Machine, _: Asked, call: Call) -> Reply:
     run = machine.run[0] if call.has("loop") and machine.run else None
     timeout_s = seconds(call.options.get("timeout"), "pos_sync")
     tag = (call.options.get("tag", ""), run)
+    if machine.catching_up:
+        return Reply(stderr="pos_sync: passed before the node was booted again\n")
     await allocation.barriers.arrive(tag, members, machine.name, timeout_s)
     return Reply()
 
@@ -207,9 +209,9 @@ async def _upload(machine: Machine, asked: Asked, call: Call) -> Reply:
 def _make_room(machine: Machine, place: Path, *, force: bool) -> None:
     """Move a result away that an upload would replace, if it may."""
     allocation = machine.allocated()
-    if place.lstat().st_ctime < allocation.began_s:
+    if machine.catching_up or place.lstat().st_ctime < allocation.began_s:
         aside = allocation.aside(machine.name)
-        aside.mkdir(parents=True)
+        aside.mkdir(parents=True, exist_ok=True)
         place.rename(aside / place.name)
     elif force:
         _remove(place)

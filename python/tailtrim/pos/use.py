@@ -15,3 +15,7 @@ class Use:
     script: str | None = None
     variables: str | None = None
     loop: bool = False
+    #: Programs that have to be installed where the line runs.
+    programs: list[str] = field(default_factory=list)
+    #: The node that gets boot parameters; empty where that is known only when the script runs.
+    boots: str | None = None

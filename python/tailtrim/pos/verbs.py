@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, PlanError, RunError
-from tailtrim.nodes import host
-from tailtrim.pos import cabling, grammar, naming, variables
+from tailtrim.pos import grammar, naming, variables
 from tailtrim.pos import layout as names
-from tailtrim.pos.allocation import now, write
+from tailtrim.pos.allocation import now
 from tailtrim.pos.jobs import Launch
 from tailtrim.pos.tools import Asked, Reply
 
@@ -128,22 +127,8 @@ async def _nodes(at: Session, _: Asked, call: Call) -> Reply:
     return Reply(told, data=rows)
 
 
-def described(at: Session, machine: Machine) -> dict[str, Any]:
-    """Return what a node is, as ``pos nodes show`` has it."""
-    facts = host.facts()
-    cables = at.machines.cables(machine.allocation) if machine.allocation else []
-    return {
-        "image": machine.image,
-        "bootparameters": machine.boot_parameters,
-        "state": machine.state,
-        "kernel": facts.kernel,
-        "processor": [{"model": facts.model, "cores": facts.cpus, "threads": facts.cpus}],
-        "interfaces": cabling.topology(cables, machine.name),
-    }
-
-
 async def _show_node(at: Session, _: Asked, call: Call) -> Reply:
-    shown = {one.name: described(at, one) for one in at.named(call.arguments[0])}
+    shown = {one.name: at.machines.described(one) for one in at.named(call.arguments[0])}
     return Reply(_json(shown), data=shown)
 
 
@@ -160,6 +145,9 @@ async def _boot_parameters(at: Session, _: Asked, call: Call) -> Reply:
     name, *given = call.arguments
     words = [word for text in given for word in text.split()]
     for machine in at.named(name):
+        why = at.machines.provider.unbootable(machine.name)
+        if why:
+            raise RunError(f"{machine.name}: {why}")
         known = [one for one in machine.boot_parameters if one not in words]
         machine.boot_parameters = known if call.has("delete") else known + words
     return Reply()
@@ -169,24 +157,10 @@ async def _reset(at: Session, _: Asked, call: Call) -> Reply:
     machines = [machine for name in call.arguments for machine in at.named(name)]
     for machine in machines:
         machine.allocated()
-    work = [at.later(machine, partial(_booted, at, machine)) for machine in machines]
+    work = [at.later(machine, partial(at.boot, machine)) for machine in machines]
     if not (call.has("non-blocking") or call.has("queued")):
         await asyncio.gather(*work)
     return Reply()
-
-
-async def _booted(at: Session, machine: Machine) -> None:
-    layout = machine.allocated().layout
-    if machine.boot_parameters:
-        at.note(machine, f"boot parameters not applied: {' '.join(machine.boot_parameters)}")
-    base = layout.scripts(machine.name) / f"{now()}_reset"
-    at.machines.boot(machine)
-    write(base.with_name(f"{base.name}.command"), described(at, machine))
-    base.with_name(f"{base.name}.status").write_text(naming.FINISHED, "utf-8")
-    if layout.published is names.Published.NEW:
-        facts = described(at, machine)
-        write(layout.config / machine.name / names.TOPOLOGY, facts.pop("interfaces"))
-        write(layout.config / machine.name / names.HARDWARE, facts)
 
 
 async def _bootstrap(at: Session, _: Asked, call: Call) -> Reply:
@@ -205,8 +179,8 @@ async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
     target = call.options.get("dest", "/root/")
 
     async def copy(machine: Machine) -> None:
-        node = at.machines.booted(machine)
-        await asyncio.to_thread(node.put, source, target)
+        await _put(at, machine, source, target)
+        machine.done.append(partial(_put, at, machine, source, target))
         folder = machine.allocated().layout.scripts(machine.name)
         folder.mkdir(parents=True, exist_ok=True)
         told = f"copy {source} {target}\n"
@@ -216,6 +190,11 @@ async def _copy(at: Session, asked: Asked, call: Call) -> Reply:
     if not (call.has("queued") or call.has("non-blocking")):
         await asyncio.gather(*work)
     return Reply()
+
+
+async def _put(at: Session, machine: Machine, source: Path, target: str) -> None:
+    node = await at.machines.booted(machine)
+    await asyncio.to_thread(node.put, source, target)
 
 
 async def _launch(at: Session, asked: Asked, call: Call) -> Reply:

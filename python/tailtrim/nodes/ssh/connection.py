@@ -264,6 +264,43 @@ class Connection:
             start_new_session=True,
         )
 
+    def forward(self, there: str, here: str) -> None:
+        """Have a unix socket there lead to one here, until :meth:`unforward`.
+
+        Raises:
+            HostError: sshd there refuses.
+
+        """
+        self._forwarding("forward", there, here)
+
+    def unforward(self, there: str, here: str) -> None:
+        """End a :meth:`forward`.
+
+        Raises:
+            HostError: there is none.
+
+        """
+        self._forwarding("cancel", there, here)
+
+    def _forwarding(self, what: str, there: str, here: str) -> None:
+        # Without the user's configuration, whose forwards would be asked for as well.
+        words = ("-F", "none", "-S", self._socket, "-O", what, "-R", f"{there}:{here}")
+        ended = subprocess.run(
+            ["ssh", *words, self.ssh.host],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=CALL_S,
+            env=host.environment(),
+        )
+        if ended.returncode != 0:
+            told = (ended.stderr.strip().splitlines() or ["no answer"])[-1]
+            error = HostError(f"{self.name}: no socket can be forwarded: {told}")
+            error.add_note("allow it there: AllowStreamLocalForwarding in sshd_config")
+            raise error
+
     def send(self, data: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
         """Run a command there that reads these bytes.
 

@@ -42,7 +42,8 @@ s/^scatter-gather: \\(o[nf]*\\)$/sg \\1/p
 s/^tcp-segmentation-offload: \\(o[nf]*\\)$/tso \\1/p
 s/^generic-segmentation-offload: \\(o[nf]*\\)$/gso \\1/p
 s/^generic-receive-offload: \\(o[nf]*\\)$/gro \\1/p'
-for port; do
+for named; do
+    port=${named%%=*}
     link=$(ip -o link show dev "$port") || exit 1
     mtu=${link#* mtu }; mtu=${mtu%% *}
     case $link in *NOARP*) arp=off ;; *) arp=on ;; esac
@@ -60,12 +61,20 @@ _HOLD = """
 restore=$1; shift
 trap '' HUP INT TERM PIPE
 come() {
-    for port; do
+    for named; do
+        port=${named%%=*} here=${named#*=}
         nsenter --net=/proc/self/fd/7 -- ip link set dev "$port" netns $$ || return 1
+        [ "$port" = "$here" ] || ip link set dev "$port" name "$here" || return 1
     done
 }
 come "$@" && echo $$ && cat >/dev/null
-for port; do ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null; done
+for named; do
+    port=${named%%=*} here=${named#*=}
+    if [ "$port" != "$here" ] && ip link set dev "$here" down 2>/dev/null; then
+        ip link set dev "$here" name "$port"
+    fi
+    ip link set dev "$port" netns /proc/self/fd/7 2>/dev/null
+done
 exec nsenter --net=/proc/self/fd/7 -- sh -c "$restore"
 """
 
@@ -76,7 +85,8 @@ class SshNode(Node):
     Args:
         role: what it is for, such as loadgen, timestamper or dut.
         session: with the host.
-        ports: names of the interfaces that come into it.
+        ports: names of the interfaces that come into it; as ``old=new`` where one has another
+            name there.
         folder: where files of the run go here.
         cpus: those that an experiment may use for it.
         spared: those for what only waits.

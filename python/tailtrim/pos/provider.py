@@ -1,0 +1,85 @@
+"""Where the nodes of an experiment come from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tailtrim.nodes.node import Facts
+    from tailtrim.pos.node import PosNode
+
+
+class Provider(ABC):
+    """Makes nodes by the names that the script has for them."""
+
+    #: What the record says of it.
+    testbed: Any
+
+    @abstractmethod
+    def check(self, name: str) -> None:
+        """Make sure that there can be a node of a name.
+
+        Raises:
+            PlanError: there cannot; says what is expected.
+
+        """
+
+    @abstractmethod
+    def lacks(self, program: str) -> str | None:
+        """Say why nodes do not have a program; ``None`` where they do."""
+
+    @abstractmethod
+    def unbootable(self, name: str) -> str | None:
+        """Say why a node cannot be booted with boot parameters at all; ``None`` where it can."""
+
+    @abstractmethod
+    def ignores(self, parameters: Sequence[str]) -> str | None:
+        """Say which boot parameters nodes are booted without, if any."""
+
+    @abstractmethod
+    async def prepare(self, name: str, parameters: Sequence[str], old: PosNode | None) -> None:
+        """Do what takes long before a node is booted.
+
+        Raises:
+            HostError: its host cannot be booted so, or is dead.
+            RunError: it was lost meanwhile.
+
+        """
+
+    @abstractmethod
+    def boot(
+        self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
+    ) -> PosNode:
+        """Make a node, in the place of the one that was there.
+
+        Args:
+            name: its name.
+            shared: the folder here that has the controller's socket for it.
+            old: the node before; it is gone afterwards.
+            others: the nodes of its allocation by name, in order; ``None`` where one is off.
+
+        Raises:
+            HostError: the host cannot.
+            RunError: it was lost meanwhile.
+
+        """
+
+    @abstractmethod
+    def interfaces(self, name: str, allocated: Sequence[str]) -> list[dict[str, str]]:
+        """Return the ports of a node, and what they are cabled to."""
+
+    @abstractmethod
+    def facts(self, name: str) -> Facts:
+        """Return what the host of a node is."""
+
+    @abstractmethod
+    def clock(self, name: str) -> str:
+        """Return the host whose clock a node has."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up what nodes come from."""

@@ -1,0 +1,195 @@
+"""Folders of pos on hosts that are reached by SSH: real ones of sshd, in namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from hosts import Hosts, by_ssh
+from pos_runs import PosRun
+
+from tailtrim.experiment import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from laboratory import Lab
+
+FOLDERS = Path(__file__).parents[1] / "pos" / "folders"
+NODES = ("tartu", "vilnius", "riga")
+PLACES = (
+    *("tartu=gen", "tartu:eth1=gen.out", "tartu:eth2=gen.back", "riga=stamp"),
+    *("vilnius=dut", "vilnius:eth1=dut.left", "vilnius:eth2=dut.right"),
+)
+# The host's own processes are in its /proc with those of all namespaces below.
+_PROGRAMS = "for of in /proc/[0-9]*; do tr '\\0\\n' '  ' <$of/cmdline; echo; done 2>/dev/null"
+_IDLE = re.compile(r"$|sleep 0\.2|sh -c |tr |sshd: /")
+
+
+class OnHosts:
+    """A copy of the folders, three hosts with cables, and their testbed file."""
+
+    def __init__(self, place: Path, hosts: Hosts) -> None:
+        self.hosts, self.run, self._file = hosts, PosRun(place, FOLDERS), place / "lab.yml"
+        # The runs of one rate and size are enough.
+        (self.run.folders / "forwarding" / "loop-variables.yml").write_text(
+            "pkt_rate: [1000]\npkt_sz: [64]\n", "utf-8"
+        )
+        self.write()
+
+    def write(self, **of_dut: Any) -> None:
+        """Write the testbed file."""
+        ports: dict[str, dict[str, Any]] = {
+            "gen": {"out": {"cable": "dut.left"}, "back": {"cable": "dut.right"}},
+            "dut": {"left": {}, "right": {}},
+            "stamp": {"a0": {}, "b0": {}},
+        }
+        nodes: dict[str, Any] = {
+            name: {
+                "ssh": self.hosts.ssh(name),
+                "ports": {port: said | {"interface": port} for port, said in of_node.items()},
+            }
+            for name, of_node in ports.items()
+        }
+        nodes["dut"] |= of_dut
+        if shutil.which("sudo"):
+            # One host is not reached as root.
+            nodes["stamp"]["ssh"]["user"] = "tester"
+        roles = {
+            "loadgen": {"node": "gen", "send": "out", "sink": "back"},
+            "timestamper": {"node": "stamp", "tap_in": "a0", "tap_out": "b0"},
+            "dut": {"node": "dut", "dut_in": "left", "dut_out": "right"},
+        }
+        self._file.write_text(yaml.safe_dump({"nodes": nodes, "roles": roles}), "utf-8")
+
+    @property
+    def words(self) -> list[str]:
+        """What is behind the script."""
+        places = [word for place in PLACES for word in ("--map", place)]
+        return [*NODES, "--testbed", str(self._file), *places, "--image", "debian-*"]
+
+    def links(self) -> dict[str, str]:
+        """Return the interfaces of each host, and whether they are up."""
+        found = {}
+        for name, host in self.hosts.hosts.items():
+            rows = json.loads(host.run("ip", "-json", "link"))
+            ports = [row for row in rows if row["ifname"] != "lo"]
+            found[name] = " ".join(sorted(f"{r['ifname']} {'UP' in r['flags']}" for r in ports))
+        return found
+
+    def programs(self) -> dict[str, str]:
+        """Return what runs on each host, also in namespaces below it, beside sshd."""
+        found = {}
+        for name, host in self.hosts.hosts.items():
+            lines = set(host.run("sh", "-c", _PROGRAMS).splitlines())
+            found[name] = " ".join(sorted(line for line in lines if not _IDLE.match(line)))
+        return found
+
+
+@pytest.fixture
+def on_hosts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[OnHosts]:
+    """Return three hosts, two of them cabled twice, or skip loudly."""
+    by_ssh()
+    with Hosts(lab.folder, ["gen", "dut", "stamp"]) as hosts:
+        for number, (one, other) in enumerate((("out", "left"), ("back", "right"))):
+            macs = (f"02:00:00:00:08:{number}1", f"02:00:00:00:08:{number}2")
+            hosts.cable("gen", one, "dut", other, macs)
+        hosts.hosts["stamp"].run("ip", "link", "add", "a0", "type", "veth", "peer", "name", "b0")
+        monkeypatch.setenv("PATH", hosts.path)
+        yield OnHosts(lab.folder, hosts)
+
+
+def test_a_folder_runs_on_hosts_as_it_does_here(on_hosts: OnHosts) -> None:
+    run, before = on_hosts.run, on_hosts.links()
+    ended = run.go("forwarding", *on_hosts.words, "--trim", "0s")
+    assert ended.returncode == 0, ended.stderr
+    (setup,) = (run.results / "scripts" / "tartu").glob("*_setup.stdout")
+    told = setup.read_text("utf-8")
+    for line in ("hostname=tartu", "late --remote=7", "note=before after"):
+        assert f"{line}\n" in told
+    assert "from tartu\nbefore\nafter\n" in ended.stdout
+    experiment = recorded(run.out)
+    ((_, result),) = experiment.complete
+    assert result.summary.samples == result.summary.ingress.packets == 1000
+    (outcome,) = json.loads((run.out / "experiment.json").read_text("utf-8"))["outcomes"]
+    clocks = "the captures are of two hosts, dut and gen, whose clocks are not compared"
+    assert outcome["invalid"] == [clocks]
+    topology = json.loads((run.results / "config" / "tartu" / "topology.json").read_text("utf-8"))
+    assert {"port": "eth1", "mac": "", "peer": "vilnius", "peer_port": "eth1"} in topology
+    for host in on_hosts.hosts.hosts.values():
+        assert host.left() == []
+    assert on_hosts.links() == before
+    assert run.left() == []
+
+
+def test_what_is_killed_leaves_nothing_on_hosts(on_hosts: OnHosts) -> None:
+    run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
+    ) as running:
+        try:
+            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
+        finally:
+            running.send_signal(signal.SIGKILL)
+    _until(lambda: not any(host.left() for host in on_hosts.hosts.hosts.values()))
+    _until(lambda: not run.left())
+    assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
+
+
+def test_a_run_whose_host_lost_the_connection_is_repeated(on_hosts: OnHosts) -> None:
+    run, before, idle = on_hosts.run, on_hosts.links(), on_hosts.programs()
+    words = run.command("forwarding", *on_hosts.words, "--trim", "0s", "--out", str(run.out))
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=run.environment
+    ) as running:
+        try:
+            _until(lambda: "tailtrim-agent generate" in on_hosts.programs()["gen"])
+            for pid in on_hosts.hosts.hosts["dut"].serving():
+                os.kill(pid, signal.SIGKILL)
+            _, told = running.communicate(timeout=100)
+        finally:
+            running.kill()
+    assert running.returncode == 0, told
+    assert "run 0 (pkt_sz=64, pkt_rate=1000): finished" in told
+    assert "(repeated: vilnius: the node has died)" in told
+    (outcome,) = json.loads((run.out / "experiment.json").read_text("utf-8"))["outcomes"]
+    assert outcome["repeated"] == ["vilnius: the node has died"]
+    # It has its bridge again.
+    ((_, result),) = recorded(run.out).complete
+    assert result.summary.samples == 1000
+    assert (on_hosts.links(), on_hosts.programs()) == (before, idle)
+
+
+def test_boot_parameters_of_a_host_that_may_not_be_booted_are_refused_before(
+    on_hosts: OnHosts,
+) -> None:
+    run = on_hosts.run
+    script = run.folders / "wrong" / "experiment.sh"
+    script.write_text("#!/bin/bash\npos nodes bootparameter vilnius isolcpus=1\n", "utf-8")
+    on_hosts.write(may=["reboot"])
+    ended = run.go("wrong", *on_hosts.words)
+    assert ended.returncode == 2
+    told = "boot parameters: vilnius: node dut may not be booted with another boot line"
+    assert f"experiment.sh:2: {told}" in ended.stderr
+    assert "add nodes.dut.boot to the testbed file" in ended.stderr
+    assert not run.out.exists()
+    for host in on_hosts.hosts.hosts.values():
+        assert host.left() == []
+
+
+def _until(true: Any) -> None:
+    """Wait until something is so: at most as long as a host needs to notice that we are gone."""
+    until_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.1)
