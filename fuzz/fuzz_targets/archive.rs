@@ -1,4 +1,4 @@
-//! A captured host of which nobody knows who packed it: it is refused, or everything in it can be listed and read.
+//! A captured host of unknown origin: it is refused, or everything in it can be listed and read.
 //! What the checks make of it is the target `host`.
 #![no_main]
 

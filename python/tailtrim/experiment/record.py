@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
-import os
 import platform
 import shutil
 import sys
-import weakref
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
+from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
 from tailtrim.rundir import RunDirectory
@@ -82,7 +79,7 @@ class Experiment:
             raise OutputError(
                 f"{path}: exists and is not an experiment, so nothing is written to it"
             )
-        self._lock()
+        lock(self.path, self)
         self.outcomes: dict[str, Outcome] = {}
         self._began = datetime.now(UTC).isoformat(timespec="seconds")
         if record.exists():
@@ -93,21 +90,6 @@ class Experiment:
             self._take_up(record)
         for half in path.glob(f"{HALF}*"):
             shutil.rmtree(half, ignore_errors=True)
-
-    def _lock(self) -> None:
-        """Keep others out, for as long as this object or this process lives."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}") from error
-        weakref.finalize(self, os.close, descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            # Some network file systems lock no directories; there, users have to know.
-            if error.errno == errno.EWOULDBLOCK:
-                raise OutputError(f"{self.path}: another process is running it") from error
 
     def _take_up(self, record: Path) -> None:
         """Go on where the record and the runs that are there end."""

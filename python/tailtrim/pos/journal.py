@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
-import weakref
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import OutputError, Remedy
+from tailtrim.experiment.locked import lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +42,7 @@ class Journal:
         if folder.exists() and not self._place.exists() and any(folder.iterdir()):
             told = "exists and is not an experiment of pos, so nothing is written to it"
             raise OutputError(f"{folder}: {told}")
-        self._lock()
+        lock(self.folder, self)
         events = self._known()
         if events and not resume:
             error = OutputError(f"{folder}: holds an experiment already")
@@ -68,19 +66,6 @@ class Journal:
             self._compare(events[0], first)
         else:
             self.add(first)
-
-    def _lock(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError as error:
-            raise OutputError(f"{self.folder}: cannot be written: {error.strerror}") from error
-        weakref.finalize(self, os.close, descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno == errno.EWOULDBLOCK:
-                raise OutputError(f"{self.folder}: another process is running it") from error
 
     def _known(self) -> list[dict[str, Any]]:
         try:

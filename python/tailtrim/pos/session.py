@@ -75,7 +75,7 @@ class Session:
         return allocation
 
     def known(self, name: str) -> Allocation | None:
-        """Return the allocation of an ID or of a node; ``None`` where there is none."""
+        """Return the allocation of an ID or of a node; ``None`` if unknown."""
         if name.isdigit():
             return self.allocations.get(int(name))
         return next((a for a in self.allocations.values() if name in a.nodes), None)
@@ -84,7 +84,7 @@ class Session:
         """Return the allocation of an ID or of a node.
 
         Raises:
-            PlanError: there is none.
+            PlanError: it is unknown.
 
         """
         found = self.known(name)
@@ -103,7 +103,7 @@ class Session:
         """Return a command by its ID.
 
         Raises:
-            PlanError: there is none.
+            PlanError: it is unknown.
 
         """
         found = self.jobs.all.get(int(number)) if number.isdigit() else None

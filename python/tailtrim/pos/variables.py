@@ -99,7 +99,7 @@ def look_up(variables: Mapping[str, Any], path: str, delimiter: str = "/") -> An
     """Return a variable by its path, such as ``moongen/repo``.
 
     Raises:
-        KeyError: there is none.
+        KeyError: it is unknown.
 
     """
     if path in variables:

@@ -19,7 +19,7 @@ SOFTWARE = "software"
 EXPERIMENT = "experiment"
 PLAN, TESTBED, DRAWING = "plan.yml", "testbed.yml", "testbed.svg"
 
-#: The captures of a run, in the order of matching, as ``capture.json`` names them.
+#: The captures of a run, in the order of matching, as ``summary.json`` has them.
 TAPS = ("ingress", "egress")
 #: Of a repository, not of the release.
 IGNORED = ".git"

@@ -277,7 +277,7 @@ class Connection:
         """End a :meth:`forward`.
 
         Raises:
-            HostError: there is none.
+            HostError: the socket is not forwarded.
 
         """
         self._forwarding("cancel", there, here)
