@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +15,7 @@ from tailtrim.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 OUT = PassedPort(
     *("0000:03:00.1", "eth3", "02:00:00:00:0a:03", "ixgbe", "ixgbe", 13),
@@ -23,8 +24,7 @@ OUT = PassedPort(
 
 
 def devices(words: Sequence[str]) -> list[str]:
-    pairs = zip(words, words[1:], strict=False)
-    return [device for option, device in pairs if option == "-device"]
+    return [device for option, device in pairwise(words) if option == "-device"]
 
 
 def test_without_pci_devices_all_ports_are_virtio() -> None:

@@ -35,7 +35,7 @@ def passed_ports(plan: Plan) -> dict[str, PassedPort]:
     asked: dict[str, pci.AskedPort] = {
         name: pci.AskedPort(port.pci, port.cable) for name, port in sorted(plan.vm.ports.items())
     }
-    return pci.passed_ports(asked, plan.vm.memory_mib)
+    return pci.passed_ports(asked, plan.vm.memory_mib, pci.ROOT)
 
 
 def images_for(

@@ -1,7 +1,7 @@
-"""A host with PCI devices that can be passed through: files as of sysfs, and programs as of a kernel.
+"""A host with PCI devices that can be passed through: files as in sysfs, programs as a kernel.
 
-``tee`` is how devices are bound: this one does what the kernel does when those files are written, and
-notes each write. ``ip``, ``nsenter``, ``ethtool`` and ``modprobe`` note what they are asked for.
+``tee`` is how devices are bound: this one does what the kernel does when those files are written,
+and notes each write. ``ip``, ``ethtool`` and ``modprobe`` note what they are asked for.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _PROGRAMS = {
 
 
 class FakeHost:
-    """Two ports of a card, each in a group of its own, and two interfaces that they are cabled to."""
+    """Two ports, each alone in its group, and a card with both in one: their cables go there."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.log = folder / "root", folder / "log"

@@ -80,7 +80,7 @@ class PassedPort:
 
 
 def passed_ports(
-    asked: Mapping[str, AskedPort], memory_mib: int, root: Path = ROOT
+    asked: Mapping[str, AskedPort], memory_mib: int, root: Path
 ) -> dict[str, PassedPort]:
     """Return the ports that a plan asks for, once it is sure that they can be passed through.
 
@@ -124,7 +124,7 @@ def possible(root: Path = ROOT) -> None:
     if not any(_entries(root / _GROUPS)):
         raise HostError(
             "no IOMMU: /sys/kernel/iommu_groups is empty; switch on VT-d or AMD-Vi in the firmware"
-            f" and boot with {_boot_word(root)}"
+            f" and boot {_boot_word(root)}"
         )
     if not (root / "sys/bus/pci/drivers" / DRIVER).exists() and not _has_module(root):
         raise HostError(
@@ -135,8 +135,8 @@ def possible(root: Path = ROOT) -> None:
 
 def _boot_word(root: Path) -> str:
     if "AuthenticAMD" in _text(root / "proc/cpuinfo"):
-        return "amd_iommu=on (the default: take amd_iommu=off and iommu=off away)"
-    return "intel_iommu=on"
+        return "without amd_iommu=off and iommu=off"
+    return "with intel_iommu=on"
 
 
 def _has_module(root: Path) -> bool:
