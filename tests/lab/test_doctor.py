@@ -82,7 +82,7 @@ def test_a_device_that_lacks_its_program_is_no_reason_to_fail(lab: Lab) -> None:
 
 
 def test_why_no_pci_device_can_be_passed_through_is_told(lab: Lab) -> None:
-    found = checks(told(lab, "--json"))["run", "PCI device passed through to it"]
+    found = checks(told(lab, "--json"))["run", "PCI device in a virtual machine"]
     if not any(Path("/sys/kernel/iommu_groups").glob("*")):
         assert not found["works"]
         assert "IOMMU" in found["missing"] or "needs root" in found["missing"]

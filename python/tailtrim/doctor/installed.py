@@ -66,7 +66,7 @@ def devices(bpf: str | None) -> Iterator[Check]:
 def guests() -> Iterator[Check]:
     """Check what devices in virtual machines need."""
     yield Check("run", "device in a virtual machine", "; ".join(_lacking(GUESTS)) or None)
-    yield Check("run", "PCI device passed through to it", attempt(pci.possible))
+    yield Check("run", "PCI device in a virtual machine", attempt(pci.possible))
 
 
 def engines() -> Iterator[Check]:

@@ -209,12 +209,13 @@ class Guest:
 
     def _named(self) -> None:
         words = [f"{name}={port.mac}" for name, port in self.ports.items()]
-        try:
-            self.session.run("sh", "-c", _RENAME, "sh", *words)
-        except RunError as error:
+        ended = self.session.as_root("sh", "-c", _RENAME, "sh", *words)
+        if ended.returncode != 0:
+            told = ended.stderr.strip() or f"ports cannot be named: {ended.returncode}"
+            error = RunError(f"dut: {self.image.name}: {told}")
             if any(isinstance(port, PassedPort) for port in self.ports.values()):
                 error.add_note(_NO_CARD)
-            raise
+            raise error
 
     def _read(self, path: str) -> str:
         return self.session.run("cat", path).strip()
