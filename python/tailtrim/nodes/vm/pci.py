@@ -210,7 +210,7 @@ def _without(pci: str, driver: str, interfaces: list[str]) -> str:
 
 
 def _alone(where: str, port: PassedPort, passed: set[str], root: Path) -> None:
-    """Make sure that nothing else is in its group: whoever has a device reaches all of a group."""
+    """Make sure that nothing else is in its group, all of which the guest could reach."""
     folder = root / _GROUPS / str(port.iommu_group) / "devices"
     others = [
         path.name
