@@ -15,7 +15,9 @@ set_to() { # FILE VALUE
 
 hand() { # ADDRESS OVERRIDE DRIVER: from the driver that it has, which takes until nothing uses it any more
     set_to "$sys/bus/pci/devices/$1/driver_override" "$2" || return
-    if [ -e "$sys/bus/pci/devices/$1/driver" ]; then
+    now=$(readlink "$sys/bus/pci/devices/$1/driver")
+    [ "${now##*/}" != "$3" ] || return 0
+    if [ "$now" ]; then
         set_to "$sys/bus/pci/devices/$1/driver/unbind" "$1" || return
     fi
     set_to "$sys/bus/pci/drivers/$3/bind" "$1"
