@@ -177,7 +177,7 @@ def _port(where: str, asked: AskedPort, root: Path) -> PassedPort:
     if not group.isdecimal():
         raise HostError(f"{where}.pci: {asked.pci} is in no IOMMU group, expected another slot")
     cable = root / "sys/class/net" / asked.cable
-    if not (cable / "device").exists():
+    if not (cable / "device").is_symlink():
         told = "is not a port of hardware" if cable.exists() else "does not exist"
         expected = "expected the interface of this host that the cable goes to"
         raise HostError(f"{where}.cable: {asked.cable} {told}, {expected}")
