@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from fake_pci import FakeHost
 
 from tailtrim.experiment.dry_run import dry_run
+from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import load
 
@@ -180,3 +182,36 @@ def test_a_virtual_machine_is_told_with_its_boot(tmp_path: Path) -> None:
     guest = steps["dut (virtual machine)"]
     assert has(guest, "boot", f"QEMU, kernel trixie/rt, line: {line}")
     assert has(guest, "set up", "ip link set d0 master br0")
+
+
+PASSED = {
+    "dut": {"preset": "router", "node": "vm"},
+    "boot": {"kernel": "trixie/amd64"},
+    "boots": 1,
+    "vm": {"accelerator": "tcg", "ports": {"in": {"pci": "03:00.0", "cable": "eth4"}}},
+    "floor": False,
+}
+MACHINE = "dut (virtual machine)"
+
+
+def test_a_pci_device_that_would_be_passed_through_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = FakeHost(tmp_path, monkeypatch)
+    monkeypatch.setattr(pci, "ROOT", fake.root)
+    _, steps = told(tmp_path, PASSED)
+    told_of = "d0: 0000:03:00.0 (eth2, 02:00:00:00:0a:02, IOMMU group 12) from ixgbe to vfio-pci"
+    assert has(steps[MACHINE], "ports", told_of)
+    assert has(steps[MACHINE], "ports", "d1: virtio-net, on taps of the timestamper")
+    assert has(steps["timestamper"], "ports", "eth4: into a network namespace of the timestamper")
+    assert has(steps["timestamper"], "set up", "redirect dev eth4")
+    assert fake.writes == []
+
+
+def test_why_a_pci_device_cannot_be_passed_through_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pci, "ROOT", tmp_path / "nothing")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    _, steps = told(tmp_path, PASSED)
+    assert has(steps[MACHINE], "ports", "in 0000:03:00.0: cannot be passed through here: no IOMMU")

@@ -81,6 +81,15 @@ def test_a_device_that_lacks_its_program_is_no_reason_to_fail(lab: Lab) -> None:
     assert "nftables" in told(lab, "--missing-packages", "all", without="nft").stdout.split()
 
 
+def test_why_no_pci_device_can_be_passed_through_is_told(lab: Lab) -> None:
+    found = checks(told(lab, "--json"))["run", "PCI device in a virtual machine"]
+    if not any(Path("/sys/kernel/iommu_groups").glob("*")):
+        assert not found["works"]
+        assert "IOMMU" in found["missing"] or "needs root" in found["missing"]
+    elif os.geteuid() == 0 and Path("/sys/bus/pci/drivers/vfio-pci").exists():
+        assert found["works"], found["missing"]
+
+
 def test_the_table_fits_80_columns(lab: Lab) -> None:
     lab.environment["COLUMNS"] = "80"
     table = told(lab).stdout

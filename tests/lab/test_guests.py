@@ -67,6 +67,7 @@ def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
         assert dut["kernel"] == nodes["nodes"][dut["boot"]]["kernel"] == image.kernel
         assert nodes["nodes"][dut["boot"]]["boot_line"] == line["seen"]
         assert dut["accelerator"] == "tcg"
+        assert [dut["ports"][name]["kind"] for name in ("d0", "d1")] == ["virtio-net"] * 2
         assert dut["image"]["sha256"] == image.record["sha256"]
         assert line["seen"] == line["set"] == f"{COMMON} {line['asked']}"
         assert nodes["nodes"]["local"]["boot_id"] != dut["boot_id"]

@@ -113,3 +113,38 @@ def test_a_record_of_a_plan_is_the_plan(tmp_path: Path) -> None:
     assert record["boot"] == {"kernel": "bookworm/cloud", "cmdline": "isolcpus=1 quiet"}
     assert record["boots"] == 3
     assert plans.Plan.model_validate(record) == plan
+
+
+PASSED = 'vm: {ports: {in: {pci: "03:00.0", cable: eth4}}}\nloop:'
+
+
+def test_ports_may_be_pci_devices(tmp_path: Path) -> None:
+    plan, _ = load(tmp_path, PLAN.replace("loop:", PASSED))
+    (port,) = plan.vm.ports.values()
+    assert (port.pci, port.cable) == ("0000:03:00.0", "eth4")
+    record = plan.model_dump(mode="json")
+    assert record["vm"]["ports"] == {"in": {"pci": "0000:03:00.0", "cable": "eth4"}}
+    assert plans.Plan.model_validate(record) == plan
+
+
+def test_a_record_without_pci_devices_is_that_of_before_there_were_any(tmp_path: Path) -> None:
+    plan, _ = load(tmp_path, PLAN)
+    assert "ports" not in plan.model_dump(mode="json")["vm"]
+
+
+@pytest.mark.parametrize(
+    ("found", "replaced", "told"),
+    [
+        ("in:", "left:", "vm.ports.left"),
+        ("03:00.0", "3:0.0", "vm.ports.in.pci"),
+        (", cable: eth4", "", "vm.ports.in.cable"),
+        ("cable: eth4", "cable: ../x", "vm.ports.in.cable"),
+        ("in:", 'out: {pci: "0000:03:00.0", cable: eth5}, in:', "pci 0000:03:00.0 is that of both"),
+        ("in:", 'out: {pci: "03:00.1", cable: eth4}, in:', "cable eth4 is that of both"),
+    ],
+)
+def test_errors_of_pci_devices(tmp_path: Path, found: str, replaced: str, told: str) -> None:
+    assert found in PASSED
+    with pytest.raises(PlanError) as raised:
+        load(tmp_path, PLAN.replace("loop:", PASSED.replace(found, replaced, 1)))
+    assert told in str(raised.value)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from tailtrim.devices import AnyDevice
-from tailtrim.doctor.check import Check
+from tailtrim.doctor.check import Check, attempt
 from tailtrim.engines.choice import ENGINES, missing_module
 from tailtrim.nodes import host, namespace, wiring
 from tailtrim.nodes.container import node as container
 from tailtrim.nodes.power import IPMITOOL
 from tailtrim.nodes.tool import Tool
+from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.debian import MMDEBSTRAP
 from tailtrim.nodes.vm.image import CPIO
 from tailtrim.nodes.vm.kernel import DEPMOD
@@ -65,6 +66,7 @@ def devices(bpf: str | None) -> Iterator[Check]:
 def guests() -> Iterator[Check]:
     """Check what devices in virtual machines need."""
     yield Check("run", "device in a virtual machine", "; ".join(_lacking(GUESTS)) or None)
+    yield Check("run", "PCI device in a virtual machine", attempt(pci.possible))
 
 
 def engines() -> Iterator[Check]:

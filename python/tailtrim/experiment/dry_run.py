@@ -11,12 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tailtrim.devices import Reflector
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
 from tailtrim.experiment.expected import Expected
+from tailtrim.experiment.guests import passed_ports
 from tailtrim.experiment.measure import generating, tracing
 from tailtrim.experiment.reflect import pinging
 from tailtrim.experiment.taps import capturing
@@ -30,18 +31,20 @@ from tailtrim.nodes.local import LocalForwarding, LocalReflection
 from tailtrim.nodes.node import Facts
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.testbeds import LOCAL
-from tailtrim.nodes.vm.guest import PORTS
+from tailtrim.nodes.vm import pci
+from tailtrim.nodes.vm.guest import NAMED, PORTS
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from tailtrim.devices import InlineDevice
     from tailtrim.nodes.description import NodeEntry, TestbedDescription
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding, Reflection
     from tailtrim.plan import Boot, Plan, Run
+    from tailtrim.plan.boot import PassedThrough
 
 SCHEMA = "tailtrim.dry-run/1"
 #: Of a host that is not asked.
@@ -116,7 +119,9 @@ def dry_run(plan: Plan, runs: list[Run]) -> DryRun:
     for run in runs:
         if run.boot is not None:
             where, step = _boot(plan, run.boot)
-            nodes.setdefault(where, NodeSteps([])).add(step, run.folder)
+            node = nodes.setdefault(where, NodeSteps([]))
+            for each in (*_passing_through(plan), step):
+                node.add(each, run.folder)
         before, up = up, device_of(run)
         for role, name, steps in _steps(plan, run, is_up=up is not None and up == before):
             node = nodes.setdefault(name, NodeSteps([]))
@@ -157,6 +162,25 @@ def _boot(plan: Plan, boot: Boot) -> tuple[str, Step]:
         raise HostError(f"{name}: nodes.{name}.boot is not in the testbed file")
     line = " ".join(asked.words(entry.boot))
     return name, Step("boot", f"by {entry.boot.by}, kernel {asked.release}, line: {line}")
+
+
+def _passing_through(plan: Plan) -> list[Step]:
+    """Return what is done to PCI devices of this host for a boot, or why it cannot be done here."""
+    if plan.testbed != LOCAL or not plan.vm.ports:
+        return []
+    try:
+        found = passed_ports(plan)
+    except HostError as error:
+        asked = ", ".join(f"{name} {port.pci}" for name, port in plan.vm.ports.items())
+        return [Step("ports", f"{asked}: cannot be passed through here: {error}")]
+    return [
+        Step(
+            "ports",
+            f"{NAMED[name]}: {port.pci} ({port.interface}, {port.mac}, IOMMU group"
+            f" {port.iommu_group}) from {port.driver} to {pci.DRIVER}, and back after the boot",
+        )
+        for name, port in found.items()
+    ]
 
 
 def _steps(plan: Plan, run: Run, *, is_up: bool) -> Iterable[tuple[str, str, list[Step]]]:
@@ -231,8 +255,11 @@ def _hosts(testbed: TestbedDescription) -> dict[str, DryNode]:
 def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
     largest = run.traffic.largest_frame
     if plan.testbed == LOCAL:
-        local = LocalForwarding if run.boot is None else _WithGuest
-        return local(_NOWHERE, largest, host.facts(), made=partial(_local, nodes))
+        made, facts = partial(_local, nodes), host.facts()
+        if run.boot is None:
+            return LocalForwarding(_NOWHERE, largest, facts, made)
+        passed = {NAMED[name]: port for name, port in plan.vm.ports.items()}
+        return _WithGuest(passed, _NOWHERE, largest, facts, made)
     testbed, remote = plan.testbed, partial(_remote, nodes, plan.testbed)
     return HostsForwarding(testbed, _hosts(testbed), _NOWHERE, largest, made=remote)
 
@@ -240,12 +267,27 @@ def _forwarding(plan: Plan, run: Run, nodes: list[DryNode]) -> Forwarding:
 class _WithGuest(LocalForwarding):
     """The testbed of this machine with a virtual machine as the device's node."""
 
+    def __init__(self, ports: Mapping[str, PassedThrough], *given: Any) -> None:
+        """Make the nodes; some ports are PCI devices."""
+        self._passed = ports
+        super().__init__(*given)
+
     def _connect_device(self, stack: ExitStack, make: Callable[[], Any]) -> None:
         del stack
-        dut = self.dut = make()
-        dut.note("ports", f"{' and '.join(PORTS)}: virtio-net, on taps of the timestamper")
+        dut, timestamper = make(), cast("DryNode", self.timestamper)
+        self.dut = dut
+        usual = [name for name in PORTS if name not in self._passed]
+        if usual:
+            dut.note("ports", f"{' and '.join(usual)}: virtio-net, on taps of the timestamper")
         dut.note("set up", f"{' and '.join(PORTS)} up, in a network namespace of the run")
-        self.dut_in, self.dut_out = (Port(dut, name, one.mac) for name, one in PORTS.items())
+        macs = {name: "MAC" if name in self._passed else one.mac for name, one in PORTS.items()}
+        self.dut_in, self.dut_out = (Port(dut, name, mac) for name, mac in macs.items())
+        ends = {"d0": self._to_dut, "d1": self.tap_out}
+        for name, port in self._passed.items():
+            what = f"{port.cable}: into a network namespace of the timestamper, and back"
+            timestamper.note("ports", what)
+            ends[name] = Port(timestamper, port.cable, "MAC")
+        self._to_dut, self.tap_out = ends.values()
         wiring.tap_inline(self, self._to_dut, self._to_loadgen)
 
 

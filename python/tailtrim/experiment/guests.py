@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.experiment.boot_lines import BootLines
 from tailtrim.nodes.testbeds import LOCAL
-from tailtrim.nodes.vm import image, kernel
+from tailtrim.nodes.vm import image, kernel, pci
 from tailtrim.nodes.vm.forwarding import GuestForwarding
 from tailtrim.nodes.vm.guest import Guest, Settings
 from tailtrim.nodes.vm.machine import COMMON
@@ -18,10 +18,24 @@ if TYPE_CHECKING:
 
     from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.vm.image import Image
-    from tailtrim.plan import Boot, Run
+    from tailtrim.nodes.vm.pci import PassedPort
+    from tailtrim.plan import Boot, Plan, Run
 
 #: In the folder of a boot, and among the logs of a run.
 _CONSOLE, _RUNS_CONSOLE = "console.log", "dut-console.log"
+
+
+def passed_ports(plan: Plan) -> dict[str, PassedPort]:
+    """Return the ports of guests that are PCI devices of this host, by their names in the plan.
+
+    Raises:
+        HostError: one cannot be passed through.
+
+    """
+    asked: dict[str, pci.AskedPort] = {
+        name: pci.AskedPort(port.pci, port.cable) for name, port in sorted(plan.vm.ports.items())
+    }
+    return pci.passed_ports(asked, plan.vm.memory_mib, pci.ROOT)
 
 
 def images_for(
@@ -35,7 +49,7 @@ def images_for(
         warned: is called with what may be wrong with a boot line.
 
     Raises:
-        HostError: this host cannot make one.
+        HostError: this host cannot make one, or not pass a device through to it.
         OutputError: the cache cannot be written.
         PlanError: a boot line does not do what it says.
 
@@ -44,6 +58,8 @@ def images_for(
         return {}
     boots = dict.fromkeys(run.boot for run in experiment.missing() if run.boot is not None)
     vm = experiment.plan.vm
+    passed = passed_ports(experiment.plan) if boots else {}
+    drivers = tuple(sorted({port.module for port in passed.values()}))
     images: dict[Boot, Image] = {}
     lines = BootLines(warned)
     for boot in boots:
@@ -51,7 +67,7 @@ def images_for(
         if given.is_dir() and not kernel.NAME.fullmatch(boot.kernel):
             images[boot] = image.opened(given)
         else:
-            recipe = image.Recipe(boot.kernel, vm.release, tuple(vm.packages))
+            recipe = image.Recipe(boot.kernel, vm.release, tuple(vm.packages), drivers=drivers)
             images[boot] = image.built(recipe, told)
         line = f"{COMMON} {boot.cmdline}".strip()
         lines.look(line, images[boot].kernel, vm.cpus, boot.kernel)
@@ -75,19 +91,23 @@ class Guests:
     def __init__(self, experiment: Experiment, images: dict[Boot, Image]) -> None:
         """Take what is known."""
         self._experiment, self._images = experiment, images
+        self._passed: dict[str, PassedPort] = {}
         #: What the console of the last one has printed so far, and how much of that before the run.
         self._console: Path | None = None
         self._printed = 0
 
     def prepare(self) -> None:
-        """Do nothing: images are there, and lines were looked at."""
+        """Look at the devices that are passed through: images are there, lines were looked at."""
+        if self._images:
+            self._passed = passed_ports(self._experiment.plan)
 
     def boot(self, boot: Boot, place: Path) -> Guest:
         """Boot one; its console goes to a file."""
         vm = self._experiment.plan.vm
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
         self._console, self._printed = place / _CONSOLE, 0
-        guest = Guest(self._images[boot], boot.cmdline, settings, self._console)
+        booted = self._images[boot]
+        guest = Guest(booted, boot.cmdline, settings, self._console, self._passed)
         self._printed = self._console.stat().st_size
         return guest
 

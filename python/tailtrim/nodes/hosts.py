@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
-from tailtrim.errors import HostError, RunError
+from tailtrim.errors import HostError
 from tailtrim.nodes import cpus, fibres, wiring
 from tailtrim.nodes.description import SECOND_TAP
 from tailtrim.nodes.ports import Port, redirect
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from tailtrim.nodes.description import NodeEntry, Place, TestbedDescription
     from tailtrim.nodes.node import Facts, Host, Node
     from tailtrim.nodes.testbed import Ability
-
-#: How long links may take until they carry.
-_CARRIER_S = 30.0
-_LOOK_S = 0.1
 
 
 class HostsTestbed(Testbed):
@@ -237,7 +232,7 @@ class HostsForwarding(_OnHosts, Forwarding):
         for port in every:
             port.node.run("ip", "link", "set", "dev", port.name, "mtu", str(mtu))
             wiring.carry(port)
-        until_carrying(every)
+        wiring.until_carrying(every)
         if inline is not None:
             wiring.tap_inline(self, *on)
 
@@ -310,7 +305,7 @@ class HostsReflection(_OnHosts, Reflection):
                 self.between = None
             for end in ends:
                 end.node.run("ip", "link", "set", end.name, "mtu", str(wiring.MTU), "up")
-            until_carrying(ends)
+            wiring.until_carrying(ends)
             self.one_clock = self.client.host_name == self.reflector.host_name
             self._stack = stack.pop_all()
 
@@ -344,20 +339,3 @@ def _port(description: TestbedDescription, node: Node, place: Place) -> Port:
         told = f"the MAC address is {mac}, expected {entry.mac} (testbed file)"
         raise HostError(f"{'.'.join(place)}: {entry.interface}: {told}")
     return Port(node, entry.interface, mac)
-
-
-def until_carrying(ports: list[Port]) -> None:
-    """Wait until links are up.
-
-    Raises:
-        RunError: some are not in time; says which.
-
-    """
-    waiting, until_s = list(ports), time.monotonic() + _CARRIER_S
-    while waiting:
-        waiting = [port for port in waiting if not wiring.carries(port)]
-        if waiting and time.monotonic() > until_s:
-            names = ", ".join(f"{port.node.named} {port.name}" for port in waiting)
-            raise RunError(f"no link within {_CARRIER_S:g} s: {names}")
-        if waiting:
-            time.sleep(_LOOK_S)

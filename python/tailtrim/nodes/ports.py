@@ -9,6 +9,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
 
+#: Of a shell: a function that sets ``restore`` to commands that make ports again what they are.
+#: A port may be given as ``old=new``: its name now, and the one that it will have.
+REMEMBER = r"""
+remember() {
+    restore=
+    short='s/^rx-checksumming: \(o[nf]*\)$/rx \1/p
+s/^tx-checksumming: \(o[nf]*\)$/tx \1/p
+s/^scatter-gather: \(o[nf]*\)$/sg \1/p
+s/^tcp-segmentation-offload: \(o[nf]*\)$/tso \1/p
+s/^generic-segmentation-offload: \(o[nf]*\)$/gso \1/p
+s/^generic-receive-offload: \(o[nf]*\)$/gro \1/p'
+    for named; do
+        port=${named%%=*}
+        link=$(ip -o link show dev "$port") || exit 1
+        mtu=${link#* mtu }; mtu=${mtu%% *}
+        case $link in *NOARP*) arp=off ;; *) arp=on ;; esac
+        case $link in *MULTICAST*) multicast=on ;; *) multicast=off ;; esac
+        case $link in *[\<,]UP[,\>]*) state=up ;; *) state=down ;; esac
+        features=$(ethtool -k "$port" 2>/dev/null | sed -n "$short" | tr '\n' ' ')
+        restore="$restore
+ethtool -K $port $features >/dev/null 2>&1
+ip link set dev $port mtu $mtu arp $arp multicast $multicast $state"
+    done
+}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Port:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING
 
+from tailtrim.errors import RunError
 from tailtrim.nodes.ports import redirect
 from tailtrim.nodes.tool import Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
@@ -21,6 +25,9 @@ MTU = 1_500
 _AROUND = 18
 #: Without them a frame arrives as it was sent: not merged, not split, with its checksum.
 _OFFLOADS = ("tx", "rx", "sg", "gso", "gro", "tso")
+#: How long links may take until they carry.
+_CARRIER_S = 30.0
+_LOOK_S = 0.1
 
 
 def mtu(largest_frame: int) -> int:
@@ -45,6 +52,23 @@ def carries(port: Port) -> bool:
     """Whether a port has a link."""
     (link,) = json.loads(port.node.run("ip", "-json", "link", "show", "dev", port.name))
     return "LOWER_UP" in link["flags"]
+
+
+def until_carrying(ports: Sequence[Port]) -> None:
+    """Wait until links are up.
+
+    Raises:
+        RunError: some are not in time; says which.
+
+    """
+    waiting, until_s = list(ports), time.monotonic() + _CARRIER_S
+    while waiting:
+        waiting = [port for port in waiting if not carries(port)]
+        if waiting and time.monotonic() > until_s:
+            names = ", ".join(f"{port.node.named} {port.name}" for port in waiting)
+            raise RunError(f"no link within {_CARRIER_S:g} s: {names}")
+        if waiting:
+            time.sleep(_LOOK_S)
 
 
 def up(port: Port) -> None:

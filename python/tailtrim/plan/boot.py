@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
+from tailtrim.nodes.description import Interface, Pci
 from tailtrim.plan.base import Number
 from tailtrim.strict import Strict
 
@@ -36,6 +43,24 @@ class Boot(Strict):
         return value
 
 
+class PassedThrough(Strict):
+    """A port of the guest that is a PCI device of this host, and where its cable goes."""
+
+    pci: Pci = Field(
+        description="PCI address of a network card, or of a virtual function, of this host, such as"
+        " 0000:03:00.0. It is passed through with vfio-pci and goes back to its driver afterwards.",
+    )
+    cable: Interface = Field(
+        description="The interface of this host at the other end of its cable. The timestamper has"
+        " it during a run.",
+    )
+
+    @field_validator("pci")
+    @classmethod
+    def _with_domain(cls, value: str) -> str:
+        return value if value.count(":") > 1 else f"0000:{value}"
+
+
 class VirtualMachine(Strict):
     """The virtual machine that a device with node vm is in."""
 
@@ -64,6 +89,27 @@ class VirtualMachine(Strict):
     packages: list[str] = Field(
         default_factory=list, description="Debian packages of the guest, beside what nodes need."
     )
+
+    ports: dict[Literal["in", "out"], PassedThrough] = Field(
+        default_factory=dict,
+        description="Ports of the guest that are PCI devices of this host: in, at which packets"
+        " enter the device, and out. Default: virtio-net on a tap.",
+    )
+
+    @model_validator(mode="after")
+    def _has_each_once(self) -> VirtualMachine:
+        ports = list(self.ports.values())
+        for key in ("pci", "cable"):
+            one, *others = [getattr(port, key) for port in ports] or [None]
+            if one in others:
+                raise ValueError(f"ports: {key} {one} is that of both, expected one each")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Experiments from before devices were passed through can be gone on with.
+        every: dict[str, Any] = handler(self)
+        return {key: value for key, value in every.items() if key != "ports" or self.ports}
 
     @field_validator("packages")
     @classmethod

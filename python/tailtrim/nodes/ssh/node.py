@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes.node import Clocks, Node, errors_file
+from tailtrim.nodes.ports import REMEMBER
 from tailtrim.nodes.program import Contained
 from tailtrim.nodes.ssh.fetching import MARK, fetched
 from tailtrim.nodes.ssh.process import RemoteProcess
@@ -31,29 +32,11 @@ if TYPE_CHECKING:
 
 _READY_S, _END_S = 15.0, 15.0
 
-# How each port was, as commands; then what follows, in a namespace. Descriptor 7 is where it was.
-# What is told to a connection that is gone must not end the shell that brings the ports back.
-_MAKE = """
+# Descriptor 7 is where the ports were. What is told to a connection that is gone must not end the
+# shell that brings them back.
+_MAKE = f"""{REMEMBER}
 inner=$1; shift
-restore=
-short='s/^rx-checksumming: \\(o[nf]*\\)$/rx \\1/p
-s/^tx-checksumming: \\(o[nf]*\\)$/tx \\1/p
-s/^scatter-gather: \\(o[nf]*\\)$/sg \\1/p
-s/^tcp-segmentation-offload: \\(o[nf]*\\)$/tso \\1/p
-s/^generic-segmentation-offload: \\(o[nf]*\\)$/gso \\1/p
-s/^generic-receive-offload: \\(o[nf]*\\)$/gro \\1/p'
-for named; do
-    port=${named%%=*}
-    link=$(ip -o link show dev "$port") || exit 1
-    mtu=${link#* mtu }; mtu=${mtu%% *}
-    case $link in *NOARP*) arp=off ;; *) arp=on ;; esac
-    case $link in *MULTICAST*) multicast=on ;; *) multicast=off ;; esac
-    case $link in *[\\<,]UP[,\\>]*) state=up ;; *) state=down ;; esac
-    features=$(ethtool -k "$port" 2>/dev/null | sed -n "$short" | tr '\\n' ' ')
-    restore="$restore
-ethtool -K $port $features >/dev/null 2>&1
-ip link set dev $port mtu $mtu arp $arp multicast $multicast $state"
-done
+remember "$@"
 exec 7</proc/self/ns/net
 exec unshare --net -- sh -c "$inner" sh "$restore" "$@"
 """

@@ -7,6 +7,7 @@
         ...
 
 An image (:mod:`.image`) is a kernel, an initramfs and a root file system, made of Debian packages
-and never written to. :mod:`.machine` boots it, :mod:`.channel` is how to reach it, and
-:mod:`.guest` makes a node of it.
+and never written to. :mod:`.machine` boots it, and :mod:`.guest` makes a node of it. Ports are
+virtio-net on a tap (:mod:`.tap`), or PCI devices of this host: :mod:`.pci` looks at those before
+anything starts, and :mod:`.vfio` binds them.
 """

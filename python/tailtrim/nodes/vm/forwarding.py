@@ -11,6 +11,8 @@ from tailtrim.nodes.local import LocalForwarding
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.vm.guest import PORTS
+from tailtrim.nodes.vm.machine import GuestPort, Wired
+from tailtrim.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,7 +53,8 @@ class GuestForwarding(LocalForwarding):
     """The testbed of this machine with a guest as the device's node.
 
     Each run has a network namespace in the guest, so that the next one finds it as it has booted.
-    The timestamper's ports to the device are the taps of the guest's ports.
+    The timestamper's ports to the device are the taps of the guest's ports, or the interfaces of
+    this host that they are cabled to.
     """
 
     def __init__(self, guest: Guest, folder: Path, largest_frame: int, facts: Facts) -> None:
@@ -62,24 +65,41 @@ class GuestForwarding(LocalForwarding):
     def _connect_device(self, stack: ExitStack, make: Callable[[], Namespace]) -> None:
         del make
         guest, timestamper = self._guest, self.timestamper
+        into, out = guest.ports.values()
+        self._to_dut, self.tap_out = _end(self._to_dut, into), _end(self.tap_out, out)
         names = (self._to_dut.name, self.tap_out.name)
         stack.callback(self._unplug, names)
         guest.plug(timestamper, names)
-        for tap in (self._to_dut, self.tap_out):
-            timestamper.run("ip", "link", "set", tap.name, "address", tap.mac)
+        for end, port in zip((self._to_dut, self.tap_out), (into, out), strict=True):
+            if isinstance(port, Wired):
+                timestamper.run("ip", "link", "set", end.name, "address", end.mac)
         cpus = list(range(guest.record["cpus"]))
         dut = stack.enter_context(
             GuestNode("dut", guest.session, list(PORTS), self._folder, cpus=cpus, spared=cpus[:1])
         )
         self.dut = dut
-        self.dut_in, self.dut_out = (Port(dut, name, one.mac) for name, one in PORTS.items())
+        self.dut_in, self.dut_out = (Port(dut, name, one.mac) for name, one in guest.ports.items())
         #: The guest's CPUs: which one an interrupt goes to is up to its kernel.
         self.receiving = cpus
         for end in (self._to_dut, self.tap_out):
             timestamper.run("ip", "link", "set", end.name, "mtu", str(self._mtu))
             wiring.carry(end)
         dut.run("sh", "-c", _SET_UP, "sh", str(self._mtu), *PORTS)
+        self._await_cables()
         wiring.tap_inline(self, self._to_dut, self._to_loadgen)
+
+    def _await_cables(self) -> None:
+        """Make ports that are passed through pass frames as they are, and wait for their links."""
+        ends = zip(
+            self._guest.ports.values(),
+            (self.dut_in, self.dut_out),
+            (self._to_dut, self.tap_out),
+            strict=True,
+        )
+        for port, inside, outside in ends:
+            if isinstance(port, PassedPort):
+                wiring.carry(inside)
+                wiring.until_carrying((inside, outside))
 
     def _unplug(self, names: tuple[str, str]) -> None:
         # A guest without its ports is not used again.
@@ -89,6 +109,11 @@ class GuestForwarding(LocalForwarding):
     def storm(self, cpu: int) -> Port:
         """Refuse: what disturbs a CPU of the guest has to be in it."""
         raise HostError(f"dut: CPU {cpu} of a virtual machine cannot be sent packets for itself")
+
+
+def _end(usual: Port, port: GuestPort) -> Port:
+    """Return the timestamper's port to one of the guest: the usual one is a tap."""
+    return usual if isinstance(port, Wired) else Port(usual.node, port.cable, port.cable_mac)
 
 
 # One command: each one takes long on an emulated CPU.

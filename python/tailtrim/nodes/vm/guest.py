@@ -21,19 +21,24 @@ from tailtrim.nodes.ssh.session import Session, facts
 from tailtrim.nodes.vm.machine import (
     COMMON,
     CONTROL,
+    GuestPort,
     Hardware,
     Machine,
     Wired,
     accelerator,
 )
+from tailtrim.nodes.vm.pci import PassedPort
+from tailtrim.nodes.vm.vfio import Bound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tailtrim.nodes.vm.image import Image
 
 #: Ports of the device, and the names of their taps while no testbed has them.
 PORTS = {"d0": Wired("tap0", "02:00:00:00:00:02"), "d1": Wired("tap1", "02:00:00:00:00:03")}
+#: The ports by their names in plans.
+NAMED = {"in": "d0", "out": "d1"}
 AGENT = "/usr/local/sbin/tailtrim-agent"
 _FOLDER = "/run/tailtrim"
 _BOOT_ID, _LINE = "/proc/sys/kernel/random/boot_id", "/proc/cmdline"
@@ -53,12 +58,19 @@ _PROXY = (
 _TIDY = 'cat >/dev/null; rm -rf "$1"'
 _RENAME = """
 for port; do
+    found=
     for known in /sys/class/net/*; do
         [ "$(cat "$known/address")" = "${port#*=}" ] || continue
-        ip link set "${known##*/}" name "${port%%=*}"
+        ip link set "${known##*/}" name "${port%%=*}" && found=yes
     done
+    [ "$found" ] || { echo "no interface has the MAC address ${port#*=}" >&2; exit 1; }
 done
 """
+#: Why a guest may lack a card that was passed through.
+_NO_CARD = (
+    "the guest's kernel lacks the driver of the card or its firmware (see its console), or a"
+    " virtual function has another MAC address there (ip link set INTERFACE vf NUMBER mac ADDRESS)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,7 @@ class Guest:
         cmdline: its boot line, beside what every guest has.
         settings: what it is to have.
         console: file for what its kernel prints.
+        passed: ports that are PCI devices of this host, by their names in plans.
 
     Raises:
         HostError: this host cannot have it.
@@ -95,9 +108,18 @@ class Guest:
 
     """
 
-    def __init__(self, image: Image, cmdline: str, settings: Settings, console: Path) -> None:
+    def __init__(
+        self,
+        image: Image,
+        cmdline: str,
+        settings: Settings,
+        console: Path,
+        passed: Mapping[str, PassedPort] | None = None,
+    ) -> None:
         """Boot it."""
         self.image, self._unplugged = image, False
+        #: Its ports by their names in it.
+        self.ports = ports_with(passed or {})
         on = list(settings.pinned or cpus.placed()[1])
         how = Hardware(
             cpus=settings.cpus,
@@ -111,11 +133,14 @@ class Guest:
         with ExitStack() as stack:
             #: Where its taps are while no testbed has them.
             self.parking = stack.enter_context(Namespace("vm"))
+            bound = [port for port in self.ports.values() if isinstance(port, PassedPort)]
+            if bound:
+                stack.enter_context(Bound(bound, self.parking.pid))
             self._machine = stack.enter_context(
                 Machine(
                     *(self.parking, image, how),
                     cmdline=line,
-                    ports=list(PORTS.values()),
+                    ports=list(self.ports.values()),
                     console=console,
                 )
             )
@@ -149,15 +174,15 @@ class Guest:
         self.session.name = self.record["boot"] = boot
 
     def plug(self, into: Namespace, names: Sequence[str]) -> None:
-        """Give the taps of its ports to a namespace, under these names."""
+        """Give the other ends of its ports to a namespace: taps under these names, cables as is."""
         self._unplugged = True
-        for port, name in zip(PORTS.values(), names, strict=True):
-            _move(self.parking, port.tap, into, name)
+        for port, name in zip(self.ports.values(), names, strict=True):
+            _move(self.parking, _end(port), into, name)
 
     def unplug(self, out_of: Namespace, names: Sequence[str]) -> None:
-        """Take the taps back: they would go with the namespace, and the guest's ports with them."""
-        for port, name in zip(PORTS.values(), names, strict=True):
-            _move(out_of, name, self.parking, port.tap)
+        """Take them back: taps would go with the namespace, and the guest's ports with them."""
+        for port, name in zip(self.ports.values(), names, strict=True):
+            _move(out_of, name, self.parking, _end(port))
         self._unplugged = False
 
     def last_words(self) -> str:
@@ -183,8 +208,14 @@ class Guest:
         return self.session.audit("--boot-line")
 
     def _named(self) -> None:
-        words = [f"{name}={port.mac}" for name, port in PORTS.items()]
-        self.session.run("sh", "-c", _RENAME, "sh", *words)
+        words = [f"{name}={port.mac}" for name, port in self.ports.items()]
+        ended = self.session.as_root("sh", "-c", _RENAME, "sh", *words)
+        if ended.returncode != 0:
+            told = ended.stderr.strip() or f"ports cannot be named: {ended.returncode}"
+            error = RunError(f"dut: {self.image.name}: {told}")
+            if any(isinstance(port, PassedPort) for port in self.ports.values()):
+                error.add_note(_NO_CARD)
+            raise error
 
     def _read(self, path: str) -> str:
         return self.session.run("cat", path).strip()
@@ -203,6 +234,7 @@ class Guest:
             "cpus": hardware.cpus,
             "pinned": placed,
             "memory_mib": hardware.memory_mib,
+            "ports": {name: port.record for name, port in self.ports.items()},
             "boot_s": round(took_s, 3),
             "image": {name: self.image.record[name] for name in given},
             "facts": asdict(self.session.facts),
@@ -283,6 +315,16 @@ class GuestSession(Session):
         if self._tidy.stdin:
             self._tidy.stdin.close()
         self._tidy.wait()
+
+
+def ports_with(passed: Mapping[str, PassedPort]) -> dict[str, GuestPort]:
+    """Return the ports of a guest, of which some are passed through, by their names in plans."""
+    return {name: passed.get(plan, PORTS[name]) for plan, name in NAMED.items()}
+
+
+def _end(port: GuestPort) -> str:
+    """Return the interface of this host at the other end of a port."""
+    return port.tap if isinstance(port, Wired) else port.cable
 
 
 def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Connection:

@@ -12,6 +12,13 @@ hostname guest
 ip link set lo up
 modprobe -q virtio_net
 modprobe -q virtio_rng
+# Network cards that are passed through.
+for card in /sys/bus/pci/devices/*; do
+    read -r class <"$card/class"
+    case $class in
+    0x02*) [ -e "$card/driver" ] || modprobe -q "$(cat "$card/modalias")" ;;
+    esac
+done
 mkdir -p /run/sshd /run/tailtrim /run/netns
 ssh-keygen -q -t ed25519 -N '' -f /run/host-key
 cat >/run/sshd_config <<'END'

@@ -44,13 +44,15 @@ class Recipe:
     """What an image is made of.
 
     ``kernel`` is RELEASE/FLAVOUR of Debian or the path of a bzImage, ``modules`` the folder of the
-    latter's modules; ``release`` and ``packages`` are of the root file system.
+    latter's modules; ``release`` and ``packages`` are of the root file system; ``drivers`` are
+    modules for network cards that are passed through.
     """
 
     kernel: str
     release: str = RELEASE
     packages: tuple[str, ...] = ()
     modules: str | None = None
+    drivers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
     """
     program = Path(agent.program())
     parts = [_SCRIPTS, *(_script(name) for name in _SCRIPTS), _sum(program)]
-    kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe))
+    kernel_key = _key(recipe.kernel, kernel.MODULES, *_files_of(recipe), *recipe.drivers)
     root_key = _root_key(recipe.release, recipe.packages)
     place = _cache() / "images" / _key(kernel_key, root_key, parts)
     if (place / _RECORD).exists():
@@ -139,10 +141,10 @@ def built(recipe: Recipe, told: Callable[[str], None] = lambda _: None) -> Image
     def make_kernel(folder: Path) -> None:
         told(f"getting the kernel {recipe.kernel}")
         if kernel.NAME.fullmatch(recipe.kernel):
-            kernel.fetch(recipe.kernel, folder)
+            kernel.fetch(recipe.kernel, folder, recipe.drivers)
         else:
             modules = Path(recipe.modules) if recipe.modules else None
-            kernel.take(Path(recipe.kernel), modules, folder)
+            kernel.take(Path(recipe.kernel), modules, folder, recipe.drivers)
 
     def make_image(folder: Path) -> None:
         told(f"making the image of {recipe.kernel}")

@@ -19,7 +19,7 @@ from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import debian
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 DEPMOD = Tool("depmod", "kmod")
 FLAVOURS = {
@@ -62,11 +62,16 @@ class Kernel:
         return sorted(path for path in tree.rglob("*") if path.is_file())
 
 
-def fetch(name: str, folder: Path) -> Kernel:
+def fetch(name: str, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
     """Get a kernel of Debian, RELEASE/FLAVOUR, into a folder.
 
+    Args:
+        name: which.
+        folder: an empty one.
+        drivers: modules that it needs beside those of every guest.
+
     Raises:
-        HostError: this host cannot.
+        HostError: this host cannot, or the kernel has no such module.
 
     """
     found = NAME.fullmatch(name)
@@ -78,19 +83,20 @@ def fetch(name: str, folder: Path) -> Kernel:
         debian.archive(release, [FLAVOURS[flavour]], place, variant="extract")
         with tarfile.open(place) as archive:
             _unpack(archive, folder)
-    return _with_modules(folder)
+    return _with_modules(folder, drivers)
 
 
-def take(image: Path, modules: Path | None, folder: Path) -> Kernel:
+def take(image: Path, modules: Path | None, folder: Path, drivers: Sequence[str] = ()) -> Kernel:
     """Take a bzImage, and its modules where it has any, into a folder.
 
     Args:
         image: the kernel.
         modules: its ``lib/modules/RELEASE``.
         folder: an empty one.
+        drivers: modules that it needs beside those of every guest.
 
     Raises:
-        HostError: a file cannot be read, or is something else.
+        HostError: a file cannot be read, or is something else, or a module is missing.
 
     """
     try:
@@ -103,7 +109,7 @@ def take(image: Path, modules: Path | None, folder: Path) -> Kernel:
                 (place / path.name).write_bytes(path.read_bytes())
     except OSError as error:
         raise HostError(f"{error.filename}: cannot be read: {error.strerror}") from error
-    return _with_modules(folder)
+    return _with_modules(folder, drivers)
 
 
 def release_of(image: Path) -> str:
@@ -144,13 +150,13 @@ def _store(content: bytes, place: Path) -> None:
     place.write_bytes(content)
 
 
-def _with_modules(folder: Path) -> Kernel:
+def _with_modules(folder: Path, drivers: Sequence[str]) -> Kernel:
     kernel = Kernel(folder, release_of(folder / "vmlinuz"))
     tree = folder / "lib" / "modules" / kernel.release
     if not tree.is_dir():
         return kernel
     _depmod(folder, kernel.release)
-    kept = set(_needed(tree))
+    kept = set(_needed(tree, drivers))
     for path in list(tree.rglob("*.ko")):
         if path not in kept:
             path.unlink()
@@ -172,16 +178,34 @@ def _depmod(folder: Path, release: str) -> None:
         raise HostError(f"depmod {release}: {ended.stderr.strip()}")
 
 
-def _needed(tree: Path) -> Iterator[Path]:
+def _needed(tree: Path, drivers: Sequence[str]) -> Iterator[Path]:
     """Yield the modules that a guest may need, from what depmod says of all."""
     depends: dict[str, list[str]] = {}
     for line in (tree / "modules.dep").read_text("utf-8").splitlines():
         name, _, others = line.partition(":")
         depends[name] = others.split()
+    known = {_module(name) for name in depends}
+    built_in = tree / "modules.builtin"
+    if built_in.exists():
+        known |= {_module(name) for name in built_in.read_text("utf-8").splitlines()}
+    for driver in drivers:
+        if driver not in known:
+            told = "expected a kernel that has it, such as Debian's of flavour amd64 or rt"
+            raise HostError(f"kernel {tree.name}: no module {driver}, {told}")
     for name, beneath in depends.items():
-        if any(_below(name, wanted) for wanted in MODULES):
+        if _module(name) in drivers or any(_below(name, wanted) for wanted in MODULES):
             # modules.dep has also what these depend on themselves.
             yield from (tree / one for one in (name, *beneath))
+
+
+def _module(name: str) -> str:
+    """Return the name of a module by that of its file.
+
+    >>> _module("kernel/drivers/vfio/pci/vfio-pci.ko.xz")
+    'vfio_pci'
+
+    """
+    return name.rpartition("/")[2].partition(".ko")[0].replace("-", "_")
 
 
 def _below(name: str, wanted: str) -> bool:

@@ -9,15 +9,16 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tailtrim.errors import HostError, RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
 from tailtrim.nodes.vm import tap
+from tailtrim.nodes.vm.pci import PassedPort
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tailtrim.nodes.namespace import Namespace
     from tailtrim.nodes.vm.image import Image
@@ -59,10 +60,19 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Wired:
-    """A port of a guest: its tap on this host, and its address in the guest."""
+    """A port of a guest by virtio-net: its tap on this host, and its address in the guest."""
 
     tap: str
     mac: str
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What run directories have of it."""
+        return {"kind": "virtio-net", "mac": self.mac}
+
+
+#: A port of a guest, whatever it is on this host.
+GuestPort = Wired | PassedPort
 
 
 def accelerator(asked: str = "auto") -> Accelerator:
@@ -96,7 +106,7 @@ class Machine:
         hardware: Hardware,
         *,
         cmdline: str,
-        ports: Sequence[Wired],
+        ports: Sequence[GuestPort],
         console: Path,
     ) -> None:
         """Start it.
@@ -117,23 +127,22 @@ class Machine:
             raise QEMU.missing()
         self._console = console
         with ExitStack() as stack:
-            taps = []
+            taps = {}
             for port in ports:
-                descriptor = tap.opened(namespace, port.tap)
-                taps.append(descriptor)
-                stack.callback(os.close, descriptor)
-            wired = list(zip(ports, taps, strict=True))
+                if isinstance(port, Wired):
+                    taps[port.tap] = tap.opened(namespace, port.tap)
+                    stack.callback(os.close, taps[port.tap])
             self._process = subprocess.Popen(
                 [
                     *(*namespace.prefix, *_command(image, hardware, cmdline, console)),
-                    *(*_serial(), *_network(wired)),
+                    *(*_serial(), *network(ports, taps)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                pass_fds=taps,
+                pass_fds=list(taps.values()),
                 env=host.environment(),
                 start_new_session=True,
             )
@@ -253,11 +262,22 @@ def _serial() -> list[str]:
     ]
 
 
-def _network(ports: Sequence[tuple[Wired, int]]) -> Iterator[str]:
+def network(ports: Sequence[GuestPort], taps: Mapping[str, int]) -> Iterator[str]:
+    """Yield the options of QEMU for ports.
+
+    Args:
+        ports: in the order in which the guest finds them.
+        taps: the descriptors of their taps by name.
+
+    """
     vhost = ",vhost=on" if os.access(_VHOST, os.R_OK | os.W_OK) else ""
     off = "".join(f",{offload}=off" for offload in _OFFLOADS)
-    for number, (port, descriptor) in enumerate(ports):
-        yield from ("-netdev", f"tap,id=port{number},fd={descriptor}{vhost}")
+    for number, port in enumerate(ports):
+        if isinstance(port, PassedPort):
+            # Without what it would boot from.
+            yield from ("-device", f"vfio-pci,host={port.pci},id=port{number},rombar=0")
+            continue
+        yield from ("-netdev", f"tap,id=port{number},fd={taps[port.tap]}{vhost}")
         yield from ("-device", f"virtio-net-pci,netdev=port{number},mac={port.mac},romfile={off}")
 
 

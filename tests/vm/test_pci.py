@@ -1,0 +1,198 @@
+"""What makes it impossible to pass a PCI device through is told before anything starts."""
+
+from __future__ import annotations
+
+import os
+import resource
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_pci import BRIDGE, DRIVER, IN, NETWORK, OUT, SOUND, FakeHost
+
+from tailtrim.errors import HostError
+from tailtrim.nodes.vm import pci
+from tailtrim.nodes.vm.pci import AskedPort, PassedPort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BOTH = {"in": AskedPort(IN, "eth4"), "out": AskedPort(OUT, "eth5")}
+MEMORY_MIB = 512
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+    return FakeHost(tmp_path, monkeypatch)
+
+
+def found(fake: FakeHost, asked: dict[str, AskedPort] = BOTH) -> dict[str, PassedPort]:
+    return pci.passed_ports(asked, MEMORY_MIB, fake.root)
+
+
+def refused(fake: FakeHost, asked: dict[str, AskedPort] = BOTH) -> str:
+    with pytest.raises(HostError) as raised:
+        found(fake, asked)
+    assert fake.writes == []
+    return str(raised.value)
+
+
+def test_what_a_device_is_shows_before_it_is_bound(fake: FakeHost) -> None:
+    ports = found(fake)
+    assert list(ports) == ["in", "out"]
+    assert ports["in"] == PassedPort(
+        pci=IN,
+        interface="eth2",
+        mac="02:00:00:00:0a:02",
+        driver=DRIVER,
+        module="ixgbe",
+        iommu_group=12,
+        cable="eth4",
+        cable_mac="02:00:00:00:0a:04",
+    )
+    assert ports["in"].record == {
+        "kind": "passed through",
+        "mac": "02:00:00:00:0a:02",
+        "pci": IN,
+        "iommu_group": 12,
+        "interface_before": "eth2",
+        "driver_before": DRIVER,
+        "cable": "eth4",
+    }
+
+
+def test_without_devices_nothing_is_asked_of_the_host(tmp_path: Path) -> None:
+    assert pci.passed_ports({}, MEMORY_MIB, tmp_path) == {}
+
+
+def test_no_iommu(fake: FakeHost) -> None:
+    for group in (fake.root / pci._GROUPS).iterdir():  # noqa: SLF001 - emptied as without one
+        group.rename(fake.root / group.name)
+    told = refused(fake)
+    assert "no IOMMU: /sys/kernel/iommu_groups is empty; switch on VT-d or AMD-Vi" in told
+    assert told.endswith("boot with intel_iommu=on")
+    fake.write("proc/cpuinfo", "vendor_id\t: AuthenticAMD\n")
+    assert refused(fake).endswith("boot without amd_iommu=off and iommu=off")
+
+
+def test_no_root(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAILTRIM_USER_NAMESPACE", "1")
+    assert refused(fake) == "passing through a PCI device needs root"
+    monkeypatch.delenv("TAILTRIM_USER_NAMESPACE")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert refused(fake) == "passing through a PCI device needs root"
+
+
+def test_no_vfio_pci(fake: FakeHost) -> None:
+    fake.without_module()
+    assert "vfio-pci: the kernel" in refused(fake)
+    fake.with_module()
+    assert found(fake)
+
+
+def test_no_such_device(fake: FakeHost) -> None:
+    told = refused(fake, {"in": AskedPort("0000:09:00.0", "eth4")})
+    assert told.startswith("vm.ports.in.pci: no device 0000:09:00.0, expected one of")
+    assert f"{IN} (eth2)" in told
+
+
+def test_a_device_that_is_no_network_card(fake: FakeHost) -> None:
+    fake.device("0000:05:00.0", SOUND, group=20, driver="snd_hda_intel")
+    told = refused(fake, {"out": AskedPort("0000:05:00.0", "eth4")})
+    assert told.startswith("vm.ports.out.pci: 0000:05:00.0 is not a network card, expected ")
+
+
+def test_a_card_without_its_network_driver(fake: FakeHost) -> None:
+    fake.device("0000:05:00.0", NETWORK, group=20)
+    told = refused(fake, {"in": AskedPort("0000:05:00.0", "eth4")})
+    assert "has no network interface (without a driver)" in told
+    fake.device("0000:06:00.0", NETWORK, group=21, driver="vfio-pci")
+    told = refused(fake, {"in": AskedPort("0000:06:00.0", "eth4")})
+    assert "is bound to vfio-pci already, so its MAC address is not known" in told
+    assert "echo 0000:06:00.0 > /sys/bus/pci/drivers_probe" in told
+
+
+def test_another_device_in_its_group(fake: FakeHost) -> None:
+    fake.device("0000:05:00.0", SOUND, group=12)
+    told = refused(fake)
+    assert told.startswith(f"vm.ports.in.pci: IOMMU group 12 of {IN} also has 0000:05:00.0; ")
+
+
+def test_a_group_with_a_bridge_or_of_both_ports(fake: FakeHost) -> None:
+    fake.device("0000:00:1c.0", BRIDGE, group=12)
+    assert found(fake)["in"].iommu_group == 12
+    group = fake.root / pci._GROUPS / "14" / "devices"  # noqa: SLF001 - that of a whole card
+    whole = {"in": AskedPort("0000:04:00.0", "eth2"), "out": AskedPort("0000:04:00.1", "eth3")}
+    assert len(list(group.iterdir())) == len(whole)
+    assert [port.iommu_group for port in found(fake, whole).values()] == [14, 14]
+    assert "also has 0000:04:00.1" in refused(fake, {"in": whole["in"]})
+
+
+def default_route(fake: FakeHost, interface: str) -> None:
+    fake.answers("-4 route show default", [{"dst": "default", "dev": interface}])
+
+
+def default_route_6(fake: FakeHost, interface: str) -> None:
+    fake.answers("-6 route show default", [{"dst": "default", "dev": interface}])
+
+
+def address(fake: FakeHost, interface: str) -> None:
+    known = {"local": "192.0.2.7", "prefixlen": 24, "scope": "global"}
+    fake.answers(f"address show dev {interface}", [{"ifname": interface, "addr_info": [known]}])
+
+
+def member(fake: FakeHost, interface: str) -> None:
+    fake.write(f"sys/class/net/{interface}/upper_br0", "")
+
+
+@pytest.mark.parametrize(
+    ("needing", "told"),
+    [
+        (default_route, "the default route is through it"),
+        (default_route_6, "the default route is through it"),
+        (address, "it has the address 192.0.2.7/24; if that is unused: ip address flush dev"),
+        (member, "it is part of br0"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("interface", "where"),
+    [("eth2", f"vm.ports.in.pci: {IN} is eth2"), ("eth5", "vm.ports.out.cable: eth5")],
+)
+def test_an_interface_that_this_host_needs(
+    fake: FakeHost,
+    needing: Callable[[FakeHost, str], None],
+    told: str,
+    interface: str,
+    where: str,
+) -> None:
+    needing(fake, interface)
+    assert refused(fake).startswith(f"{where}, which this host needs: {told}")
+
+
+def test_an_address_of_the_link_alone_needs_nothing(fake: FakeHost) -> None:
+    known = {"local": "fe80::1", "prefixlen": 64, "scope": "link"}
+    fake.answers("address show dev eth2", [{"ifname": "eth2", "addr_info": [known]}])
+    assert found(fake)
+
+
+def test_a_cable_to_nowhere(fake: FakeHost) -> None:
+    told = refused(fake, {"in": AskedPort(IN, "eth9")})
+    assert told.startswith("vm.ports.in.cable: eth9 does not exist, expected the interface")
+    (fake.root / "sys/class/net/br0").mkdir()
+    told = refused(fake, {"in": AskedPort(IN, "br0")})
+    assert told.startswith("vm.ports.in.cable: br0 is not a port of hardware")
+    told = refused(fake, {"in": AskedPort(IN, "eth3"), "out": AskedPort(OUT, "eth5")})
+    assert told.startswith("vm.ports.in.cable: eth3 is passed through itself")
+
+
+def test_memory_that_may_not_be_locked(fake: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.write("proc/self/status", "CapEff:\t000001ffffffbfff\n")
+    limits = [8 << 20, 8 << 20]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    told = refused(fake)
+    assert told.startswith("vm.memory_mib: 512 MiB have to be locked in memory, the limit is 8.0")
+    limits[0] = resource.RLIM_INFINITY
+    assert found(fake)
+    limits[0] = 8 << 20
+    fake.write("proc/self/status", "CapEff:\t000001ffffffffff\n")
+    assert found(fake)
