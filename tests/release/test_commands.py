@@ -21,6 +21,8 @@ def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path
     assert made.returncode == 0, made.stderr
     assert made.stdout == "Release: out\nWebsite: out/index.html\n"
     assert "left out: run-001/ingress.pcap\n" in made.stderr
+    page = (tmp_path / "out/index.html").read_text("utf-8")
+    assert "<dt>Captures</dt><dd>none; the samples of each run are here</dd>" in page
     done = tailtrim("verify", "out", "--level", "numbers", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pass     numbers   0 runs from captures, 2 from samples" in done.stdout

@@ -277,6 +277,11 @@ def test_every_link_of_the_website_leads_to_a_file(released: Path) -> None:
             assert target.is_file(), f"{place.name}: {link}"
 
 
+def test_the_website_says_of_which_runs_captures_are_there(released: Path) -> None:
+    page = (released / "index.html").read_text("utf-8")
+    assert "<dt>Captures</dt><dd>of all runs</dd>" in page
+
+
 def test_the_website_shows_what_came_of_each_run(tmp_path: Path) -> None:
     mine = small_experiment(tmp_path)
     record = json.loads((mine / "experiment.json").read_text())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.experiment import recorded
 from tailtrim.release import tree
+from tailtrim.release.derivation import captures_of
 from tailtrim.release.layout import CLAIMS, EXPERIMENT, INDEX, PLAN, RECORD, REPORT, SITE
 from tailtrim.report import pictures
 
@@ -171,6 +172,9 @@ class _Site:
         self.runs = [self._run(root, run, values) for run in experiment.runs]
         told = [run.recorded.problem for run in self.runs if run.recorded.problem]
         self.doubtful = len(told)
+        complete = [run.outcome.run for run, _ in experiment.complete]
+        self.complete = len(complete)
+        self.captured = sum(captures_of(root / EXPERIMENT / name) is not None for name in complete)
 
     def _run(self, root: Path, run: RecordedRun, values: dict[tuple[str, str], _Value]) -> _Run:
         folder = root / EXPERIMENT / run.outcome.run
