@@ -32,7 +32,7 @@ fi
 
 work=$(mktemp -d "$root.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/upper" "$work/work" "$work/machine"
+mkdir "$work/upper" "$work/work" "$work/machine" "$work/checkout"
 sysroot=$(rustc --print sysroot)
 exchange=$(realpath "$1")
 shift
@@ -42,7 +42,10 @@ unshare --mount --pid --fork --kill-child sh -euc '
 mount -t overlay overlay -o "lowerdir=$0,upperdir=$work/upper,workdir=$work/work" "$work/machine"
 git ls-files -z --cached --others --exclude-standard >"$work/files"
 mkdir -p "$work/machine$PWD"
+# Not on the overlay: tests lay others over what they unpack here.
+mount --bind "$work/checkout" "$work/machine$PWD"
 tar --create --null --files-from="$work/files" | tar --extract --directory "$work/machine$PWD"
+[ ! -d .git ] || cp -a .git "$work/machine$PWD/"
 cd "$work/machine"
 mkdir -p ".$sysroot" root/.cargo/registry root/.cache/pip exchange .old
 cp -L /etc/resolv.conf etc/

@@ -217,6 +217,20 @@ fn clocks_that_meet_are_not_told_as_their_common_fraction() {
     assert!((slow - 250.0).abs() < 0.01 && (fast - 937.5).abs() < 0.01, "{rates:?}");
 }
 
+/// Every second stall of the faster clock is within one of the slower clock: the slower frequency was told twice.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn a_clock_that_is_half_hidden_by_a_slower_one_has_its_own_frequency() {
+    let slow =
+        Interrupts { start_ns: 100_000, period_ns: 4_629_416.0, durations_ns: vec![300_000] };
+    let fast = Interrupts { start_ns: 134_000, period_ns: 2_314_708.0, durations_ns: vec![3_000] };
+    let found = explain(&run("cbr", 100_001, 10, &[slow, fast]));
+    let mut rates: Vec<f64> = found.causes.iter().map(|one| one.frequency_hz).collect();
+    rates.sort_by(f64::total_cmp);
+    let [slow, fast] = rates[..] else { panic!("{:?}", found.causes) };
+    assert!((slow - 216.01).abs() < 0.01 && (fast - 432.02).abs() < 0.02, "{rates:?}");
+}
+
 /// A few events fit many frequencies: one was told, and it was wrong.
 #[test]
 #[ignore = "simulation: make test runs it"]

@@ -195,12 +195,30 @@ pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: u
         .collect()
 }
 
-/// Of a comb and its aliases the one of a usual clock; else the likeliest.
-pub(super) fn preferred(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
+/// Of a comb and its aliases the one of a usual clock; else the likeliest. One that has the frequency of a told comb is
+/// rather a multiple of it, if the told one hides the other occurrences.
+pub(super) fn preferred(capture: &Capture, levels: &[Level], comb: &Comb, told: &[Comb]) -> Comb {
     let aliases = aliases(capture, levels, comb);
+    let same = |one: &Comb, other: &Comb| {
+        let periods = capture.run_ns as f64 / other.period_ns;
+        (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
+    };
+    let hidden = |one: &&Comb| {
+        told.iter().filter(|other| same(comb, other)).any(|other| {
+            let times = libm::round(comb.period_ns / one.period_ns);
+            times >= 2.0
+                && (times * one.period_ns - comb.period_ns).abs() < 1e-6 * comb.period_ns
+                && one.off(other.phase_ns).1.abs() < other.longest_ns + one.longest_ns
+        })
+    };
     let all = || std::iter::once(comb).chain(&aliases);
     let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
-    *all().find(|one| usual(one)).or_else(|| all().max_by(likeliest)).unwrap_or(comb)
+    *all()
+        .filter(hidden)
+        .max_by(likeliest)
+        .or_else(|| all().find(|one| usual(one)))
+        .or_else(|| all().max_by(likeliest))
+        .unwrap_or(comb)
 }
 
 /// Whether a comb has the frequency of a usual clock.

@@ -173,7 +173,7 @@ fn next(
         let Some(comb) = comb else { continue };
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let fixed = comb.track.is_none();
-            let comb = if fixed { preferred(capture, levels, &comb) } else { comb };
+            let comb = if fixed { preferred(capture, levels, &comb, found) } else { comb };
             if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
