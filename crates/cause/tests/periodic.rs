@@ -231,6 +231,20 @@ fn a_clock_that_is_half_hidden_by_a_slower_one_has_its_own_frequency() {
     assert!((slow - 216.01).abs() < 0.01 && (fast - 432.02).abs() < 0.02, "{rates:?}");
 }
 
+/// What the schedule folds of a told clock's ninth multiple was told as a clock of 999.9 Hz.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn a_folded_multiple_of_a_clock_is_not_told() {
+    let slow = Interrupts { start_ns: 100_000, period_ns: 1e6, durations_ns: vec![91_000] };
+    let fast = Interrupts { start_ns: 352_000, period_ns: 1e9 / 1.5e3, durations_ns: vec![2_700] };
+    let other =
+        Interrupts { start_ns: 400_000, period_ns: 1e9 / 877.0096, durations_ns: vec![2_500] };
+    let found = explain(&run("cbr", 100_001, 20, &[slow, fast, other]));
+    let near =
+        |hz: f64| found.causes.iter().filter(|one| (one.frequency_hz - hz).abs() < 1.0).count();
+    assert_eq!((near(1e3), near(877.0)), (1, 1), "{:?}", found.causes);
+}
+
 /// A few events fit many frequencies: one was told, and it was wrong.
 #[test]
 #[ignore = "simulation: make test runs it"]

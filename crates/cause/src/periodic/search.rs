@@ -54,7 +54,10 @@ pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
         }
     }
     for one in impure {
-        if found.len() == MOST || told(&found, &one, capture.run_ns) {
+        if found.len() == MOST
+            || told(&found, &one, capture.run_ns)
+            || folded(capture, &found, &one)
+        {
             continue;
         }
         let again = comb::scored(capture, &levels[one.level], &one)
@@ -103,6 +106,23 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
             || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
 }
+
+/// Whether the schedule folds a multiple of a told comb's frequency to that of another one: 9 times 1,000 Hz comes back as
+/// 999.93 Hz among 9,999.93 packets a second.
+fn folded(capture: &Capture, found: &[Comb], one: &Comb) -> bool {
+    let Some(pattern_hz) = capture.pattern_hz else { return false };
+    let (hz, resolution_hz) = (1e9 / one.period_ns, 1e9 / capture.run_ns as f64);
+    found.iter().any(|other| {
+        (1..=HIGHEST_FOLDED).any(|times| {
+            let multiple_hz = f64::from(times) * 1e9 / other.period_ns;
+            let turns = libm::round(multiple_hz / pattern_hz);
+            turns >= 1.0 && ((multiple_hz - turns * pattern_hz).abs() - hz).abs() < resolution_hz
+        })
+    })
+}
+
+/// Multiples of a frequency that are looked at.
+const HIGHEST_FOLDED: i32 = 16;
 
 /// What takes longer than so many times the other occurrences is something else.
 const LONGER: f64 = 1.5;
