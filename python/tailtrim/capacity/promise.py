@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 _MOST = 10
 #: The longest trial, in s: of a longer one too much is lost if it is invalid. RFC 2544 has it, too.
 _LONGEST_S = 60.0
-import os
-EP=float(os.environ.get('EP','10'))
+#: Where bad packets cluster, so many clusters must have been possible at the ratio: fewer tell too
+#: little of how large they are (docs/intervals.md). Of independent packets, one run in 50 has a
+#: design effect above 2.
+_CLUSTERS, _CLUSTERED = 10, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +84,18 @@ class Promise:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0
         for condition in self.conditions:
-            bad, packets = _effective(seen, condition)
+            effect = _design_effect(seen, condition)
+            bad, packets = _effective(seen, condition, effect)
             if proof.above(bad, packets, condition.ratio) >= enough:
                 return Judgement(Bound.UPPER)
-            effect = _design_effect(seen, condition)
             if proof.below(bad, packets, condition.ratio) < enough:
-                more = _missing(bad, packets, condition, self.confidence)
-                if not more:
+                missing = _missing(bad, packets, condition.ratio, self.confidence)
+                if missing <= 0:
                     return Judgement(None)
-                missing_s = max(missing_s, more * effect / pps)
-            elif effect > 2 and packets*condition.ratio < EP:
-                missing_s = max(missing_s, (EP / condition.ratio - packets) * effect / pps)
+            else:
+                clusters = _CLUSTERS if effect > _CLUSTERED else 0
+                missing = clusters / condition.ratio - packets
+            missing_s = max(missing_s, missing * effect / pps)
         missing_s = max(missing_s, self.least_s - sum(one.trial.duration_s for one in seen))
         if missing_s <= 0:
             return Judgement(Bound.LOWER)
@@ -107,29 +110,29 @@ class Promise:
         return 1 - max(ratios)
 
 
-def _effective(seen: Sequence[Seen], condition: Condition) -> tuple[float, float]:
-    """Return how many independent packets those of all trials are worth: the bad ones, and all."""
-    effect = _design_effect(seen, condition)
-    counts = [one.counts[condition.text] for one in seen]
-    return sum(one.bad for one in counts) / effect, sum(one.packets for one in counts) / effect
-
-
 def _design_effect(seen: Sequence[Seen], condition: Condition) -> float:
-    """Return the largest of all trials: those without bad packets say nothing of clusters."""
+    """Return the largest of all trials: those without clusters say little of their size."""
     return max((one.counts[condition.text].design_effect for one in seen), default=1.0)
 
 
-def _missing(bad: float, packets: float, condition: Condition, confidence: float) -> float:
+def _effective(
+    seen: Sequence[Seen], condition: Condition, design_effect: float
+) -> tuple[float, float]:
+    """Return how many independent packets those of all trials are worth: the bad ones, and all."""
+    counts = [one.counts[condition.text] for one in seen]
+    bad, packets = sum(one.bad for one in counts), sum(one.packets for one in counts)
+    return bad / design_effect, packets / design_effect
+
+
+def _missing(bad: float, packets: float, ratio: float, confidence: float) -> float:
     """Return how many more packets decide a condition, if bad ones go on coming as they did.
 
-    0 where as many packets as are allowed would not, or have not.
+    0 or less where as many as are allowed have not decided it.
     """
-    ratio, enough = condition.ratio, -math.log(1 - confidence)
-    fewest = proof.fewest(ratio, confidence)
-    most = _MOST * fewest
+    enough, fewest = -math.log(1 - confidence), proof.fewest(ratio, confidence)
     if not bad:
         return fewest - packets
-    wanted = packets
+    wanted, most = packets, _MOST * fewest
     while wanted < most:
         wanted = min(wanted * 1.2, most)
         told = bad / packets * wanted, wanted, ratio
