@@ -101,6 +101,17 @@ def test_of_a_hole_the_lower_end_counts() -> None:
     assert ndr.lower.load <= 6_000 <= ndr.upper.load
 
 
+def test_a_hole_far_below_the_throughput_is_found_by_the_curve() -> None:
+    holed = partial(a_server, hole=(6_000, 8_000))
+    assert contained(holed, search(NDR, PDR), 6_000, 6_000) >= 19
+
+
+def test_the_curve_has_points_below_the_bounds() -> None:
+    seen = a_server(1).searched(search(NDR))
+    loads = [one.trial.load for one in seen if one.trial.purpose is Purpose.CURVE]
+    assert loads == pytest.approx([1_000, 3_000, 5_000, 7_000, 9_000], rel=0.03)
+
+
 def test_a_device_that_takes_all_has_no_upper_bound() -> None:
     (ndr,) = found(asked := replace(search(NDR), largest=9_000), a_server(1).searched(asked))
     assert (ndr.lower and ndr.lower.load, ndr.upper, ndr.ended) == (9_000, None, Ended.HIGHEST)
@@ -139,7 +150,9 @@ def test_bounds_are_measured_again_at_the_end_in_random_order() -> None:
         seen = a_server(2).searched(replace(asked, seed=seed))
         again = [one.trial.load for one in seen if one.trial.purpose is Purpose.VERIFICATION]
         assert [one.trial.load for one in seen[-len(again) :]] == again
-        ends = {bound.load for one in found(asked, seen) for bound in (one.lower, one.upper) if bound}
+        ends = {
+            bound.load for one in found(asked, seen) for bound in (one.lower, one.upper) if bound
+        }
         assert ends == set(again)
         orders.add(tuple(again))
     assert len(orders) > 1

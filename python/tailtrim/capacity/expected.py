@@ -45,7 +45,9 @@ def told(wanted: Wanted) -> Iterator[str]:
     """Yield what a search needs, in lines."""
     search = wanted.search
     for goal in search.goals:
-        for one in goal.conditions if isinstance(goal, Promise) else ():
+        if not isinstance(goal, Promise):
+            continue
+        for one in goal.conditions:
             packets = math.ceil(proof.fewest(one.ratio, goal.confidence))
             slow = search.largest * _SLOW
             yield (

@@ -68,7 +68,9 @@ def _unsent(generator: dict[str, Any]) -> tuple[int, float]:
         share = min(generator["achieved_pps"] / generator["intended_pps"], 1.0)
         return max(generator["due"] - generator["sent"], 0), share
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise RunDirectoryError(f"generator.json: not what a generator counted ({error})") from error
+        raise RunDirectoryError(
+            f"generator.json: not what a generator counted ({error})"
+        ) from error
 
 
 def _late(run: RunDirectory, deadline_ns: int) -> int:

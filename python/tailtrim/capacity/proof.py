@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-#: Half of the evidence is that of no bad packet at all, so that it takes ln(2 · 20) / r good packets
-#: in a row. One look alone would need ln(20) / r: the factor 1.23 is the price of many looks.
+#: Half of the evidence is that of no bad packet at all, so that it takes ln(2 · 20) / r good
+#: packets in a row. One look alone would need ln(20) / r: many looks cost the factor 1.23.
 _BELOW = ((0.0, 1 / 2), (1 / 4, 1 / 6), (1 / 2, 1 / 6), (3 / 4, 1 / 6))
 #: Above, shares have no such favourite: each is as likely.
 _ABOVE = (4 / 3, 2.0, 4.0, 16.0, 256.0, 4096.0)

@@ -10,6 +10,7 @@ import random
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Steps of the grid of loads in a width: goals meet at the same loads, and share their trials.
 _STEPS = 2
+#: Shares of the highest lower bound at which the curve of latency against load has points.
+_CURVE = (0.1, 0.3, 0.5, 0.7, 0.9)
 #: What a trial takes beside its duration, in s, as long as none was done.
 _BESIDE_S = 5.0
 
@@ -71,7 +74,7 @@ class Search:
 
     def wants(self, goal: Goal, seen: Sequence[Seen]) -> bool:
         """Whether a goal needs more trials."""
-        return _Place(self, bounds(goal, seen, self.pps), seen).wanted() is not None
+        return self._of(goal, bounds(goal, seen, self.pps), seen) is not None
 
     def _wanted(self, seen: Sequence[Seen]) -> Iterator[Trial]:
         """Yield the trials that may be next, the best first."""
@@ -82,19 +85,32 @@ class Search:
             yield again
             return
         found = {goal: bounds(goal, seen, self.pps) for goal in self.goals}
-        wanted = []
-        for goal, known in found.items():
-            at = _Place(self, known, seen).wanted()
-            if at is None:
-                continue
-            load = self.loads[at]
-            judged = known.judged.get(load) or goal.judged([], self.pps(load))
-            first = load not in known.judged
-            wanted.append(Trial(load, self.trial_s if first else judged.more_s))
+        wanted = [trial for goal, known in found.items() if (trial := self._of(goal, known, seen))]
         # Short trials first: what they say may spare the long ones.
         yield from sorted(wanted, key=lambda one: one.duration_s)
         if not wanted:
+            yield from self._curve(found, seen)
             yield from self._verifications(found, seen)
+
+    def _of(self, goal: Goal, known: Bounds, seen: Sequence[Seen]) -> Trial | None:
+        """Return the trial that a goal needs next."""
+        load = _doubted(goal, known, seen)
+        if load is None:
+            at = _Place(self, known, seen).wanted()
+            if at is None:
+                return None
+            load = self.loads[at]
+        begun = known.judged.get(load)
+        return Trial(load, begun.more_s if begun is not None else self.trial_s)
+
+    def _curve(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> Iterator[Trial]:
+        """Yield trials at loads below the bounds: for the curve, and to find holes."""
+        lowers = [known.lower for known in found.values() if known.lower is not None]
+        tried = {one.trial.load for one in seen}
+        for share in _CURVE if lowers else ():
+            load = self.loads[max(bisect_right(self.loads, share * max(lowers)) - 1, 0)]
+            if load not in tried:
+                yield Trial(load, self.trial_s, Purpose.CURVE)
 
     def _verifications(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> Iterator[Trial]:
         """Yield trials at bounds that were not measured again, in random order."""
@@ -106,6 +122,16 @@ class Search:
         for load in left:
             duration_s = max(one.trial.duration_s for one in counted[load])
             yield Trial(load, duration_s, Purpose.VERIFICATION)
+
+
+def _doubted(goal: Goal, known: Bounds, seen: Sequence[Seen]) -> int | None:
+    """Return a load below the lower bound whose trials say that it may be an upper one."""
+    trials = valid(seen)
+    for load, one in known.judged.items():
+        begun = one.bound is None and not one.given_up
+        if begun and load < (known.lower or 0) and not all(map(goal.good, trials[load])):
+            return load
+    return None
 
 
 def beside_s(seen: Sequence[Seen]) -> float:
@@ -171,8 +197,7 @@ class _Place:
 
     def _within(self, points: Sequence[int]) -> int | None:
         """Return the middle of the widest gap that is wider than the search's width."""
-        pairs = zip(points, points[1:], strict=False)
-        low, high = max(pairs, key=lambda pair: pair[1] - pair[0])
+        low, high = max(pairwise(points), key=lambda pair: pair[1] - pair[0])
         if high - low <= _STEPS:
             return None
         # Trials of other goals near the middle are used, too.

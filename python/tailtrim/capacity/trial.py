@@ -18,6 +18,8 @@ class Purpose(StrEnum):
 
     WARM_UP = "warm-up"
     SEARCH = "search"
+    #: Below the bounds, for the curve of latency against load.
+    CURVE = "curve"
     #: Bounds are measured again at the end, in random order: has the device changed meanwhile?
     VERIFICATION = "verification"
 

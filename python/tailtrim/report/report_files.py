@@ -103,9 +103,7 @@ def _write(
     objectives: Sequence[Objective],
 ) -> list[Path]:
     capacity = capacity_of(experiment)
-    drawn = [
-        with_bounds(with_objectives(figure, objectives), capacity) for figure in series(runs)
-    ]
+    drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in series(runs)]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
     shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found)

@@ -54,8 +54,8 @@ class Device:
     def _effect(self, latency_s: Latencies, condition: Condition) -> float:
         """Return the design effect at the quantile, as a summary has it."""
         beyond = np.sort(latency_s)[math.floor((1 - condition.ratio) * latency_s.size) - 1]
-        late = latency_s >= (math.inf if condition.deadline_ns is None else condition.deadline_ns / 1e9)
-        return max(design_effect(latency_s > beyond), design_effect(late))
+        limit_s = math.inf if condition.deadline_ns is None else condition.deadline_ns / 1e9
+        return max(design_effect(latency_s > beyond), design_effect(latency_s >= limit_s))
 
     def searched(self, search: Search) -> list[Seen]:
         """Return the trials of a search."""
@@ -132,7 +132,8 @@ def design_effect(bad: Flags) -> float:
         if not 0 < ratio < 1 or length == 0:
             break
         counts = bad[: length * blocks].reshape(blocks, length).sum(axis=1)
-        alike = float(np.corrcoef(counts[:-1], counts[1:])[0, 1]) if counts[1:].std() and counts[:-1].std() else 0.0
+        vary = counts[1:].std() and counts[:-1].std()
+        alike = float(np.corrcoef(counts[:-1], counts[1:])[0, 1]) if vary else 0.0
         alike = alike + 1 / blocks if alike > 3 / math.sqrt(blocks) else 0.0
         alike = min(alike, 0.98)
         found = counts.var(ddof=1) / (length * ratio * (1 - ratio)) * (1 + alike) / (1 - alike)
