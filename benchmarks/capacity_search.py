@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from simulated import Device
 
 #: To how many packets/s the capacity of a noisy server is found.
-_NEAR = 10
+_NEAR = 4
 SMALLEST, LARGEST, WIDTH = 20, 20_000, 0.02
 NDR, PDR = LossGoal("NDR", 0.0, 1.0, 3.0), LossGoal("PDR", 0.005, 1.0, 3.0)
 DEADLINE_S, LATE = 0.005, 0.01
@@ -126,14 +126,14 @@ def reference(case: Case, seed: int, *, duration_sum_s: float) -> Row:
     return Row(len(measurer.durations_s), took_s, ends)  # type: ignore[arg-type]
 
 
-def true_capacity(make: Callable[[int, float], Server], loss_ratio: float) -> float:
-    """Return the load at which half of the trials of 1 s lose more, per packet/s served."""
-    low, high = 5_000, 15_000
+def true_capacity(make: Callable[[int, float], Server], loss_ratio: float, served: float) -> float:
+    """Return the load at which half of the trials of 1 s lose more."""
+    low, high = round(0.97 * served), round(1.03 * served)
     while high - low > _NEAR:
-        load, device = (low + high) // 2, make(7, 10_000.0)
-        lost = [device.measure(Trial(load, 1.0)).counts[LOST].ratio for _ in range(201)]
+        load, device = (low + high) // 2, make(7, served)
+        lost = [device.measure(Trial(load, 1.0)).counts[LOST].ratio for _ in range(101)]
         low, high = (load, high) if median(lost) <= loss_ratio else (low, load)
-    return (low + high) / 2 / 10_000
+    return (low + high) / 2
 
 
 def server(seed: int, served: float, **more: Any) -> Server:
@@ -150,7 +150,6 @@ def cases() -> list[Case]:
     """Return the devices."""
     steady = partial(server, noise=0.02)
     noisy = partial(server, noise=0.2)
-    of_noisy = tuple(true_capacity(noisy, ratio) for ratio in (0.0, 0.005))
     stalling = partial(steady, stalls=0.05, stall_s=0.02)
     inverted = partial(steady, hole=(6_000, 8_000))
     limited = partial(steady, generator_pps=7_000.0)
@@ -160,9 +159,13 @@ def cases() -> list[Case]:
         # What the buffer holds is not lost within a trial of 1 s.
         return served + 20, (served + 20) / (1 - PDR.loss_ratio)
 
+    @cache
+    def of_noisy(served: float) -> tuple[float, ...]:
+        return tuple(true_capacity(noisy, goal.loss_ratio, served) for goal in both)
+
     return [
         Case("steady server", steady, both, known),
-        Case("noisy server", noisy, both, lambda at: tuple(one * at for one in of_noisy)),
+        Case("noisy server", noisy, both, of_noisy),
         Case("stalls of 20 ms every 20 s", stalling, both, known),
         Case("loses 10 % from 6 to 8 kpkt/s", inverted, both, lambda _: (6_000.0, 6_000.0)),
         Case("generator ends at 7 kpkt/s", limited, both, known),
