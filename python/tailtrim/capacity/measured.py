@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -96,4 +95,5 @@ def _design_effect(run: RunDirectory, condition: Condition, late: int) -> float:
         with suppress(TailtrimError):
             length = plan_length(f"{1 - share:.12f}", precision=0.9, pilot=run)
             effect = max(effect, length.design_effect)
-    return effect if math.isfinite(effect) else 1.0
+    # All packets of a run are one cluster at most.
+    return min(effect, max(summary.samples, 1))

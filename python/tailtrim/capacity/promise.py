@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from tailtrim.capacity.trial import Seen
     from tailtrim.slo import Objective
 
-#: So many times the fewest packets are measured at a load before it is given up. That tells half
-#: the ratio, or one and a half times the ratio, from the ratio itself (docs/capacity.md).
+#: So many times the fewest independent packets, or the least time, are measured at a load before
+#: it is given up. Of independent packets that tells half the ratio, or one and a half times the
+#: ratio, from the ratio itself (docs/capacity.md).
 _MOST = 10
 #: The longest trial, in s: of a longer one too much is lost if it is invalid. RFC 2544 has it, too.
 _LONGEST_S = 60.0
@@ -83,6 +84,7 @@ class Promise:
     def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0
+        done_s, most_s = sum(one.trial.duration_s for one in seen), _MOST * self.least_s
         for condition in self.conditions:
             effect = _design_effect(seen, condition)
             bad, packets = _effective(seen, condition, effect)
@@ -96,9 +98,13 @@ class Promise:
                 clusters = _CLUSTERS if effect > _CLUSTERED else 0
                 missing = clusters / condition.ratio - packets
             missing_s = max(missing_s, missing * effect / pps)
-        missing_s = max(missing_s, self.least_s - sum(one.trial.duration_s for one in seen))
+            most_s = max(most_s, _MOST * proof.fewest(condition.ratio, self.confidence) / pps)
+        missing_s = max(missing_s, self.least_s - done_s)
         if missing_s <= 0:
             return Judgement(Bound.LOWER)
+        if done_s >= most_s:
+            return Judgement(None)
+        missing_s = min(missing_s, most_s - done_s)
         return Judgement(None, min(max(missing_s, self.trial_s), max(_LONGEST_S, self.trial_s)))
 
     def throughput_share(self, seen: Sequence[Seen]) -> float:
