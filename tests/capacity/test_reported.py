@@ -26,6 +26,7 @@ def test_the_page_has_the_bounds_and_the_curve(
     searching(Simulated())
     write_experiment(recorded(tmp_path / "out"), tmp_path / "report")
     page = (tmp_path / "report" / "report.html").read_text("utf-8")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
     assert "<h2>Capacity</h2>" in page
     for told in ("NDR (none lost)", "PDR (0.5 % lost)", "p99 &lt; 30ms (95 % confidence)"):
         assert told in page
