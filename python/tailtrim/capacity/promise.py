@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tailtrim.slo import Objective
 
 #: So many times the fewest independent packets, or the least time, are measured at a load before
-#: it is given up. Of independent packets that tells half the ratio, or one and a half times the
-#: ratio, from the ratio itself (docs/capacity.md).
+#: it is given up. Of independent packets that tells half the ratio, or 1.7 times the ratio, from
+#: the ratio itself (docs/capacity.md).
 _MOST = 10
 #: The longest trial, in s: of a longer one too much is lost if it is invalid. RFC 2544 has it, too.
 _LONGEST_S = 60.0
