@@ -169,7 +169,7 @@ def _conduct(searching: Searching) -> None:
     unit = searching.wanted.loads.unit
     done = len(searching.trials)
     if done:
-        say(f"{done} trials are there", err=True)
+        say(f"trials that are there: {done}", err=True)
 
     def ended(trial: Trial, seen: Seen, outcome: Outcome) -> None:
         told = ", ".join(f"{name}: {one.bad:,} bad" for name, one in seen.counts.items())
@@ -181,8 +181,8 @@ def _conduct(searching: Searching) -> None:
     try:
         searching.conduct(lambda *_: None, ended)
     except (KeyboardInterrupt, SystemExit):
-        told = f"interrupted: {len(searching.trials)} trials are in {searching.experiment.path}"
-        say(f"{told}, --resume goes on", err=True)
+        told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
+        say(f"{told}; --resume goes on", err=True)
         raise
 
 
