@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 
 CATALOGUE = {
     "run": Entry("Measure", "Run an experiment that a plan describes", "run"),
+    "capacity": Entry("Measure", "Search the highest load that meets a promise", "capacity"),
     "testbed": Entry("Measure", "Check, show, clean or switch the hosts of a testbed", "testbed"),
     "image": Entry("Measure", "Build a live image for virtual machines", "image"),
     "pos": Entry("Measure", "Run an experiment folder of pos as it is", "pos"),

@@ -41,6 +41,8 @@ TYPED = {
     "citation": "--citation FILE",
     "captures": "--captures none",
     "testbed": "--testbed FILE",
+    "budget": "--budget TIME",
+    "width": "--width SHARE",
 }
 
 

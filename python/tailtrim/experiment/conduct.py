@@ -52,8 +52,9 @@ def conduct(
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
     images: dict[Boot, Image] | None = None,
+    following: Callable[[], Run | None] = lambda: None,
 ) -> None:
-    """Do the runs that are missing.
+    """Do the runs that are missing, and those that follow from them.
 
     A run that breaks is recorded and the next one begins. Runs with one of several devices, or
     values of a factor, that this host cannot have are skipped; what is clear beforehand, before
@@ -64,6 +65,8 @@ def conduct(
         told: is called with a run and what it is doing.
         ended: is called with a run and what became of it.
         images: what runs boot, as :func:`.guests.images_for` makes it.
+        following: returns one more run after the last, which nothing boots for; ``None`` at the
+            end.
 
     Raises:
         HostError: this host cannot do it.
@@ -76,7 +79,7 @@ def conduct(
         Booted(experiment, way) as booted,
         Devices(experiment, booted) as devices,
     ):
-        _conduct_all(experiment, devices, told, ended)
+        _conduct_all(experiment, devices, told, ended, following)
 
 
 def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
@@ -91,6 +94,7 @@ def _conduct_all(
     devices: Devices,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
+    following: Callable[[], Run | None],
 ) -> None:
     experiment.save()
     experiment.audit()
@@ -100,7 +104,7 @@ def _conduct_all(
     for run, error in impossible:
         _skip(experiment, run, error, ended)
     skipped = {run.number for run, _ in impossible}
-    for run in missing:
+    for run in _each(experiment, missing, following):
         if run.number in skipped:
             continue
         if experiment.testbed.gone is not None:
@@ -119,6 +123,16 @@ def _conduct_all(
             continue
         experiment.add(outcome)
         ended(run, outcome)
+
+
+def _each(
+    experiment: Experiment, missing: list[Run], following: Callable[[], Run | None]
+) -> Iterator[Run]:
+    """Yield the runs that are missing, then those that follow."""
+    yield from missing
+    while (run := following()) is not None:
+        experiment.runs.append(run)
+        yield run
 
 
 def _lacking(

@@ -109,9 +109,13 @@ class Experiment:
             raise OutputError(f"{record}: the schema is {schema!r}, expected {SCHEMA!r}")
         wanted = self.plan.model_dump(mode="json")
         other = [key for key in {**wanted, **plan} if wanted.get(key) != plan.get(key)]
-        if other or order != [run.label for run in self.runs]:
+        if other or not self.goes_on(order):
             told = ", ".join(other) or "order of the runs"
             raise OutputError(f"{self.path}: holds an experiment with a different plan: {told}")
+
+    def goes_on(self, order: Sequence[str]) -> bool:
+        """Whether a record with runs of these labels, in this order, is that of this experiment."""
+        return list(order) == [run.label for run in self.runs]
 
     def missing(self) -> list[Run]:
         """Return the runs that are not complete, in order."""

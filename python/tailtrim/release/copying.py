@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tailtrim.capacity.record import RECORD as CAPACITY
 from tailtrim.errors import ReleaseError
 from tailtrim.experiment.record import AUDIT, RECORD
 from tailtrim.nodes import drawing
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 #: What an experiment consists of; all else in its folder is of somebody else.
 _FOLDERS = re.compile(r"run-[0-9]{3,}|boots|devices|failed")
-_FILES = (RECORD, PLAN, AUDIT)
+_FILES = (RECORD, PLAN, AUDIT, CAPACITY)
 #: Made anew: the drawing without addresses, the report by the version here, the authors' files.
 _ANEW = (DRAWING, TESTBED, LICENSE, CITATION, CLAIMS)
 _REPORT = "report"

@@ -10,12 +10,14 @@ from tailtrim.errors import OutputError, ReportError
 from tailtrim.report import units
 from tailtrim.report.figures import distributions, drawing, percentiles, timelines, values
 from tailtrim.report.figures.appearance import looks_of
+from tailtrim.report.figures.capacity_lines import with_bounds
 from tailtrim.report.figures.objective_lines import with_objectives
 from tailtrim.report.figures.palette import distinct
 from tailtrim.report.figures.sweep import sweeps
 from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
+from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of
 
 if TYPE_CHECKING:
     import os
@@ -100,9 +102,11 @@ def _write(
     experiment: RecordedExperiment | None,
     objectives: Sequence[Objective],
 ) -> list[Path]:
-    drawn = [with_objectives(figure, objectives) for figure in series(runs)]
+    capacity = capacity_of(experiment)
+    drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in series(runs)]
     sections = cause_section.sections(runs)
-    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives)
+    found = CapacitySection.of(capacity)
+    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found)
     contents = {"report.html": run_page.render(shown)}
     names = [run.name for run in runs]
     for figure in shown.all_figures:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tailtrim.report.figures.figure import Figure
     from tailtrim.report.figures.palette import Look
     from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.report.pages.capacity_section import CapacitySection
     from tailtrim.report.pages.cause_section import CauseSection
     from tailtrim.rundir import Summary
 
@@ -38,7 +39,8 @@ class Shown:
     """What a page shows: ``figures`` are of all runs, ``sections`` of one each.
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
-    of runs that failed or are invalid.
+    of runs that failed or are invalid. ``capacity`` is what was found where they are trials of a
+    search.
     """
 
     runs: Sequence[ReportedRun]
@@ -47,6 +49,7 @@ class Shown:
     sections: Sequence[CauseSection]
     experiment: RecordedExperiment | None = None
     objectives: Sequence[slo.Objective] = ()
+    capacity: CapacitySection | None = None
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -72,6 +75,7 @@ def render(shown: Shown) -> bytes:
         problems=list(_problems(shown.experiment)),
         warmed=warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
+        capacity=shown.capacity,
         confidence=", ".join(sorted({wording.confidence(run.summary) for run in runs})),
         departures=departures.departure_rows([(run.name, run.directory) for run in runs]),
         departures_columns=departures.COLUMNS,

@@ -1,0 +1,60 @@
+"""What all goals of a search have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.capacity.trial import Seen
+
+
+class Bound(StrEnum):
+    """What a load is for a goal, once that is decided (RFC 9971)."""
+
+    #: The device meets the goal at this load.
+    LOWER = "lower"
+    #: It does not.
+    UPPER = "upper"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the trials at a load say: a bound, or how long the next trial has to be.
+
+    With neither, as many trials as the goal allows have decided nothing.
+    """
+
+    bound: Bound | None
+    more_s: float = 0.0
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the load is not decided and will not be."""
+        return self.bound is None and not self.more_s
+
+
+class Goal(Protocol):
+    """What a load has to meet."""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
+        """Judge a load.
+
+        Args:
+            seen: all valid trials at this load.
+            pps: packets per second at this load.
+
+        """
+
+    def good(self, one: Seen) -> bool:
+        """Whether the ratios of a trial meet the goal."""
+
+    def throughput_share(self, seen: Sequence[Seen]) -> float:
+        """Return the share of the load that counts as conditional throughput."""

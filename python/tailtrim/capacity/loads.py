@@ -1,0 +1,115 @@
+"""What the load of a search is, in the words of its plan: packets, bits, or packets in a burst."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from tailtrim.errors import PlanError
+from tailtrim.plan import Traffic
+
+if TYPE_CHECKING:
+    from tailtrim.plan import Run
+
+Unit = Literal["packets/s", "bit/s", "packets in a burst"]
+#: What is searched for by ``--search``.
+Searched = Literal["load", "burst"]
+
+_RATE = re.compile(r"([0-9.]+) ?([kMG]?)(pps|bit/s)?")
+_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+#: Preamble, start of frame and gap: bytes on the wire beside a frame with FCS.
+_BETWEEN = 20
+#: The simple IMIX, as the generator has it: 7 of 64 bytes, 4 of 594, 1 of 1,518.
+_IMIX = (7 * 64 + 4 * 594 + 1518) / 12
+#: The lowest load is that of the plan divided by this.
+_RANGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads of a search: the plan's is the highest.
+
+    Args:
+        traffic: that of the plan.
+        unit: what a load counts; packets in a burst are sent at the plan's mean rate.
+
+    """
+
+    traffic: Traffic
+    unit: Unit
+
+    @classmethod
+    def of(cls, run: Run, searched: Searched) -> Loads:
+        """Return the loads of the one run of a plan.
+
+        Raises:
+            PlanError: there is nothing to search for in it.
+
+        """
+        traffic = run.traffic
+        if traffic.schedule.brings_rate:
+            raise PlanError("traffic.schedule: a replay has the rate of its capture, not others")
+        burst = traffic.schedule.burst
+        if searched == "burst":
+            if burst is None or burst == 1:
+                raise PlanError(
+                    "traffic.schedule: expected burst:N with the largest N to be tried, for"
+                    " bursts at the mean rate of the plan"
+                )
+            return cls(traffic, "packets in a burst")
+        return cls(traffic, "bit/s" if _rate(traffic)[1] == "bit/s" else "packets/s")
+
+    @property
+    def largest(self) -> int:
+        """The highest load."""
+        if self.unit == "packets in a burst":
+            return self.traffic.schedule.burst or 1
+        return int(_rate(self.traffic)[0])
+
+    @property
+    def smallest(self) -> int:
+        """The lowest load."""
+        return max(self.largest // _RANGE, 1)
+
+    def pps(self, load: int) -> float:
+        """Return the packets per second at a load."""
+        amount, unit = float(load), self.unit
+        if self.unit == "packets in a burst":
+            rate, of_rate = _rate(self.traffic)
+            amount, unit = float(rate), "bit/s" if of_rate == "bit/s" else "packets/s"
+        return amount / (8 * (self._mean_bytes() + _BETWEEN)) if unit == "bit/s" else amount
+
+    def sent(self, load: int, duration_s: float) -> Traffic:
+        """Return what is sent at a load, for so long."""
+        told = self.traffic.model_dump(mode="json") | {"duration_s": duration_s}
+        if self.unit == "packets in a burst":
+            told |= {"schedule": f"burst:{load}"}
+        elif self.unit == "bit/s":
+            told |= {"rate": f"{load}bit/s"}
+        else:
+            told |= {"rate": None, "rate_pps": load}
+        return Traffic.model_validate(told)
+
+    def loop(self, load: int) -> dict[str, int | str]:
+        """Return the load as the value of a loop variable, by which reports arrange runs."""
+        if self.unit == "packets in a burst":
+            return {"burst": load}
+        return {"rate": f"{load}bit/s" if self.unit == "bit/s" else load}
+
+    def _mean_bytes(self) -> float:
+        if self.traffic.frame_bytes == "imix":
+            return _IMIX
+        sizes = [int(size) for size in str(self.traffic.frame_bytes).split(",")]
+        return sum(sizes) / len(sizes)
+
+
+def _rate(traffic: Traffic) -> tuple[Decimal, str]:
+    """Return the rate of a plan, and pps or bit/s."""
+    if traffic.rate_pps is not None:
+        return Decimal(traffic.rate_pps), "pps"
+    found = _RATE.fullmatch(traffic.rate or "")
+    if found is None:
+        raise PlanError(f"traffic.rate: {traffic.rate!r} is not a rate such as 120kpps")
+    return Decimal(found[1]) * _FACTORS[found[2]], found[3] or "pps"

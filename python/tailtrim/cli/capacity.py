@@ -1,0 +1,218 @@
+"""``tailtrim capacity``."""
+
+from __future__ import annotations
+
+import json as jsons
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, UNDECIDED, USAGE, complain, say
+from tailtrim.cli.ending import ending_orderly
+from tailtrim.errors import HostError, OutputError, PicturesError, RunError, TailtrimError
+from tailtrim.plan import examples
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.capacity.conducting import Searching
+    from tailtrim.capacity.record import Capacity
+    from tailtrim.capacity.trial import Seen, Trial
+    from tailtrim.capacity.wanted import Wanted
+    from tailtrim.experiment import Outcome
+
+EXAMPLES = """\b
+Examples:
+  tailtrim capacity capacity --slo 'p99.9 < 500us, loss < 1e-4'   # an example of tailtrim
+  tailtrim capacity forwarder.yml                        # NDR and PDR alone
+  tailtrim capacity forwarder.yml --slo 'p99.99 < 1ms' --budget 1h --width 1%
+  tailtrim capacity bursts.yml --search burst --slo 'p99.9 < 200us'
+  tailtrim capacity forwarder.yml --resume               # after an interruption
+"""
+_TIMES = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    plan: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN",
+            help="A YAML file whose load is the highest to be tried, or an example: capacity.",
+        ),
+    ],
+    *,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROMISE",
+            help="What is to hold beside NDR and PDR, such as 'p99.9 < 200us, loss < 1e-4'.",
+        ),
+    ] = None,
+    search: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT", help="load, or burst: the largest burst at the mean rate of the plan."
+        ),
+    ] = "load",
+    width: Annotated[
+        str, typer.Option(metavar="SHARE", help="How far lower and upper bound may be apart.")
+    ] = "2%",
+    confidence: Annotated[
+        float, typer.Option(metavar="P", help="Confidence of each bound of the promise.")
+    ] = 0.95,
+    budget: Annotated[
+        str, typer.Option(metavar="TIME", help="How long all trials may take, such as 10m.")
+    ] = "10m",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Directory of the results. Default: results/NAME of the plan.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted search.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
+    from tailtrim.capacity.conducting import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
+    from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
+    from tailtrim.plan import load  # noqa: PLC0415
+
+    try:
+        plan = examples.located(plan)
+        loaded, runs = load(plan)
+        options = _Options(slo, search, width, confidence, budget)
+        wanted = options.wanted(loaded, runs)
+        if loaded.testbed == LOCAL:
+            enter()
+        place = out or Path("results") / loaded.name
+        searching = Searching(place, loaded, wanted, resume=resume)
+        searching.experiment.save()
+        _keep(plan, place)
+        with ending_orderly():
+            _conduct(searching)
+    except RunError as error:
+        complain(error)
+        raise typer.Exit(BROKEN) from error
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+    _finish(searching.capacity, place, json=json)
+
+
+class _Options:
+    """The options of a search as they are typed."""
+
+    def __init__(
+        self, slo: str | None, search: str, width: str, confidence: float, budget: str
+    ) -> None:
+        self._slo, self._search, self._width = slo, search, width
+        self._confidence, self._budget = confidence, budget
+
+    def wanted(self, plan: Any, runs: Any) -> Wanted:
+        """Read them, say what the search needs, and refuse what the budget cannot decide."""
+        from tailtrim.capacity import expected  # noqa: PLC0415 - the help does without
+        from tailtrim.capacity.wanted import wanted  # noqa: PLC0415
+
+        if self._search not in {"load", "burst"}:
+            raise ValueError(f"invalid --search {self._search!r}, expected load or burst")
+        found = wanted(
+            plan,
+            runs,
+            slo=self._slo,
+            searched="burst" if self._search == "burst" else "load",
+            width=_share(self._width),
+            confidence=self._confidence,
+            budget_s=_time_s(self._budget),
+        )
+        expected.refuse_undecidable(found.search)
+        for line in expected.told(found):
+            say(line, err=True)
+        return found
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError as error:
+        raise ValueError(f"invalid width {text!r}, expected 2% or 0.02") from error
+
+
+def _time_s(text: str) -> float:
+    number = text.rstrip("hmins ")
+    try:
+        time_s = float(number) * _TIMES[text[len(number) :].strip() or "s"]
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"invalid budget {text!r}, expected a time such as 10m") from error
+    if not 0 < time_s < float("inf"):
+        raise ValueError(f"invalid budget {text!r}, expected more than 0")
+    return time_s
+
+
+def _keep(plan: Path, place: Path) -> None:
+    kept = place / "plan.yml"
+    try:
+        if not (kept.exists() and kept.samefile(plan)):
+            shutil.copyfile(plan, kept)
+    except OSError as error:
+        raise OutputError(f"{kept}: cannot be written: {error.strerror}") from error
+
+
+def _conduct(searching: Searching) -> None:
+    """Do the trials, with a line for each."""
+    unit = searching.wanted.loads.unit
+    done = len(searching.trials)
+    if done:
+        say(f"trials that are there: {done}", err=True)
+
+    def ended(trial: Trial, seen: Seen, outcome: Outcome) -> None:
+        told = ", ".join(f"{name}: {one.bad:,} bad" for name, one in seen.counts.items())
+        why = f" (invalid: {seen.invalid})" if seen.invalid else ""
+        purpose = f" ({trial.purpose})" if trial.purpose != "search" else ""
+        head = f"{outcome.run}  {trial.load:,} {unit}, {trial.duration_s:.3g} s{purpose}"
+        say(units.printable(f"{head}: {told}{why}"), err=True)
+
+    try:
+        searching.conduct(lambda *_: None, ended)
+    except (KeyboardInterrupt, SystemExit):
+        told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
+        say(f"{told}; --resume goes on", err=True)
+        raise
+
+
+def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:
+    if json:
+        say(jsons.dumps(capacity.as_json()))
+    else:
+        from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
+        from tailtrim.report.terminal import capacity_table  # noqa: PLC0415
+
+        Terminal().print(capacity_table.render(capacity))
+        for line in capacity_table.notes(capacity):
+            say(line)
+        _report(place)
+    missing = [one for one in capacity.found if one.lower is None]
+    if missing:
+        raise typer.Exit(NEGATIVE if any(o.ended == "lowest load" for o in missing) else UNDECIDED)
+
+
+def _report(place: Path) -> None:
+    from tailtrim.experiment import recorded  # noqa: PLC0415 - the help does without
+    from tailtrim.report import write_experiment  # noqa: PLC0415
+
+    say(f"\nExperiment: {place}")
+    experiment = recorded(place)
+    if not experiment.complete:
+        return
+    try:
+        page, *_ = write_experiment(experiment, place / "report")
+    except PicturesError as error:
+        complain(error, "warning")
+        return
+    say(f"Report:     {page}")

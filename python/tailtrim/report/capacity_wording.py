@@ -1,0 +1,126 @@
+"""What a search of capacity found, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tailtrim.capacity.result import Ended
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.capacity.record import Capacity
+    from tailtrim.capacity.result import Found, FoundBound
+
+_NONE = "–"  # noqa: RUF001 - a dash
+#: Loads of at least this are shown in thousands.
+_THOUSANDS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class GoalRow:
+    """A goal, its bounds, and how they were found."""
+
+    goal: str
+    lower: str
+    upper: str
+    throughput: str
+    width: str
+    trials: str
+
+
+def unit(capacity: Capacity) -> str:
+    """Return the unit of the loads that :func:`rows` has."""
+    return _scaled(capacity)[0]
+
+
+def rows(capacity: Capacity) -> list[GoalRow]:
+    """Return a row for each goal."""
+    _, scale = _scaled(capacity)
+    return [
+        GoalRow(
+            _named(capacity, one),
+            _load(one.lower, scale),
+            _load(one.upper, scale),
+            _NONE if one.throughput is None else _number(one.throughput, scale),
+            _NONE if one.width is None else f"{100 * one.width:.1f} %",
+            _trials(one),
+        )
+        for one in capacity.found
+    ]
+
+
+def notes(capacity: Capacity) -> list[str]:
+    """Return sentences: limits, doubts, and what the search took."""
+    of_goals = [note for one in capacity.found for note in _notes(capacity, one)]
+    done = [seen for _, seen in capacity.trials if seen is not None]
+    invalid = sum(seen.invalid is not None for seen in done)
+    took_s = sum(seen.took_s for seen in done)
+    told = f" {invalid} of them invalid: repeated, and not counted." if invalid else ""
+    return [*of_goals, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
+
+
+def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
+    scale = _scaled(capacity)[1]
+    lower = None if one.lower is None else _load(one.lower, scale)
+    at = f"{lower} {unit(capacity)}"
+    if one.ended is Ended.GENERATOR:
+        known = f"at least {at}" if lower else "not known"
+        whose = "the generator's or the taps' limit, not the device's"
+        yield f"{one.goal}: {known}: {whose} ({one.limit})."
+    elif one.ended is Ended.HIGHEST:
+        yield f"{one.goal}: at least {at}: the highest load of the plan."
+    elif one.ended is Ended.LOWEST:
+        lowest = _number(capacity.search["smallest"], scale)
+        yield f"{one.goal}: not met at the lowest load, {lowest} {unit(capacity)}."
+    elif one.ended is Ended.BUDGET:
+        yield f"{one.goal}: the budget ended before the bounds were near; go on with more."
+    elif one.ended is Ended.NOT_DECIDED and one.not_decided:
+        loads = ", ".join(_number(load, scale) for load in one.not_decided[:3])
+        more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
+        yield (
+            f"{one.goal}: loads between the bounds were measured and not decided"
+            f" ({loads}{more} {unit(capacity)}): the share of bad packets is too near to the limit."
+        )
+    for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
+        if bound is not None and bound.verified is False:
+            load = f"{_load(bound, scale)} {unit(capacity)}"
+            yield f"{one.goal}: measured again at the end, the {which} bound {load} was different."
+
+
+def _trials(one: Found) -> str:
+    told = [
+        f"{bound.good_trials} of {bound.trials} good in {bound.duration_s:.3g} s"
+        for bound in (one.lower, one.upper)
+        if bound is not None
+    ]
+    return ", ".join(told) or _NONE
+
+
+def _named(capacity: Capacity, one: Found) -> str:
+    for goal in capacity.search["goals"]:
+        if goal["name"] == one.goal and goal["decided_by"] == "trials":
+            ratio = goal["loss_ratio"]
+            return f"{one.goal} ({f'{100 * ratio:g} % lost' if ratio else 'none lost'})"
+        if goal["name"] == one.goal:
+            return f"{one.goal} ({100 * goal['confidence']:g} % confidence)"
+    return one.goal
+
+
+def _scaled(capacity: Capacity) -> tuple[str, float]:
+    """Return the unit of loads, and how many of the search's unit one of it is."""
+    name, largest = capacity.search["unit"], capacity.search["largest"]
+    if name == "packets/s" and largest >= _THOUSANDS:
+        return "kpkt/s", 1e3
+    if name == "bit/s" and largest >= _THOUSANDS:
+        return "Mbit/s", 1e6
+    return name, 1.0
+
+
+def _load(bound: FoundBound | None, scale: float) -> str:
+    return _NONE if bound is None else _number(bound.load, scale)
+
+
+def _number(load: float, scale: float) -> str:
+    return f"{load / scale:,.{0 if scale == 1 else 1}f}"

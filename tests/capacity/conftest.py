@@ -1,0 +1,37 @@
+"""Searches without a testbed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from trials import Simulated, plan
+from unwired import Nothing
+
+from tailtrim.capacity import conducting
+from tailtrim.capacity.conducting import Searching
+from tailtrim.capacity.wanted import wanted
+from tailtrim.plan import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+@pytest.fixture
+def searching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Searching]:
+    """Return what conducts a search in ``out``, on a simulated device."""
+    monkeypatch.setattr(
+        sys.modules["tailtrim.experiment.record"], "testbed_for", lambda *_: Nothing()
+    )
+
+    def conducted(device: Simulated, *, resume: bool = False, slo: str = "p99 < 30ms") -> Searching:
+        monkeypatch.setattr(conducting, "conduct", device)
+        loaded, runs = load(plan(tmp_path))
+        asked = wanted(loaded, runs, slo=slo, width=0.2)
+        made = Searching(tmp_path / "out", loaded, asked, resume=resume)
+        made.conduct(lambda *_: None, lambda *_: None)
+        return made
+
+    return conducted

@@ -1,0 +1,122 @@
+"""A search as an experiment: its trials are runs, and it goes on after an interruption."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from trials import Simulated
+
+from tailtrim.capacity import record
+from tailtrim.capacity.result import Ended
+from tailtrim.capacity.trial import LOST
+from tailtrim.errors import OutputError, RunDirectoryError, RunError
+from tailtrim.experiment import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim.capacity.conducting import Searching
+
+
+def trials(path: Path) -> list[dict[str, Any]]:
+    told = json.loads((path / "capacity.json").read_text("utf-8"))["trials"]
+    return [{key: value for key, value in one.items() if key != "took_s"} for one in told]
+
+
+def test_the_trials_are_runs_of_one_experiment(
+    searching: Callable[..., Searching], tmp_path: Path
+) -> None:
+    made = searching(Simulated())
+    ndr, pdr, slo = made.capacity.found
+    for one in (ndr, pdr, slo):
+        assert one.lower is not None
+        assert one.upper is not None
+        assert one.ended in {Ended.WIDTH, Ended.NOT_DECIDED}
+        assert one.lower.load < 1_030 < one.upper.load
+    experiment = recorded(tmp_path / "out")
+    assert len(experiment.complete) == len(made.trials)
+    for (trial, seen), (run, directory) in zip(made.trials, experiment.complete, strict=True):
+        assert run.loop == {"rate": trial.load}
+        assert seen is not None
+        assert seen.counts[LOST].bad == directory.summary.ingress.lost
+    known = record.read(tmp_path / "out")
+    assert known is not None
+    assert known.found == made.capacity.found
+    assert json.loads(json.dumps(known.as_json())) == json.loads(
+        json.dumps(made.capacity.as_json())
+    )
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("breaks", [0, 5])
+def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(
+    searching: Callable[..., Searching], tmp_path: Path, breaks: int, *, late: bool
+) -> None:
+    whole = searching(Simulated())
+    expected = trials(tmp_path / "out")
+    del whole
+    gc.collect()
+    (tmp_path / "out").rename(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        searching(Simulated(breaks=breaks, late=late))
+    gc.collect()
+    device = Simulated()
+    searching(device, resume=True)
+    assert trials(tmp_path / "out") == expected
+    # What was complete is not measured again.
+    assert device.ran[0] == f"run-{breaks + late:03d}"
+
+
+def test_a_search_that_has_ended_has_nothing_to_go_on_with(
+    searching: Callable[..., Searching],
+) -> None:
+    searching(Simulated())
+    gc.collect()
+    device = Simulated()
+    searching(device, resume=True)
+    assert device.ran == []
+
+
+def test_other_goals_are_another_search(searching: Callable[..., Searching]) -> None:
+    searching(Simulated())
+    gc.collect()
+    with pytest.raises(OutputError, match="a search with different goals"):
+        searching(Simulated(), resume=True, slo="p99 < 20ms")
+
+
+def test_an_experiment_that_is_no_search_is_left_alone(
+    searching: Callable[..., Searching], tmp_path: Path
+) -> None:
+    searching(Simulated())
+    gc.collect()
+    (tmp_path / "out" / "capacity.json").unlink()
+    with pytest.raises(OutputError, match="not a search of capacity"):
+        searching(Simulated(), resume=True)
+
+
+def test_a_damaged_record_is_told(searching: Callable[..., Searching], tmp_path: Path) -> None:
+    searching(Simulated())
+    gc.collect()
+    (tmp_path / "out" / "capacity.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RunDirectoryError, match="not the record of a search"):
+        searching(Simulated(), resume=True)
+
+
+def test_what_the_taps_drop_is_their_limit_not_loss(searching: Callable[..., Searching]) -> None:
+    device = Simulated()
+    device.invalid = ("the egress tap dropped 3 frames",)
+    made = searching(device)
+    for one in made.capacity.found:
+        assert (one.lower, one.upper, one.ended) == (None, None, Ended.GENERATOR)
+        assert one.limit == "the egress tap dropped 3 frames"
+
+
+def test_trials_that_all_fail_end_the_search(searching: Callable[..., Searching]) -> None:
+    device = Simulated()
+    device.failed = "dut: died with exit code 1"
+    with pytest.raises(RunError, match="3 trials in a row failed, the last: dut: died"):
+        searching(device)

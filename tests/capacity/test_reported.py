@@ -1,0 +1,92 @@
+"""What a search found, on the page of its experiment and in a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from trials import Simulated
+
+from tailtrim.capacity.record import Capacity
+from tailtrim.capacity.result import Ended, Found, FoundBound
+from tailtrim.experiment import recorded
+from tailtrim.report import capacity_wording, write_experiment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim.capacity.conducting import Searching
+
+
+def test_the_page_has_the_bounds_and_the_curve(
+    searching: Callable[..., Searching], tmp_path: Path
+) -> None:
+    searching(Simulated())
+    write_experiment(recorded(tmp_path / "out"), tmp_path / "report")
+    page = (tmp_path / "report" / "report.html").read_text("utf-8")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    assert "<h2>Capacity</h2>" in page
+    for told in ("NDR (none lost)", "PDR (0.5 % lost)", "p99 &lt; 30ms (95 % confidence)"):
+        assert told in page
+    assert "Dashed upright: the highest load that meets each goal" in page
+    figure = (tmp_path / "report" / "figures" / "sweep-rate.svg").read_text("utf-8")
+    assert "NDR, PDR" in figure
+    assert "p99 &lt; 30ms" in figure
+
+
+BOUND = FoundBound(120_000, 3, 3, 6.0, verified=True)
+FOUND = Found("NDR", BOUND, replace(BOUND, load=122_400, good_trials=0), 120_000.0, Ended.WIDTH)
+SEARCH = {
+    "unit": "packets/s",
+    "smallest": 300,
+    "largest": 300_000,
+    "goals": [{"name": "NDR", "decided_by": "trials", "loss_ratio": 0.0}],
+}
+
+
+def notes(found: Found) -> list[str]:
+    return capacity_wording.notes(Capacity(SEARCH, (), (found,)))
+
+
+def test_bounds_are_told_in_thousands() -> None:
+    (row,) = capacity_wording.rows(Capacity(SEARCH, (), (FOUND,)))
+    assert (row.goal, row.lower, row.upper) == ("NDR (none lost)", "120.0", "122.4")
+    assert (row.throughput, row.width) == ("120.0", "2.0 %")
+    assert row.trials == "3 of 3 good in 6 s, 0 of 3 good in 6 s"
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (
+            replace(FOUND, upper=None, ended=Ended.GENERATOR, limit="the generator was late"),
+            (
+                "NDR: at least 120.0 kpkt/s: the generator's or the taps' limit, not the device's"
+                " (the generator was late)."
+            ),
+        ),
+        (
+            replace(FOUND, upper=None, ended=Ended.HIGHEST),
+            "NDR: at least 120.0 kpkt/s: the highest load of the plan.",
+        ),
+        (
+            replace(FOUND, lower=None, ended=Ended.LOWEST),
+            "NDR: not met at the lowest load, 0.3 kpkt/s.",
+        ),
+        (
+            replace(FOUND, ended=Ended.NOT_DECIDED, not_decided=(121_000,)),
+            (
+                "NDR: loads between the bounds were measured and not decided (121.0 kpkt/s): the"
+                " share of bad packets is too near to the limit."
+            ),
+        ),
+        (
+            replace(FOUND, lower=replace(BOUND, verified=False)),
+            "NDR: measured again at the end, the lower bound 120.0 kpkt/s was different.",
+        ),
+    ],
+)
+def test_what_the_bounds_do_not_say_is_told(found: Found, told: str) -> None:
+    assert notes(found)[0] == told
