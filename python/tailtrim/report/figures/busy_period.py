@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tailtrim.report.arrays import Floats, Integers
     from tailtrim.report.figures.explained_run import ExplainedRun
-    from tailtrim.report.inputs.host_events import HostEvents
+    from tailtrim.explain.host_events import HostEvents
     from tailtrim.report.inputs.host_explanation import Key, LatePacket
     from tailtrim.report.inputs.run_tables import ReportedRun
 
