@@ -70,9 +70,7 @@ def highest_rate(stolen_ns_per_s: Estimate, t_cpu_ns: Estimate) -> Estimate:
     Both are taken as independent. The interval is that of :func:`difference` for the logarithms;
     it has no upper bound where the CPU time of a packet has no lower one.
     """
-    free = Estimate(
-        _S - stolen_ns_per_s.value, _S - stolen_ns_per_s.high, _S - stolen_ns_per_s.low
-    )
+    free = Estimate(_S - stolen_ns_per_s.value, _S - stolen_ns_per_s.high, _S - stolen_ns_per_s.low)
     if free.value <= 0 or t_cpu_ns.value <= 0:
         raise ValueError(
             f"R_max: no time is left for packets ({stolen_ns_per_s.value / 1e6:,.1f} ms of each"

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
+# Packets that come in one stall are there at the same time of the CPU, but for rounding: in hours,
+# counted in ns, it is 5e-4.
+_ROUNDED_NS = 1e-3
+
+
 class Stalled(NamedTuple):
     """When the CPU did not serve, in ns: intervals in order that do not overlap."""
 
@@ -79,9 +84,7 @@ def departures(
     return served
 
 
-def _last_of_batch(
-    came: Floats, done: Floats, batch: int, gather_ns: Floats | None
-) -> Integers:
+def _last_of_batch(came: Floats, done: Floats, batch: int, gather_ns: Floats | None) -> Integers:
     """Return for each packet the last one of its batch.
 
     Batches do not change when the CPU is busy, so ``done`` of single packets says when the next
@@ -89,7 +92,7 @@ def _last_of_batch(
     """
     begin = came.copy() if gather_ns is None else came + gather_ns
     begin[1:] = np.where(done[:-1] > came[1:], done[:-1], begin[1:])
-    there = np.searchsorted(came, begin, side="right")
+    there = np.searchsorted(came, begin + _ROUNDED_NS, side="right")
     until = np.minimum(there, np.arange(came.size) + batch).tolist()
     last = np.empty(came.size, dtype=np.int64)
     first = 0

@@ -18,7 +18,7 @@ from tailtrim.queueing.estimate import (
 )
 from tailtrim.queueing.fifo import Stalled
 from tailtrim.queueing.stalls import Cause, of_captures, of_trace
-from tailtrim.queueing.turns import ENOUGH, Passed, Turns, burst_of, passed
+from tailtrim.queueing.turns import ENOUGH, Passed, burst_of, passed
 
 if TYPE_CHECKING:
     from tailtrim.queueing.fifo import Floats
@@ -34,9 +34,9 @@ class Measured:
     ``basis`` says where ``service_ns`` comes from: ``queued``, the turns of packets that waited;
     ``floor``, latencies less the median of a forwarder that does nothing; ``latency``, whole
     latencies, which are too long. ``service_at_ns`` is when each was served. ``transport_ns`` is
-    what a packet takes beside the CPU's time, ``gather_ns`` how long an idle device waits for a batch
-    (see :func:`tailtrim.queueing.departures`). ``t_cpu_ns`` is the mean service, with a floor the
-    difference of the medians, as in the paper.
+    what a packet takes beside the CPU's time, ``gather_ns`` how long an idle device waits for a
+    batch (see :func:`tailtrim.queueing.departures`). ``t_cpu_ns`` is the mean service, with a floor
+    the difference of the medians, as in the paper.
     """
 
     run: str
@@ -213,6 +213,13 @@ def _above_floor(
     )
 
 
+_WHOLE = (
+    "too few packets waited for another one to tell the CPU's time from the transport: the whole"
+    " latency is taken as CPU time, and R_max is too low; give a floor, or measure in bursts or at"
+    " a higher rate"
+)
+
+
 def _of_latency(run: RunDirectory, packets: Passed, causes: tuple[Cause, ...]) -> Measured:
     alone = packets.alone
     whole_ns = np.maximum(alone.end_ns - alone.begin_ns - alone.stolen_ns(_all(causes)), 0.0)
@@ -226,11 +233,7 @@ def _of_latency(run: RunDirectory, packets: Passed, causes: tuple[Cause, ...]) -
         service=(alone.end_ns, whole_ns),
         t_cpu_ns=of_stretches(np.array(means)),
         causes=causes,
-        warnings=(
-            "too few packets waited for another one to tell the CPU's time from the transport: the"
-            " whole latency is taken as CPU time, and R_max is too low; give a floor, or measure"
-            " in bursts or at a higher rate",
-        ),
+        warnings=(_WHOLE,),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tailtrim.queueing.estimate import Estimate, highest_rate
 from tailtrim.queueing.measured import Measured, measured
-from tailtrim.queueing.promise import ABOVE, Promise, promised
+from tailtrim.queueing.promise import Promise, promised
 from tailtrim.queueing.replay import Change, Load, replay
 from tailtrim.rundir import RunDirectory
 from tailtrim.tabular import Tabular, of_rows
@@ -26,6 +27,9 @@ SCHEMA = "tailtrim.prediction/1"
 QUANTILES = ("0.5", "0.9", "0.99", "0.999", "0.9999", "0.99999")
 # The rates that are predicted unless others are asked for, as parts of R_max.
 _PARTS = (0.25, 0.5, 0.7, 0.8, 0.9, 0.95)
+#: A quantile is told where it is exceeded in so many episodes of a replay. Fewer are those of a few
+#: stalls, of which a run shows too few to say how long others would be.
+EPISODES = 20
 FITS, NEAR, OVERLOAD = "fits", "may overload", "overload"
 
 
@@ -39,7 +43,7 @@ class Stolen:
 
 @dataclass(frozen=True, slots=True)
 class PredictedQuantile:
-    """A quantile of latency in ns; 5 % of runs as long as a replay lie outside of its band."""
+    """A quantile of latency in ns, and its band of 95 % (``docs/predict.md`` says how it holds)."""
 
     p: str
     value_ns: float
@@ -187,6 +191,9 @@ def predicted(  # noqa: PLR0913 - keyword-only options
     r_max = highest_rate(device.stolen_ns_per_s, device.t_cpu_ns.scaled(change.scale))
     loads = [Load(rate, burst) for rate in _rates(device, r_max, rates_pps)]
     points, positions = _points(device, loads, change, r_max, rates_pps)
+    held = None
+    if promise is not None:
+        held = promised(device, promise, change, most_pps=r_max, burst=burst)
     stolen = tuple(Stolen(one.name, one.ns_per_s.scaled(1e-3)) for one in device.causes)
     return Prediction(
         run=directory.name,
@@ -207,9 +214,7 @@ def predicted(  # noqa: PLR0913 - keyword-only options
         compared=tuple(
             row for other in others for row in _compared(device, other, burst, change, r_max)
         ),
-        promise=promise
-        and promised(device, promise, change, most_pps=r_max, burst=burst)
-        or None,
+        promise=held,
         warnings=device.warnings,
         device=device,
     )
@@ -244,8 +249,7 @@ def _points(
             points.append(Point(load.rate_pps, burst, state, ()))
             continue
         found = list(replay(device, load, change))
-        ordered = [np.sort(one) for one in found]
-        points.append(Point(load.rate_pps, burst, state, tuple(_quantiles(ordered, QUANTILES))))
+        points.append(Point(load.rate_pps, burst, state, tuple(_quantiles(found, QUANTILES))))
         if burst > 1 and (load.rate_pps in asked or load.rate_pps == device.rate_pps):
             positions.extend(_positions(found, load, burst))
     return tuple(points), tuple(positions)
@@ -257,27 +261,34 @@ def _state(rate_pps: float, r_max: Estimate) -> str:
     return NEAR if rate_pps >= r_max.low else FITS
 
 
-def _quantiles(found: list[Floats], asked: Sequence[str]) -> list[PredictedQuantile]:
-    """Return the quantiles that the replays support, of sorted latencies."""
-    fewest = min(one.size for one in found)
+def _quantiles(replayed: list[Floats], asked: Sequence[str]) -> list[PredictedQuantile]:
+    """Return the quantiles of latencies in order of arrival that the replays support."""
+    ordered = [np.sort(one) for one in replayed]
     told = []
     for p in asked:
-        if fewest * (1 - float(p)) < ABOVE:
-            continue
-        values = [float(one[max(int(np.ceil(one.size * float(p))), 1) - 1]) for one in found]
+        values = [float(one[max(math.ceil(one.size * float(p)), 1) - 1]) for one in ordered]
+        if _episodes(p, replayed, values) < EPISODES:
+            break
         told.append(PredictedQuantile(p, float(np.median(values)), min(values), max(values)))
     return told
 
 
+def _episodes(p: str, replayed: list[Floats], values: list[float]) -> float:
+    """Return how many runs of successive packets reach a quantile, in the median replay.
+
+    One that half as many packets again reach as have to is the latency of many: it is known.
+    """
+    late = [one >= value for one, value in zip(replayed, values, strict=True)]
+    if np.median([one.mean() for one in late]) > 1.5 * (1 - float(p)):
+        return math.inf
+    return float(np.median([int(one[0]) + int((one[1:] & ~one[:-1]).sum()) for one in late]))
+
+
 def _positions(replayed: list[Floats], load: Load, burst: int) -> list[Position]:
     """Return latency by position in the burst, where there are bursts enough for each."""
-    columns: list[list[Floats]] = [[] for _ in range(burst)]
-    for latency_ns in replayed:
-        for place, column in enumerate(np.sort(latency_ns.reshape(-1, burst), axis=0).T):
-            columns[place].append(column)
     found = []
-    for place, column in enumerate(columns):
-        told = _quantiles(column, ("0.5", "0.99"))
+    for place in range(burst):
+        told = _quantiles([one[place::burst] for one in replayed], ("0.5", "0.99"))
         if len(told) == 2:  # noqa: PLR2004 - both are supported
             found.append(Position(load.rate_pps, burst, place + 1, *told))
     return found
@@ -292,8 +303,8 @@ def _compared(
         return []
     told: dict[str, PredictedQuantile] = {}
     if _state(rate_pps, r_max) != OVERLOAD:
-        found = [np.sort(one) for one in replay(device, Load(rate_pps, burst), change)]
-        told = {one.p: one for one in _quantiles(found, QUANTILES)}
+        replayed = list(replay(device, Load(rate_pps, burst), change))
+        told = {one.p: one for one in _quantiles(replayed, QUANTILES)}
     return [
         Compared(
             other.name,

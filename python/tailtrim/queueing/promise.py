@@ -68,10 +68,7 @@ def promised(
     @cache
     def edges(rate_pps: float, burst: int | None) -> tuple[bool, bool, bool]:
         """Whether all limits are kept by the value, and by both edges of the band."""
-        found = [
-            latencies
-            for latencies in _latencies(device, Load(rate_pps, burst), change, packets, asked)
-        ]
+        found = _latencies(device, Load(rate_pps, burst), change, packets, asked)
         limits = np.array([float(objective.limit) for objective in asked])
         told = np.array(found)
         return (

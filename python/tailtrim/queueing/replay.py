@@ -124,9 +124,7 @@ def _within(whole: Stalled, low_ns: float, high_ns: float) -> Stalled:
     return Stalled(start_ns, end_ns)
 
 
-def _arrivals(
-    device: Measured, load: Load, until_ns: float, random: np.random.Generator
-) -> Floats:
+def _arrivals(device: Measured, load: Load, until_ns: float, random: np.random.Generator) -> Floats:
     """Return when packets come: bursts at a constant rate, or the run's gaps at another pace."""
     mean_ns = 1e9 / load.rate_pps
     count = int(until_ns / mean_ns)
@@ -135,9 +133,9 @@ def _arrivals(
     burst = load.burst or device.burst
     if burst > 1 or load.burst is not None:
         bursts = max(count // burst, 1)
-        gap_ns = min(device.burst_gap_ns, mean_ns)
+        apart_ns = min(device.burst_gap_ns, mean_ns)
         first_ns = (np.arange(bursts) + random.random()) * mean_ns * burst
-        found: Floats = (first_ns[:, None] + np.arange(burst) * gap_ns).ravel()
+        found: Floats = (first_ns[:, None] + np.arange(burst) * apart_ns).ravel()
         return found
     gap_ns = np.diff(device.arrival_ns)
     starts = random.integers(0, gap_ns.size, -(-count // _GAPS))

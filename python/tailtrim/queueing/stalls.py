@@ -146,9 +146,7 @@ def of_captures(
         low, high = (width[edge] / width["value_ns"] for edge in ("low_ns", "high_ns"))
         name = f"{longest['frequency_hz']:.1f} Hz"
         tick = any(abs(longest["frequency_hz"] / hz - 1) < _OFF for hz in _TICKS_HZ)
-        causes.append(
-            Cause(name, when, Estimate(taken_ns, taken_ns * low, taken_ns * high), tick)
-        )
+        causes.append(Cause(name, when, Estimate(taken_ns, taken_ns * low, taken_ns * high), tick))
     causes.append(_rest(int(told["unexplained"]), packets))
     return tuple(sorted(causes, key=lambda cause: -cause.ns_per_s.value)), met
 

@@ -43,10 +43,9 @@ class Passed:
     """A run's packets: when they came and left, and their turns behind others and alone.
 
     ``queued`` are the turns of packets that certainly waited for the one ahead: they came before
-    it left, by more than the shortest latency. ``alone`` are those of packets that came when
-    all others had left; of these ``transport_ns``, the time beside the CPU's, is not taken off.
-    ``batch`` is how many packets leave together at most, 1 where each leaves alone. ``gather_ns``
-    is, for turns alone, how long after its first packet the last one of a batch came.
+    it left, by more than the shortest latency, or with batches more than the transport. ``alone`` are those of packets that came when
+    all others had left, of which the transport is not taken off.
+    ``batch`` is how many packets leave together at most, 1 where each leaves alone; ``gather_ns``, for turns alone, how long after its first packet the last one of a batch came.
     """
 
     arrival_ns: Floats
@@ -92,7 +91,9 @@ def passed(run: RunDirectory) -> Passed:
     last = np.append(first[1:], came.size) - 1
     packets = np.diff(np.append(first, came.size))
     before = np.append(-np.inf, left[last[:-1]])
-    waited = came[first] < before - told["base_ns"]
+    # What a batch takes for a packet is known beside the shortest latency: the rest is transport.
+    margin_ns = told["base_ns"] - (told["service_ns"] if told["batch"] > 1 else 0)
+    waited = came[first] < before - margin_ns
     alone = came[first] >= before
     several = packets[packets > 1]
     return Passed(
@@ -117,12 +118,13 @@ def _firsts(came: Floats, left: Floats, told: dict[str, int]) -> Integers:
     usual_ns = float(np.median(gap_ns[behind])) if behind.any() else 0.0
     together = (gap_ns <= _TOGETHER * usual_ns) & (came[1:] < left[:-1])
     first = np.flatnonzero(np.append(True, ~together))
-    # What stalls while a batch leaves cuts it in two: the rest leaves in less than its packets take.
+    # A stall while a batch leaves cuts it in two: the rest leaves in less than its packets take.
     last = np.append(first[1:], came.size) - 1
     each_ns = np.diff(left[last], prepend=-np.inf) / (last - first + 1)
     cut = np.append(False, came[first[1:]] < left[last[:-1]])
     cut &= each_ns < service_ns / 2
-    return first[~cut]
+    found: Integers = first[~cut]
+    return found
 
 
 def burst_of(arrival_ns: Floats) -> tuple[int, float]:
