@@ -43,9 +43,10 @@ class Passed:
     """A run's packets: when they came and left, and their turns behind others and alone.
 
     ``queued`` are the turns of packets that certainly waited for the one ahead: they came before
-    it left, by more than the shortest latency, or with batches more than the transport. ``alone`` are those of packets that came when
-    all others had left, of which the transport is not taken off.
-    ``batch`` is how many packets leave together at most, 1 where each leaves alone; ``gather_ns``, for turns alone, how long after its first packet the last one of a batch came.
+    it left, by more than the shortest latency, or with batches more than the transport. ``alone``
+    are those of packets that came when all others had left, of which the transport is not taken
+    off. ``batch`` is how many packets leave together at most, 1 where each leaves alone;
+    ``gather_ns`` is, for turns alone, how long after its first packet the last one of a batch came.
     """
 
     arrival_ns: Floats

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _WIDTH = 24
+# Causes that are listed in text; the JSON form has all.
+_CAUSES = 8
 _BASIS = {
     "queued": "mean of packets that waited",
     "floor": "median latency less that of the floor",
@@ -38,10 +40,13 @@ def lines(found: Prediction) -> Iterator[str]:
         yield f"stolen      {stolen.value:,.1f} µs/s ({stolen.low:,.1f} to {stolen.high:,.1f})"
     else:
         yield "stolen      part of t_CPU: the run has no trace"
-    for one in found.stolen:
+    for one in found.stolen[:_CAUSES]:
         low, high = one.us_per_s.low, one.us_per_s.high
         name = units.printable(one.cause)
         yield f"  {one.us_per_s.value:>10,.1f} µs/s ({low:,.1f} to {high:,.1f})  {name}"
+    rest = [one.us_per_s.value for one in found.stolen[_CAUSES:]]
+    if rest:
+        yield f"  {sum(rest):>10,.1f} µs/s  {len(rest)} others"
     if found.batch > 1:
         least = " or more: its bursts have no more packets" if found.batch_least else ""
         yield f"batch       up to {found.batch} packets{least}"
