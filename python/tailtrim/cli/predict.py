@@ -29,75 +29,86 @@ _RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kM]?)")
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN…",
+        help="Run directories, or an experiment. The prediction is made from the first run (of an"
+        " experiment: that at the lowest rate) and compared with the others.",
+    ),
+]
+Floor = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="A run of a forwarder that does nothing, on the same path. Its median latency is"
+        " taken as the transport.",
+    ),
+]
+Rate = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PPS",
+        help="Rates to predict, such as 20k,40k. Default: several up to R_max. Repeatable.",
+    ),
+]
+Burst = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Packets come in bursts of N. Default: as measured."),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CAUSE", help="Take a cause away: a part of its name, or tick. Repeatable."
+    ),
+]
+Faster = Annotated[
+    str, typer.Option(metavar="SHARE", help="A faster CPU, such as 20%; slower: -20%.")
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="The device takes up to N packets at once."),
+]
+Slo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OBJECTIVES",
+        help="Find the highest rate and the largest burst at which these hold, such as"
+        " 'p99.9 < 200us'.",
+    ),
+]
+Cpu = Annotated[
+    int | None,
+    typer.Option(
+        metavar="CPU",
+        min=0,
+        help="The CPU that serves the packets, if the trace covers several.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Write prediction.json and the figure (SVG, PDF, CSV) there.",
+    ),
+]
+
+
 def command(  # noqa: PLR0913 - one parameter an option
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN…",
-            help="Run directories, or an experiment. The prediction is made from the first run (of"
-            " an experiment: that at the lowest rate) and compared with the others.",
-        ),
-    ],
+    runs: Runs,
     *,
-    floor: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN",
-            help="A run of a forwarder that does nothing, on the same path. Its median latency is"
-            " taken as the transport.",
-        ),
-    ] = None,
-    rate: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PPS",
-            help="Rates to predict, such as 20k,40k. Default: several up to R_max. Repeatable.",
-        ),
-    ] = None,
-    burst: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Packets come in bursts of N. Default: as measured."),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAUSE",
-            help="Take a cause away: a part of its name, or tick. Repeatable.",
-        ),
-    ] = None,
-    faster: Annotated[
-        str, typer.Option(metavar="SHARE", help="A faster CPU, such as 20%; slower: -20%.")
-    ] = "0%",
-    batch: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="The device takes up to N packets at once."),
-    ] = None,
-    slo: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OBJECTIVES",
-            help="Find the highest rate and the largest burst at which these hold, such as"
-            " 'p99.9 < 200us'.",
-        ),
-    ] = None,
-    cpu: Annotated[
-        int | None,
-        typer.Option(
-            metavar="CPU",
-            min=0,
-            help="The CPU that serves the packets, if the trace covers several.",
-        ),
-    ] = None,
+    floor: Floor = None,
+    rate: Rate = None,
+    burst: Burst = None,
+    without: Without = None,
+    faster: Faster = "0%",
+    batch: Batch = None,
+    slo: Slo = None,
+    cpu: Cpu = None,
     json: Annotated[bool, typer.Option("--json", help="Print the prediction as JSON.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Write prediction.json and the figure (SVG, PDF, CSV) there.",
-        ),
-    ] = None,
+    out: Out = None,
 ) -> None:
     """Predict the highest rate of a device, and its latency at other rates and in bursts."""
     from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
