@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedRun
 
 
+# How a plan says the rate of traffic: packets a second, or bits.
+_RATES = ("rate_pps", "rate")
+
+
 def chosen(paths: Sequence[Path]) -> tuple[RunDirectory, list[RunDirectory]]:
     """Return the run to predict from and those to compare with: the first, and the others.
 
@@ -52,7 +56,7 @@ def _of_experiment(path: Path) -> list[RunDirectory]:
 
 
 def _traffic(run: RecordedRun) -> str:
-    return _text({key: value for key, value in run.traffic.items() if key != "rate"})
+    return _text({key: value for key, value in run.traffic.items() if key not in _RATES})
 
 
 def _text(data: dict[str, Any]) -> str:

@@ -102,7 +102,8 @@ def _tick(world: World, random: np.random.Generator, span_ns: float) -> tuple[Ti
     if not world.tick_hz:
         return np.empty(0), np.empty(0)
     number = int(span_ns * world.tick_hz / 1e9)
-    start_ns: Times = (np.arange(number) + random.random()) * 1e9 / world.tick_hz
+    edges = np.arange(number).astype(np.float64) + random.random()
+    start_ns: Times = (edges * (1e9 / world.tick_hz)).astype(np.float64)
     return start_ns, start_ns + world.tick_ns
 
 
