@@ -22,7 +22,7 @@ from MLRsearch import (
     MultipleLossRatioSearch,
     SearchGoal,
 )
-from simulated import BESIDE_S, Queue, Server
+from simulated_devices import BESIDE_S, Queue, Server
 
 from tailtrim.capacity.loss_goal import LossGoal
 from tailtrim.capacity.promise import Condition, Promise
@@ -34,7 +34,7 @@ from tailtrim.slo import objectives
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from simulated import Device
+    from simulated_devices import Device
 
 #: To how many packets/s the capacity of a noisy server is found.
 _NEAR = 4

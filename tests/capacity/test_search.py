@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from simulated import Device, Queue, Server
+from simulated_devices import Device, Queue, Server
 
 from tailtrim.capacity.expected import expected
 from tailtrim.capacity.loss_goal import LossGoal

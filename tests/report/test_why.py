@@ -11,11 +11,12 @@ import pytest
 from late_run import arrival, cause, event, events, explanation, store
 
 from tailtrim import RunDirectoryError
+from tailtrim.explain import host_events
 from tailtrim.report import write
 from tailtrim.report.figures import busy_period, late_packets
 from tailtrim.report.figures.explained_run import OTHER, QUEUE, UNKNOWN, ExplainedRun
 from tailtrim.report.figures.without_causes import without_causes
-from tailtrim.report.inputs import host_events, host_explanation
+from tailtrim.report.inputs import host_explanation
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section
 from tailtrim.rundir import EVENTS
@@ -39,7 +40,9 @@ def explained(directory: RunDirectory) -> ExplainedRun:
     shown = ReportedRun(0, "run", directory)
     found = host_explanation.read(directory)
     assert found is not None
-    return ExplainedRun(shown, found, host_events.read(shown, found))
+    return ExplainedRun(
+        shown, found, host_events.read(directory, cpu=found.cpu, serving=found.verdict.serving)
+    )
 
 
 def lanes(figure: Figure | None) -> dict[str, list[tuple[float, float]]]:

@@ -30,6 +30,7 @@ CATALOGUE = {
     "plan-length": Entry("Analyse", "Estimate how long to measure for a quantile", "plan_length"),
     "report": Entry("Analyse", "Write a page and figures of runs", "report"),
     "explain": Entry("Explain", "Attribute late packets to their causes", "explain"),
+    "predict": Entry("Explain", "Predict the highest rate, and latency at others", "predict"),
     "trace": Entry("Explain", "Record what uses CPUs: interrupts, softirqs, threads", None),
     "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
     "simulate-interrupts": Entry(

@@ -35,6 +35,7 @@ TYPED = {
     "load": "tailtrim load DIR",
     "resume": "--resume",
     "out": "--out",
+    "floor": "--floor RUN",
     "ping": "tailtrim ping --out DIR",
     "unconfined": "--unrestricted",
     "license": "--license FILE",

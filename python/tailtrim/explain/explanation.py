@@ -273,7 +273,7 @@ def explain(
         batches=tuple(Batch(**data) for data in found["batches"]),
         limits=tuple(Limit(**data) for data in found["limits"]),
         interrupts=rates,
-        host=_host(directory, samples, cpu, late_from),
+        host=traced(directory, cpu=cpu, late_from=late_from),
         directory=directory,
         set_aside=directory.summary.ingress.stalled,
     )
@@ -292,7 +292,13 @@ def _cause(data: dict[str, Any], rates: Sequence[InterruptRate]) -> PeriodicCaus
     return PeriodicCause(**data, **sampling, vectors=tuple(named))
 
 
-def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str) -> Host | None:
+def traced(
+    directory: RunDirectory, *, cpu: int | None = None, late_from: str = "0.999"
+) -> Host | None:
+    """Return what the run's trace says of its late packets; ``None`` where it has no trace.
+
+    The arguments and errors are those of :func:`explain`.
+    """
     path = directory.path / EVENTS
     if not path.exists():
         return None
@@ -300,6 +306,7 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
     # Recorded without events: interrupts.csv beside it is all there is, and it is statistical.
     if header.get("source") == "counters":
         return None
+    samples = directory.table("sample")
     cpus = _cpus(str(header.get("cpus", "")))
     if cpu is not None:
         chosen = cpu
@@ -327,6 +334,26 @@ def _host(directory: RunDirectory, samples: Any, cpu: int | None, late_from: str
     missing = tuple(header.get("missing", ()))
     holes = int(header.get("holes", 0))
     return Host(chosen, holes, missing, _QUANTILES, json.loads(text))
+
+
+def service(samples: pa.Table) -> dict[str, int]:
+    """Return what the stamps of a run's samples say of the device as a queue.
+
+    ``base_ns`` is the latency of a packet that does not wait, ``service_ns`` the part of it in
+    which the CPU is busy with it alone, ``batch`` how many packets leave together.
+    """
+    told = _native.explain_late(
+        samples,
+        "",
+        cpu=0,
+        error_ns=0,
+        throttled="[]",
+        late_from="1",
+        quantiles=[],
+        shifts_ns=[],
+    )
+    found: dict[str, int] = json.loads(told)["service"]
+    return found
 
 
 def _events(path: Path) -> tuple[dict[str, Any], str]:

@@ -182,10 +182,10 @@ def _late_packets(found: Explanation) -> str:
     """Return the late packets by cause; without a trace the worst packets over time."""
     if find_spec("matplotlib") is None:
         return ""
+    from tailtrim.explain import host_events  # noqa: PLC0415
     from tailtrim.report.figures.explained_run import ExplainedRun  # noqa: PLC0415 - brings numpy
     from tailtrim.report.figures.late_packets import late_packets  # noqa: PLC0415
     from tailtrim.report.figures.timelines import worst  # noqa: PLC0415
-    from tailtrim.report.inputs import host_events  # noqa: PLC0415
     from tailtrim.report.inputs.run_tables import ReportedRun  # noqa: PLC0415
 
     run = ReportedRun(0, units.printable(found.run), found.directory)
@@ -194,7 +194,11 @@ def _late_packets(found: Explanation) -> str:
             figure = worst([run])
         else:
             told = of_host(found.host)
-            explained = ExplainedRun(run, told, host_events.read(run, told))
+            explained = ExplainedRun(
+                run,
+                told,
+                host_events.read(run.directory, cpu=told.cpu, serving=told.verdict.serving),
+            )
             figure = late_packets(explained, _MOST_EVENTS)
     except RunDirectoryError as error:
         return _listed([str(error)])

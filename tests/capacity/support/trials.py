@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from simulated import Server
+from simulated_devices import Server
 from unwired import GENERATED, write_pcap
 
 import tailtrim

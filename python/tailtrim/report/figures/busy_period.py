@@ -15,9 +15,9 @@ from tailtrim.report.figures.late_packets import lane_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tailtrim.explain.host_events import HostEvents
     from tailtrim.report.arrays import Floats, Integers
     from tailtrim.report.figures.explained_run import ExplainedRun
-    from tailtrim.report.inputs.host_events import HostEvents
     from tailtrim.report.inputs.host_explanation import Key, LatePacket
     from tailtrim.report.inputs.run_tables import ReportedRun
 

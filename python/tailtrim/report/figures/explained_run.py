@@ -9,7 +9,7 @@ from tailtrim.report.cause_wording import labels
 from tailtrim.report.figures.palette import DARK, LIGHT, MARKERS, Look
 
 if TYPE_CHECKING:
-    from tailtrim.report.inputs.host_events import HostEvents
+    from tailtrim.explain.host_events import HostEvents
     from tailtrim.report.inputs.host_explanation import HostCause, HostExplanation
     from tailtrim.report.inputs.run_tables import ReportedRun
 

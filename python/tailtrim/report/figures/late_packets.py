@@ -13,9 +13,9 @@ from tailtrim.report.figures.figure import Axis, Bars, Figure, Line, Panel
 from tailtrim.report.figures.timelines import time_axis
 
 if TYPE_CHECKING:
+    from tailtrim.explain.host_events import HostEvents
     from tailtrim.report.arrays import Integers
     from tailtrim.report.figures.explained_run import ExplainedRun
-    from tailtrim.report.inputs.host_events import HostEvents
     from tailtrim.report.inputs.host_explanation import LatePacket
 
 _MOST_PACKETS = 5_000

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tailtrim.explain import host_events
 from tailtrim.report import cause_wording, units
 from tailtrim.report.figures import busy_period
 from tailtrim.report.figures.explained_run import ExplainedRun
 from tailtrim.report.figures.late_packets import late_packets
 from tailtrim.report.figures.without_causes import without_causes
-from tailtrim.report.inputs import host_events, host_explanation
+from tailtrim.report.inputs import host_explanation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,15 @@ def sections(runs: Sequence[ReportedRun]) -> list[CauseSection]:
     events = min(_MOST_OF_RUN, _MOST_EVENTS // len(known))
     packets = _PACKETS if len(known) <= _FEW_RUNS else 1
     return [
-        _section(ExplainedRun(run, told, host_events.read(run, told)), events, packets)
+        _section(
+            ExplainedRun(
+                run,
+                told,
+                host_events.read(run.directory, cpu=told.cpu, serving=told.verdict.serving),
+            ),
+            events,
+            packets,
+        )
         for run, told in known
     ]
 

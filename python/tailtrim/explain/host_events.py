@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tailtrim.report.arrays import Flags, Integers
-    from tailtrim.report.inputs.host_explanation import HostExplanation, Key
-    from tailtrim.report.inputs.run_tables import ReportedRun
+    from tailtrim.rundir import RunDirectory
+
+    Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+    Integers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+    #: What events of one cause have in common: kind, name and detail.
+    Key: TypeAlias = tuple[str, str, str | None]
 
 
 _THREAD, _HOLE = "thread", "hole"
@@ -53,14 +56,19 @@ class HostEvents:
         return table[self.key]
 
 
-def read(run: ReportedRun, explanation: HostExplanation) -> HostEvents | None:
+def read(directory: RunDirectory, *, cpu: int, serving: str | None) -> HostEvents | None:
     """Read the events of the CPU that serves packets; ``None`` where the run keeps no trace.
+
+    Args:
+        directory: the run.
+        cpu: the CPU that serves packets.
+        serving: the name of the device's own thread; ``None`` where the kernel itself serves.
 
     Raises:
         RunDirectoryError: the trace cannot be read.
 
     """
-    path = run.directory.path / EVENTS
+    path = directory.path / EVENTS
     if not path.exists():
         return None
     import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
@@ -77,20 +85,21 @@ def read(run: ReportedRun, explanation: HostExplanation) -> HostEvents | None:
             table = json.read_json(stream, parse_options=options)
     except (OSError, pa.ArrowException) as error:
         raise RunDirectoryError(f"{path}: the trace cannot be read: {error}") from error
-    return _of_table(table, run, explanation)
+    return _of_table(table, directory, cpu, serving)
 
 
-def _of_table(table: pa.Table, run: ReportedRun, explanation: HostExplanation) -> HostEvents:
+def _of_table(
+    table: pa.Table, directory: RunDirectory, cpu: int, serving: str | None
+) -> HostEvents:
     table = table.combine_chunks()
-    cpu = table["cpu"].fill_null(-1).to_numpy()
-    table = table.filter(_mask(cpu == explanation.cpu))
+    table = table.filter(_mask(table["cpu"].fill_null(-1).to_numpy() == cpu))
     start_ns, end_ns = (table[name].fill_null(0).to_numpy() for name in ("start_ns", "end_ns"))
     key, keys = _keys(table, ("kind", "name", "detail"))
     left, words = _keys(table, ("left",))
     away = np.array([word and _AWAY.get(word, "") for (word,) in words], dtype=object)[left]
     order = np.argsort(start_ns, kind="stable")
     events = HostEvents(start_ns[order], end_ns[order], key[order], keys)
-    own = _serving(events, run, explanation)
+    own = _serving(events, directory, serving)
     return events if own is None else _without_own(events, away[order], own)
 
 
@@ -122,17 +131,17 @@ def _keys(table: pa.Table, columns: Sequence[str]) -> tuple[Integers, tuple[Any,
     return inverse.reshape(-1).astype(np.int64), tuple(rows)
 
 
-def _serving(events: HostEvents, run: ReportedRun, explanation: HostExplanation) -> int | None:
+def _serving(events: HostEvents, directory: RunDirectory, serving: str | None) -> int | None:
     """Return the key of the device's own thread: of those of its name, who let most packets go."""
     named = [
         place
         for place, (kind, name, _) in enumerate(events.keys)
-        if kind == _THREAD and name == explanation.verdict.serving
+        if kind == _THREAD and name == serving
     ]
     if not named:
         return None
     threads = events.chosen(_threads(events))
-    _, left_ns = run.samples
+    left_ns = directory.table("sample", columns=["egress_ns"])["egress_ns"].to_numpy()
     at = np.searchsorted(threads.start_ns, left_ns, side="right") - 1
     at = at[at >= 0]
     packets = np.bincount(threads.key[at], minlength=len(events.keys))

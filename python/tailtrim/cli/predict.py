@@ -1,0 +1,187 @@
+"""``tailtrim predict``."""
+
+from __future__ import annotations
+
+import json as encoding
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain, say
+from tailtrim.errors import OutputError, TailtrimError
+from tailtrim.report import pictures, units
+
+if TYPE_CHECKING:
+    from tailtrim.queueing import Prediction
+
+EXAMPLES = """\b
+Examples:
+  tailtrim predict results/load/run-000
+  tailtrim predict results/snort --floor results/l2fwd --rate 60k,80k
+  tailtrim predict results/load/run-000 --without tick --faster 20%
+  tailtrim predict results/bursts --batch 4 --slo 'p99.9 < 200us'
+  tailtrim predict results/load --out prediction    # an experiment: from its lowest rate
+"""
+
+_RATE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[kM]?)")
+_UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
+
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN…",
+        help="Run directories, or an experiment. The prediction is made from the first run (of an"
+        " experiment: that at the lowest rate) and compared with the others.",
+    ),
+]
+Floor = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        help="A run of a forwarder that does nothing, on the same path. Its median latency is"
+        " taken as the transport.",
+    ),
+]
+Rate = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PPS",
+        help="Rates to predict, such as 20k,40k. Default: several up to R_max. Repeatable.",
+    ),
+]
+Burst = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Packets come in bursts of N. Default: as measured."),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CAUSE", help="Take a cause away: a part of its name, or tick. Repeatable."
+    ),
+]
+Faster = Annotated[
+    str, typer.Option(metavar="SHARE", help="A faster CPU, such as 20%; slower: -20%.")
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="The device takes up to N packets at once."),
+]
+Slo = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OBJECTIVES",
+        help="Find the highest rate and the largest burst at which these hold, such as"
+        " 'p99.9 < 200us'.",
+    ),
+]
+Cpu = Annotated[
+    int | None,
+    typer.Option(
+        metavar="CPU",
+        min=0,
+        help="The CPU that serves the packets, if the trace covers several.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Write prediction.json and the figure (SVG, PDF, CSV) there.",
+    ),
+]
+
+
+def command(  # noqa: PLR0913 - one parameter an option
+    runs: Runs,
+    *,
+    floor: Floor = None,
+    rate: Rate = None,
+    burst: Burst = None,
+    without: Without = None,
+    faster: Faster = "0%",
+    batch: Batch = None,
+    slo: Slo = None,
+    cpu: Cpu = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the prediction as JSON.")] = False,
+    out: Out = None,
+) -> None:
+    """Predict the highest rate of a device, and its latency at other rates and in bursts."""
+    from tailtrim.queueing import predicted  # noqa: PLC0415 - other commands start without
+    from tailtrim.queueing.choice import chosen  # noqa: PLC0415
+
+    try:
+        if out is not None:
+            pictures.require()
+        source, others = chosen(runs)
+        found = predicted(
+            source,
+            floor=floor,
+            others=others,
+            rates_pps=[each for text in rate or () for each in _rates(text)],
+            burst=burst,
+            without=without or (),
+            faster=_share(faster),
+            batch=batch,
+            promise=slo,
+            cpu=cpu,
+        )
+        if out is not None:
+            _write(found, out)
+    except (TailtrimError, ValueError) as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        say(encoding.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        from tailtrim.report.terminal.prediction_text import lines  # noqa: PLC0415
+
+        for line in lines(found):
+            say(line)
+    for warning in found.warnings:
+        say(f"warning: {units.printable(warning)}", err=True)
+
+
+def _rates(text: str) -> list[float]:
+    rates = []
+    for part in text.split(","):
+        found = _RATE.fullmatch(part.strip())
+        if found is None or not float(found["number"]):
+            raise ValueError(f"--rate {part!r}: expected packets per second, such as 20k or 20000")
+        rates.append(float(found["number"]) * _UNITS[found["unit"]])
+    return rates
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = float("nan")
+    if not -1 < share < float("inf"):
+        raise ValueError(f"--faster {text!r}: expected a share above -100%, such as 20%")
+    return share
+
+
+def _write(found: Prediction, out: Path) -> None:
+    from tailtrim.report.figures.drawing import render  # noqa: PLC0415 - matplotlib
+    from tailtrim.report.figures.predicted_load import predicted_load  # noqa: PLC0415
+    from tailtrim.report.figures.values import csv  # noqa: PLC0415
+
+    files = {
+        "prediction.json": encoding.dumps(found.as_json(), indent=2, ensure_ascii=False).encode()
+    }
+    figure = predicted_load(found)
+    if figure is not None:
+        for suffix, content in render(figure, ()).items():
+            files[f"{figure.key}.{suffix}"] = content
+        files[f"{figure.key}.csv"] = csv(figure, ())
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        raise OutputError(f"{out}: cannot be written: {error.strerror}") from error

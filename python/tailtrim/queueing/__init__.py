@@ -1,0 +1,36 @@
+"""How much load a device takes: the queue that a run shows, under other loads.
+
+One run says what a packet takes of the CPU, and what else takes it. From these follow the highest
+rate, R_max = (1 s - what is stolen of it) / CPU time of a packet (Gallenmüller et al., "5G QoS:
+Impact of Security Functions on Latency", NOMS 2020), and, replayed as a queue with stalls, latency
+at other rates and in bursts, and without a cause.
+"""
+
+from tailtrim.queueing.estimate import Estimate, highest_rate
+from tailtrim.queueing.fifo import Stalled, departures
+from tailtrim.queueing.prediction import (
+    Compared,
+    Point,
+    Position,
+    PredictedQuantile,
+    Prediction,
+    Stolen,
+    predicted,
+)
+from tailtrim.queueing.promise import Most, Promise
+
+__all__ = [
+    "Compared",
+    "Estimate",
+    "Most",
+    "Point",
+    "Position",
+    "PredictedQuantile",
+    "Prediction",
+    "Promise",
+    "Stalled",
+    "Stolen",
+    "departures",
+    "highest_rate",
+    "predicted",
+]

@@ -1,0 +1,138 @@
+"""A prediction in lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tailtrim.queueing import Compared, Most, PredictedQuantile, Prediction, Promise
+
+_SHOWN = ("0.5", "0.99", "0.999", "0.9999")
+_WIDTH = 24
+# Causes that are listed in text; the JSON form has all.
+_CAUSES = 8
+_BASIS = {
+    "queued": "mean of packets that waited",
+    "floor": "median latency less that of the floor",
+    "latency": "mean of the whole latency",
+}
+
+
+def lines(found: Prediction) -> Iterator[str]:
+    """Return what ``tailtrim predict`` prints, line by line."""
+    if found.changes:
+        yield f"What if: {'; '.join(found.changes)}."
+        yield ""
+    r_max = found.r_max_pps.scaled(1e-3)
+    yield f"R_max       {r_max.value:,.1f} kpkt/s ({r_max.low:,.1f} to {r_max.high:,.1f})"
+    t_cpu = found.t_cpu_ns.scaled(1e-3)
+    yield (
+        f"t_CPU       {t_cpu.value:,.2f} µs a packet ({t_cpu.low:,.2f} to {t_cpu.high:,.2f}),"
+        f" {_BASIS[found.basis]}"
+    )
+    yield f"transport   {found.transport_ns / 1e3:,.1f} µs"
+    stolen = found.stolen_us_per_s
+    if found.stolen:
+        yield f"stolen      {stolen.value:,.1f} µs/s ({stolen.low:,.1f} to {stolen.high:,.1f})"
+    else:
+        yield "stolen      part of t_CPU: the run has no trace"
+    for one in found.stolen[:_CAUSES]:
+        low, high = one.us_per_s.low, one.us_per_s.high
+        name = units.printable(one.cause)
+        yield f"  {one.us_per_s.value:>10,.1f} µs/s ({low:,.1f} to {high:,.1f})  {name}"
+    rest = [one.us_per_s.value for one in found.stolen[_CAUSES:]]
+    if rest:
+        yield f"  {sum(rest):>10,.1f} µs/s  {len(rest)} others"
+    if found.batch > 1:
+        least = " or more: its bursts have no more packets" if found.batch_least else ""
+        yield f"batch       up to {found.batch} packets{least}"
+    yield ""
+    yield from _points(found)
+    if found.positions:
+        yield ""
+        yield from _positions(found)
+    if found.compared:
+        yield ""
+        yield from _compared(found)
+    if found.promise is not None:
+        yield ""
+        yield from _promise(found.promise)
+
+
+def _points(found: Prediction) -> Iterator[str]:
+    heads = [f"{units.percent(p)} %" for p in _SHOWN]
+    burst = f" in bursts of {found.burst}" if found.burst > 1 else ""
+    yield f"{'kpkt/s':>8}  {''.join(f'{cell:<{_WIDTH}}' for cell in heads)}".rstrip()
+    for point in found.points:
+        known = {one.p: one for one in point.quantiles}
+        cells = [_cell(known.get(p)) for p in _SHOWN] if known else [point.state]
+        more = f"  {point.state}" if known and point.state != "fits" else ""
+        row = "".join(f"{cell:<{_WIDTH}}" for cell in cells).rstrip()
+        yield f"{units.rate(point.rate_pps):>8}  {row}{more}"
+    yield f"Percentiles of latency in µs{burst}, with their 95 % bands."
+
+
+def _cell(one: PredictedQuantile | None) -> str:
+    if one is None:
+        return units.NONE
+    value, low, high = (
+        units.microseconds(round(ns)) for ns in (one.value_ns, one.low_ns, one.high_ns)
+    )
+    return f"{value} ({low} to {high})"
+
+
+def _positions(found: Prediction) -> Iterator[str]:
+    yield f"{'kpkt/s':>8}  {'position':>8}  {'50 %':<{_WIDTH}}99 %"
+    for one in found.positions:
+        rate = units.rate(one.rate_pps)
+        yield f"{rate:>8}  {one.position:>8}  {_cell(one.p50):<{_WIDTH}}{_cell(one.p99)}"
+    yield "Latency by position in the burst in µs."
+
+
+def _compared(found: Prediction) -> Iterator[str]:
+    yield f"{'kpkt/s':>8}  {'loss %':>6}  {'':>7}  {'predicted':<{_WIDTH}}measured"
+    for one in found.compared:
+        if one.p not in _SHOWN:
+            continue
+        loss = units.NONE if one.loss is None else f"{100 * one.loss:.2g}"
+        share = f"{units.percent(one.p)} %"
+        told = _cell(one.predicted) if one.predicted is not None else "overload or too few stalls"
+        rate = units.rate(one.rate_pps)
+        yield f"{rate:>8}  {loss:>6}  {share:>7}  {told:<{_WIDTH}}{_measured(one)}"
+    low, high = found.found_pps
+    begun = "more than" if high is None else "up to"
+    if low is not None or high is not None:
+        span = [units.rate(rate) for rate in (low, high) if rate is not None]
+        told = f"{begun} {span[0]}" if len(span) == 1 else " to ".join(span)
+        predicted = units.rate(found.r_max_pps.value)
+        yield f"R_max: predicted {predicted}, found {told} kpkt/s (0.5 % loss)"
+
+
+def _measured(one: Compared) -> str:
+    value = units.microseconds(one.measured_ns)
+    if one.measured_low_ns is None or one.measured_high_ns is None:
+        return value
+    low, high = (units.microseconds(ns) for ns in (one.measured_low_ns, one.measured_high_ns))
+    return f"{value} ({low} to {high})"
+
+
+def _promise(promise: Promise) -> Iterator[str]:
+    text = units.printable(promise.text)
+    yield f"{text} holds"
+    yield f"  up to {_most(promise.rate, 1e-3, 1)} kpkt/s"
+    rate = units.rate(promise.rate_pps)
+    yield f"  in bursts of up to {_most(promise.burst, 1, 0)} packets at {rate} kpkt/s"
+
+
+def _most(most: Most, scale: float, places: int) -> str:
+    """Return the most that holds, and between which numbers the bands put it."""
+    value, surely, perhaps = (
+        "none" if one is None else f"{scale * one:,.{places}f}"
+        for one in (most.value, most.surely, most.perhaps)
+    )
+    more = " or more" if most.beyond else ""
+    return f"{value}{more} ({surely} to {perhaps})"
