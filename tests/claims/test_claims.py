@@ -9,7 +9,7 @@ import pytest
 from swept_experiment import experiment_of, latencies, swept
 
 from tailtrim import claims
-from tailtrim.claims.student import critical
+from tailtrim.student import critical
 from tailtrim.errors import PlanError
 from tailtrim.experiment import RecordedExperiment, recorded
 

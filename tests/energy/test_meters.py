@@ -158,7 +158,7 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 
 
 def outlet(emulator: Emulator, **more: Any) -> Meter:
-    said = {"kind": "outlet", "model": emulator.model, "url": emulator.url}
+    said: dict[str, Any] = {"kind": "outlet", "model": emulator.model, "url": emulator.url}
     said |= {"outlet": FIRST[emulator.model] + 1, "user": USER}
     return METER.validate_python(said | {"password": {"environment": "METER_PASSWORD"}} | more)
 
@@ -203,9 +203,12 @@ def test_an_outlet_that_is_not_there_is_told(emulator: Emulator) -> None:
 
 
 def test_a_value_that_a_shelly_does_not_trust_is_refused() -> None:
-    with Emulator("shelly-gen1", instead=(200, '{"power": 5000, "is_valid": false}')) as emulator:
-        with pytest.raises(HostError, match="expected the power of this outlet"):
-            outlet(emulator).opened(nothing)
+    told = '{"power": 5000, "is_valid": false}'
+    with (
+        Emulator("shelly-gen1", instead=(200, told)) as emulator,
+        pytest.raises(HostError, match="expected the power of this outlet"),
+    ):
+        outlet(emulator).opened(nothing)
 
 
 @pytest.fixture
@@ -245,11 +248,13 @@ def redfish(controller: redfish_chassis.Controller, **more: Any) -> Meter:
 
 @pytest.mark.parametrize("newer", [True, False])
 def test_redfish_tells_the_power_of_the_chassis(*, newer: bool) -> None:
-    with redfish_chassis.Controller(newer=newer) as controller:
-        with redfish(controller).opened(nothing) as reader:
-            assert reader.read()[0].power_w == 214.0
-            controller.watts = 251.5
-            assert reader.read()[0].power_w == 251.5
+    with (
+        redfish_chassis.Controller(newer=newer) as controller,
+        redfish(controller).opened(nothing) as reader,
+    ):
+        assert reader.read()[0].power_w == 214.0
+        controller.watts = 251.5
+        assert reader.read()[0].power_w == 251.5
 
 
 def test_one_of_several_chassis_has_to_be_named() -> None:
@@ -264,9 +269,11 @@ def test_one_of_several_chassis_has_to_be_named() -> None:
 
 
 def test_a_chassis_that_tells_no_power_is_told() -> None:
-    with redfish_chassis.Controller(watts=None) as controller:
-        with pytest.raises(HostError, match="tells no power, expected PowerWatts"):
-            redfish(controller).opened(nothing)
+    with (
+        redfish_chassis.Controller(watts=None) as controller,
+        pytest.raises(HostError, match="tells no power, expected PowerWatts"),
+    ):
+        redfish(controller).opened(nothing)
 
 
 class TestSnmp:

@@ -248,6 +248,7 @@ def _passing(
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
+    measured.metered.leave(result, generator)
     for path in left:
         if path is not None:
             shutil.move(path, result / path.name)

@@ -11,6 +11,7 @@ from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
+from tailtrim.experiment.metered import Metered
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
@@ -46,6 +47,7 @@ class Measured:
     shares_cpu: bool
     doubts: tuple[str, ...]
     clocks: TapClocks
+    metered: Metered
     #: What the device's control group counted meanwhile, if it has one.
     counted: dict[str, int] = field(default_factory=dict)
 
@@ -76,11 +78,15 @@ def measure(  # noqa: PLR0913 - what a run takes
     """
     with ExitStack() as stack:
         stack.enter_context(at.aside())
+        metered = stack.enter_context(Metered(plan, run, at, dut, told))
+        if running is None:
+            metered.idle()
         device = running or stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
         capture = stack.enter_context(Taps(at, plan.snap_bytes, clocks.stamps))
+        metered.ready(loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
@@ -108,9 +114,10 @@ def measure(  # noqa: PLR0913 - what a run takes
             capture.check()
             told(f"measuring, {capture.packets:,} packets")
 
-        sent, doubts = result_in_time(
-            generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
-        )
+        with metered.loaded():
+            sent, doubts = result_in_time(
+                generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
+            )
         device.check()
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
@@ -119,14 +126,15 @@ def measure(  # noqa: PLR0913 - what a run takes
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:
             disturbing.stop()
+        metered.ready(loaded=True)
         captured = capture.stop()
         clocks.ended()
         # Where the kernel is the device, only its node can say that it is there.
         if at.dut.outside.call("true").returncode != 0:
             raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
-        return Measured(*every)
+        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, metered)
+        return Measured(*every, counted)
 
 
 def _quota(device: Running) -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any, Self
 from scapy.asn1.asn1 import ASN1_GAUGE32, ASN1_NULL, ASN1_OID, ASN1_STRING
 from scapy.layers.snmp import SNMP, SNMPresponse, SNMPvarbind
 
-
 COMMUNITY = "meters"
 #: Of a PDU of APC (PowerNet-MIB): the active power of an outlet.
 OID = "1.3.6.1.4.1.318.1.1.26.9.4.3.1.7.3"
@@ -61,11 +60,11 @@ class Agent:
             self.asked.append(oid)
             bound = SNMPvarbind(oid=ASN1_OID(oid), value=None)
             if oid != OID:
-                bound.noSuchObject = ASN1_NULL(0)
+                bound.noSuchObject = ASN1_NULL(0)  # type: ignore[arg-type] # what scapy encodes
             elif isinstance(self.value, int):
                 bound.value = ASN1_GAUGE32(self.value)
             else:
-                bound.value = ASN1_STRING(self.value)
+                bound.value = ASN1_STRING(self.value.encode())
             found.append(bound)
         answer = SNMPresponse(id=request.PDU.id, varbindlist=found)
         return SNMP(version=request.version, community=request.community, PDU=answer)
