@@ -119,13 +119,13 @@ class Recorder:
             most_s: what is later than this after the begin does not count either.
 
         """
-        self._read()
+        self.read()
         begin_s, began = time.monotonic(), datetime.now(UTC)
         for watch in self._watches:
             watch.due(begin_s + settle_s)
         yield
         end_s = time.monotonic()
-        self._read()
+        self.read()
         if most_s is not None:
             end_s = min(end_s, begin_s + most_s)
         self.stretches.append(Stretch(name, begin_s + settle_s, end_s, began))
@@ -135,8 +135,8 @@ class Recorder:
         """Of each meter: what reads it, what it said, and what could not be read."""
         return {one.name: (one.reader, one.series, one.failed) for one in self._watches}
 
-    def _read(self) -> None:
-        """Read all meters at once: a state begins when the slowest has answered."""
+    def read(self) -> None:
+        """Read all meters at once, and return when the slowest has answered."""
         threads = [threading.Thread(target=watch.read) for watch in self._watches]
         for thread in threads:
             thread.start()
