@@ -70,6 +70,18 @@ class Estimate:
             low, high = (middle, high) if above else (low, middle)
         return high
 
+    def minus(self, other: Estimate) -> Estimate:
+        """Return the difference to another one, of other blocks.
+
+        Its degrees of freedom are taken for those of the one with fewer blocks.
+        """
+        return Estimate(
+            self.value - other.value,
+            math.hypot(self.type_a, other.type_a),
+            math.hypot(self.type_b, other.type_b),
+            min(self.blocks, other.blocks),
+        )
+
     def divided(self, divisor: float) -> Estimate:
         """Return it as a part of something that is known exactly."""
         value, type_a, type_b = (one / divisor for one in (self.value, self.type_a, self.type_b))
