@@ -110,10 +110,10 @@ def costs_of(path: Path) -> ExperimentCosts:
             if quantile.p == P and quantile.value is not None:
                 tails.setdefault(label, []).append(quantile.value / 1e3)
     if not found:
-        told = f"{path}: no meter was read in its runs"
         if left_out:
-            told += f" that count ({len(left_out)} are left out, first: {left_out[0]})"
-        error = RunDirectoryError(told)
+            told = f"{len(left_out)} runs are invalid and none other has a meter"
+            raise RunDirectoryError(f"{path}: {told}; {left_out[0]}")
+        error = RunDirectoryError(f"{path}: no meter was read in its runs")
         error.add_note("add meter to a node of the testbed file, or energy: {meter: …} to the plan")
         raise error
     middle = {label: median(values) for label, values in tails.items()}

@@ -27,7 +27,7 @@ def lines(found: ExperimentCosts) -> Iterator[str]:
         first, *others = zip(row, widths, strict=True)
         cells = [first[0].ljust(first[1]), *(text.rjust(width) for text, width in others)]
         yield "  ".join(cells).rstrip()
-    yield "±: expanded uncertainty, k = 2 (95 %), over blocks, resolution and accuracy of the meter."
+    yield "±: expanded uncertainty, k = 2 (95 %): blocks, resolution and accuracy of the meter."
     for cost in found.costs:
         for what, why in cost.refused.items():
             named = "above ready" if what.startswith("above") else "whole"
