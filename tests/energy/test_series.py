@@ -41,7 +41,7 @@ def test_a_counter_that_wraps_goes_on() -> None:
 
 
 def test_a_decrease_that_is_no_wrap_is_refused() -> None:
-    with pytest.raises(RunError, match="package-0: its counter fell .* without a wrap"):
+    with pytest.raises(RunError, match=r"package-0: its counter fell .* without a wrap"):
         counted((0, 130_000), (1, 10)).joules(0, 1)
     without = Channel("energy1", counts=True, resolution=1e-6)
     with pytest.raises(RunError, match="it was reset"):
@@ -102,10 +102,10 @@ def test_states_are_told_apart_and_their_begin_does_not_count() -> None:
     with Recorder({"dut": reader}) as recorder:
         with recorder.state("ready", settle_s=0):
             time.sleep(0.2)
-        with recorder.state("loaded", settle_s=0.1):
+        with recorder.state("loaded", settle_s=0.5):
             time.sleep(0.05)
             reader.busy = True
-            time.sleep(0.25)
+            time.sleep(0.7)
         reader.busy = False
     assert reader.closed
     series = recorder.meters["dut"][1]
@@ -119,19 +119,19 @@ def test_states_are_told_apart_and_their_begin_does_not_count() -> None:
 
 def test_what_is_behind_the_load_does_not_count() -> None:
     reader = Played()
-    with Recorder({"dut": reader}) as recorder:
-        with recorder.state("loaded", settle_s=0, most_s=0.1):
-            time.sleep(0.3)
+    recorder = Recorder({"dut": reader})
+    with recorder, recorder.state("loaded", settle_s=0, most_s=0.1):
+        time.sleep(0.3)
     (stretch,) = recorder.stretches
     assert stretch.end_s - stretch.begin_s == pytest.approx(0.1)
 
 
 def test_readings_that_fail_are_counted_and_end_nothing() -> None:
     reader, sound = Played(), Played()
-    with Recorder({"dut": reader, "gen": sound}) as recorder:
-        with recorder.state("loaded", settle_s=0):
-            reader.fails = True
-            time.sleep(0.2)
+    recorder = Recorder({"dut": reader, "gen": sound})
+    with recorder, recorder.state("loaded", settle_s=0):
+        reader.fails = True
+        time.sleep(0.2)
     _, series, failed = recorder.meters["dut"]
     assert failed
     assert set(failed) == {"no answer"}
@@ -143,9 +143,13 @@ def test_readings_that_fail_are_counted_and_end_nothing() -> None:
 
 def test_a_meter_that_is_read_seldom_is_read_at_the_edges() -> None:
     reader = Played(every_s=1_000)
-    with Recorder({"dut": reader}) as recorder, recorder.state("loaded", settle_s=0.05):
-        time.sleep(0.2)
+    recorder = Recorder({"dut": reader})
+    readings = recorder.meters["dut"][1].readings
+    with recorder, recorder.state("loaded", settle_s=0.3):
+        until_s = time.monotonic() + 10
+        while len(readings) < 3 and time.monotonic() < until_s:
+            time.sleep(0.01)
+    # When the thread begins, when the state does, when that has settled, and when it ends.
+    assert len(readings) == 4
     (stretch,) = recorder.stretches
-    times = [one.at_s for one in recorder.meters["dut"][1].readings]
-    assert len(times) == 4  # at first, the state's begin, when it has settled, its end
-    assert any(abs(at_s - stretch.begin_s) < 0.05 for at_s in times)
+    assert sum(one.at_s >= stretch.begin_s for one in readings) == 2

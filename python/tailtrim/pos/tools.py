@@ -247,14 +247,14 @@ async def _run_number(machine: Machine, _: Asked, __: Call) -> Reply:
 async def _energy_start(machine: Machine, _: Asked, call: Call) -> Reply:
     if machine.measuring is not None:
         raise RunError(f"energy is measured already, for {machine.measuring.place.name}")
-    reader = await asyncio.to_thread(_opened, machine)
-    if reader is None:
-        return Reply(stderr=f"{_NO_METER}\n", code=1)
     of_run = call.has("loop") and machine.run is not None
     name = energy.named(call.options.get("filename"))
     if of_run and machine.run:
         name = naming.of_run(name, machine.run[2])
     place = _below(machine.allocated().layout.energy(machine.name), name)
+    reader = await asyncio.to_thread(_opened, machine)
+    if reader is None:
+        return Reply(stderr=f"{_NO_METER}\n", code=1)
     machine.measuring = energy.Measuring(reader, place, of_run=of_run)
     return Reply()
 
