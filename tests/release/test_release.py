@@ -160,6 +160,9 @@ def secret_testbed(folder: Path) -> None:
         password = {"environment": "BMC_SECRET"}
         power = {"host": f"bmc-{name}.lab.example.org", "user": "admin77", "password": password}
         node["power"] = {"kind": "ipmi", **power}
+        url = f"https://pdu-{name}.lab.example.org"
+        node["meter"] = {"kind": "outlet", "model": "gude", "url": url, "outlet": 1}
+        node["meter"] |= {"user": "admin77", "password": password}
     (folder / "testbed.yml").write_text(yaml.safe_dump(testbed))
     (folder / "plan.yml").write_text(f"{PLAN}testbed: testbed.yml\n")
     plan, _ = load(folder / "plan.yml")
@@ -167,6 +170,8 @@ def secret_testbed(folder: Path) -> None:
     record["plan"] = plan.model_dump(mode="json")
     record["command"] = ["/home/jane/bin/tailtrim", "run", "/home/jane/plan.yml"]
     (folder / "experiment.json").write_text(json.dumps(record))
+    told = {"meter": "gude https://pdu-dut.lab.example.org outlet 1"}
+    (folder / "run-000" / "energy.json").write_text(json.dumps({"nodes": {"dut": told}}))
     logs = folder / "run-000" / "logs"
     logs.mkdir()
     (logs / "dut.log").write_text("connected to dut.lab.example.org:22 from 10.9.8.7\n")

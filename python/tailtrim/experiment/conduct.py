@@ -248,7 +248,8 @@ def _passing(
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
-    measured.metered.leave(result, generator)
+    if measured.metered is not None:
+        measured.metered.leave(result, generator)
     for path in left:
         if path is not None:
             shutil.move(path, result / path.name)

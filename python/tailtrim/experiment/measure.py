@@ -11,7 +11,7 @@ from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
-from tailtrim.experiment.metered import Metered
+from tailtrim.experiment.metered import Metered, meters_of
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
@@ -47,9 +47,10 @@ class Measured:
     shares_cpu: bool
     doubts: tuple[str, ...]
     clocks: TapClocks
-    metered: Metered
     #: What the device's control group counted meanwhile, if it has one.
     counted: dict[str, int] = field(default_factory=dict)
+    #: The meters of the nodes.
+    metered: Metered | None = None
 
 
 def measure(  # noqa: PLR0913 - what a run takes
@@ -60,6 +61,7 @@ def measure(  # noqa: PLR0913 - what a run takes
     told: Callable[[str], None],
     *,
     running: Running | None = None,
+    with_meters: bool = True,
 ) -> Measured:
     """Generate and capture, once. Captures, logs and the trace stay on their nodes.
 
@@ -70,23 +72,25 @@ def measure(  # noqa: PLR0913 - what a run takes
         run: which one.
         told: is called with what is being done.
         running: the device, where it runs already and goes on afterwards.
+        with_meters: whether to read the meters of the nodes, if they have any.
 
     Raises:
         HostError: a node cannot do it.
         RunError: the device or a part of the meter died.
 
     """
+    meters = meters_of(plan) if with_meters else {}
     with ExitStack() as stack:
         stack.enter_context(at.aside())
-        metered = stack.enter_context(Metered(plan, run, at, dut, told))
+        metered = stack.enter_context(Metered(meters, plan, run, at, busy=dut.serving(at)))
         if running is None:
-            metered.idle()
+            metered.idle(told)
         device = running or stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
         capture = stack.enter_context(Taps(at, plan.snap_bytes, clocks.stamps))
-        metered.ready(loaded=False)
+        metered.ready(told, loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
@@ -126,15 +130,15 @@ def measure(  # noqa: PLR0913 - what a run takes
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:
             disturbing.stop()
-        metered.ready(loaded=True)
+        metered.ready(told, loaded=True)
         captured = capture.stop()
         clocks.ended()
         # Where the kernel is the device, only its node can say that it is there.
         if at.dut.outside.call("true").returncode != 0:
             raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, metered)
-        return Measured(*every, counted)
+        every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
+        return Measured(*every, metered)
 
 
 def _quota(device: Running) -> list[str]:

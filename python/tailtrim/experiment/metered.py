@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 from tailtrim.energy import measured, pos_csv
 from tailtrim.energy.measured import IDLE, LOADED, READY
 from tailtrim.energy.recorder import Recorder
+from tailtrim.errors import HostError
 from tailtrim.experiment.record import write_json
 from tailtrim.nodes.node import allowed
 from tailtrim.rundir import ENERGY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from tailtrim.devices import InlineDevice
-    from tailtrim.nodes.meters import Meter, Start
+    from tailtrim.nodes.meters import Meter, Reader, Start
     from tailtrim.nodes.node import Node, Process
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
@@ -32,28 +32,34 @@ _SETTLE_S = 2.0
 
 
 def meters_of(plan: Plan) -> dict[str, Meter]:
-    """Return the meters of a plan's testbed by the names of their nodes."""
+    """Return the meters of a plan's testbed by the names of their nodes.
+
+    Raises:
+        HostError: the plan wants energy, and there are none.
+
+    """
     if plan.testbed == "local":
         own = plan.energy.meter if plan.energy is not None else None
         return {} if own is None else {LOCAL: own}
     nodes = plan.testbed.nodes
-    used = set(plan.testbed.roles_of_nodes.values())
-    return {
-        name: entry.meter
-        for name, entry in nodes.items()
-        if name in used and entry.meter is not None
-    }
+    used = sorted(set(plan.testbed.roles_of_nodes.values()))
+    found = {name: meter for name in used if (meter := nodes[name].meter) is not None}
+    if plan.energy is not None and not found:
+        error = HostError(f"energy: none of the nodes has a meter: {', '.join(used)}")
+        error.add_note("add nodes.NODE.meter to the testbed file, or leave energy out")
+        raise error
+    return found
 
 
 class Metered:
     """The meters of a run, for as long as the context lasts; without a meter it does nothing.
 
     Args:
+        meters: by the names of their nodes.
         plan: whose run.
         run: which one.
         at: where.
-        dut: its device.
-        told: is called with what is being done.
+        busy: the CPUs of the device's node on which something is measured.
 
     Raises:
         HostError: a meter cannot be read.
@@ -63,25 +69,23 @@ class Metered:
 
     def __init__(
         self,
+        meters: Mapping[str, Meter],
         plan: Plan,
         run: Run,
         at: Forwarding,
-        dut: InlineDevice,
-        told: Callable[[str], None],
+        *,
+        busy: Sequence[int],
     ) -> None:
         """Open the meters."""
-        self._plan, self._run, self._told = plan, run, told
-        self._meters = meters_of(plan)
+        self._meters, self._energy, self._run = meters, plan.energy, run
         self._later = run.repetition % 2 == 1
-        busy = dut.serving(at)
-        readers = {}
+        readers: dict[str, Reader] = {}
         with ExitStack() as stack:
-            for name, meter in self._meters.items():
+            for name, meter in meters.items():
                 node = _node(at, name)
                 watched = busy if node.host_name == at.dut.host_name else ()
-                reader = meter.opened(_start(node), watched)
-                stack.push(reader)
-                readers[name] = reader
+                readers[name] = meter.opened(_start(node), watched)
+                stack.push(readers[name])
             self._recorder = Recorder(readers)
             stack.pop_all()
 
@@ -96,22 +100,21 @@ class Metered:
         if self._meters:
             self._recorder.__exit__()
 
-    def idle(self) -> None:
+    def idle(self, told: Callable[[str], None]) -> None:
         """Measure the node without its device, if the plan wants that."""
-        energy = self._plan.energy
-        if energy is not None:
-            self._rest(IDLE, energy.idle_s)
+        if self._energy is not None:
+            self._rest(IDLE, self._energy.idle_s, told)
 
-    def ready(self, *, loaded: bool) -> None:
+    def ready(self, told: Callable[[str], None], *, loaded: bool) -> None:
         """Measure the device that waits, if the plan wants that and it is its turn.
 
         Args:
+            told: is called with what is being done.
             loaded: whether the load is over: every other repetition waits until then.
 
         """
-        energy = self._plan.energy
-        if energy is not None and loaded == self._later:
-            self._rest(READY, energy.ready_s)
+        if self._energy is not None and loaded == self._later:
+            self._rest(READY, self._energy.ready_s, told)
 
     def loaded(self) -> AbstractContextManager[None]:
         """Measure the device while packets pass it, in this context."""
@@ -142,12 +145,12 @@ class Metered:
 
     @property
     def _settle_s(self) -> float:
-        return _SETTLE_S if self._plan.energy is None else self._plan.energy.settle_s
+        return _SETTLE_S if self._energy is None else self._energy.settle_s
 
-    def _rest(self, state: str, duration_s: float) -> None:
+    def _rest(self, state: str, duration_s: float, told: Callable[[str], None]) -> None:
         if duration_s == 0 or not self._meters or self._run.floor:
             return
-        self._told(f"measuring the power {state}")
+        told(f"measuring power, {state}")
         with self._recorder.state(state, settle_s=self._settle_s):
             time.sleep(duration_s + self._settle_s)
 

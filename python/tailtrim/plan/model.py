@@ -203,19 +203,13 @@ class Plan(Strict):
             raise ValueError("disturb: quota is not possible in a container, expected cpu.max")
 
     def _measures_what_it_can(self) -> None:
-        """Refuse states of energy without a meter, and a load that settles longer than it lasts."""
+        """Refuse a meter in the wrong place, and a load that settles longer than it lasts."""
         if self.energy is None:
             return
         local = self.testbed == "local"
         if local != (self.energy.meter is not None):
             expected = "needs meter" if local else "meter stands in the testbed file, leave it out"
             raise ValueError(f"energy: with testbed {'local' if local else 'file'}: {expected}")
-        if isinstance(self.testbed, TestbedDescription) and not any(
-            entry.meter is not None for entry in self.testbed.nodes.values()
-        ):
-            raise ValueError(
-                "energy: no node of the testbed file has a meter, add nodes.NODE.meter"
-            )
         if self.energy.settle_s >= self.traffic.duration_s:
             most = f"{self.traffic.duration_s:g} s"
             raise ValueError(f"energy.settle_s: must be below traffic.duration_s ({most})")
