@@ -43,7 +43,9 @@ def meters_of(plan: Plan) -> dict[str, Meter]:
         return {} if own is None else {LOCAL: own}
     nodes = plan.testbed.nodes
     used = sorted(set(plan.testbed.roles_of_nodes.values()))
-    found = {name: meter for name in used if (meter := nodes[name].meter) is not None}
+    found: dict[str, Meter] = {
+        name: meter for name in used if (meter := nodes[name].meter) is not None
+    }
     if plan.energy is not None and not found:
         error = HostError(f"energy: none of the nodes has a meter: {', '.join(used)}")
         error.add_note("add nodes.NODE.meter to the testbed file, or leave energy out")
