@@ -100,6 +100,7 @@ class Played(Reader):
 def test_states_are_told_apart_and_their_begin_does_not_count() -> None:
     reader = Played()
     with Recorder({"dut": reader}) as recorder:
+        recorder.read()
         with recorder.state("ready", settle_s=0):
             time.sleep(0.2)
         with recorder.state("loaded", settle_s=0.5):
@@ -120,8 +121,10 @@ def test_states_are_told_apart_and_their_begin_does_not_count() -> None:
 def test_what_is_behind_the_load_does_not_count() -> None:
     reader = Played()
     recorder = Recorder({"dut": reader})
-    with recorder, recorder.state("loaded", settle_s=0, most_s=0.1):
-        time.sleep(0.3)
+    with recorder:
+        recorder.read()
+        with recorder.state("loaded", settle_s=0, most_s=0.1):
+            time.sleep(0.3)
     (stretch,) = recorder.stretches
     assert stretch.end_s - stretch.begin_s == pytest.approx(0.1)
 
@@ -129,9 +132,11 @@ def test_what_is_behind_the_load_does_not_count() -> None:
 def test_readings_that_fail_are_counted_and_end_nothing() -> None:
     reader, sound = Played(), Played()
     recorder = Recorder({"dut": reader, "gen": sound})
-    with recorder, recorder.state("loaded", settle_s=0):
-        reader.fails = True
-        time.sleep(0.2)
+    with recorder:
+        recorder.read()
+        with recorder.state("loaded", settle_s=0):
+            reader.fails = True
+            time.sleep(0.2)
     _, series, failed = recorder.meters["dut"]
     assert failed
     assert set(failed) == {"no answer"}
@@ -145,11 +150,34 @@ def test_a_meter_that_is_read_seldom_is_read_at_the_edges() -> None:
     reader = Played(every_s=1_000)
     recorder = Recorder({"dut": reader})
     readings = recorder.meters["dut"][1].readings
-    with recorder, recorder.state("loaded", settle_s=0.3):
-        until_s = time.monotonic() + 10
-        while len(readings) < 3 and time.monotonic() < until_s:
-            time.sleep(0.01)
-    # When the thread begins, when the state does, when that has settled, and when it ends.
+    with recorder:
+        recorder.read()
+        with recorder.state("loaded", settle_s=0.3):
+            until_s = time.monotonic() + 10
+            while len(readings) < 3 and time.monotonic() < until_s:
+                time.sleep(0.01)
+    # When the thread begins, before the state, when that has settled, and when it ends.
     assert len(readings) == 4
     (stretch,) = recorder.stretches
     assert sum(one.at_s >= stretch.begin_s for one in readings) == 2
+
+
+class Slow(Played):
+    """A meter that needs long for an answer."""
+
+    def read(self) -> list[Value]:
+        time.sleep(0.2)
+        return super().read()
+
+
+def test_a_load_does_not_wait_for_a_slow_meter() -> None:
+    with Recorder({"dut": Slow(every_s=0.1)}) as recorder:
+        recorder.read()
+        begin_s = time.monotonic()
+        with recorder.state("loaded", settle_s=0.1, most_s=0.3):
+            # What a generator needs that does not wait.
+            time.sleep(max(begin_s + 0.3 - time.monotonic(), 0))
+    (stretch,) = recorder.stretches
+    assert 0 < stretch.end_s - stretch.begin_s <= 0.2 + 1e-9
+    _, series, _ = recorder.meters["dut"]
+    assert series.joules(stretch.begin_s, stretch.end_s)

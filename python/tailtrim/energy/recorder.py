@@ -111,7 +111,9 @@ class Recorder:
 
     @contextmanager
     def state(self, name: str, *, settle_s: float, most_s: float | None = None) -> Iterator[None]:
-        """Have what is within be a state.
+        """Have what is within be a state; :meth:`read` was called just before it.
+
+        A reading takes as long as a meter needs to answer, and a load that begins does not wait.
 
         Args:
             name: what to call it.
@@ -119,7 +121,6 @@ class Recorder:
             most_s: what is later than this after the begin does not count either.
 
         """
-        self.read()
         begin_s, began = time.monotonic(), datetime.now(UTC)
         for watch in self._watches:
             watch.due(begin_s + settle_s)

@@ -100,6 +100,7 @@ def measure(  # noqa: PLR0913 - what a run takes
             )
             trace.ready()
         told("measuring")
+        metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
         generator = stack.enter_context(
             Agent(at.loadgen, *generating(run, dut.destination(at), at))

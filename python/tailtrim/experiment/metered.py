@@ -118,6 +118,11 @@ class Metered:
         if self._energy is not None and loaded == self._later:
             self._rest(READY, self._energy.ready_s, told)
 
+    def before_load(self) -> None:
+        """Read the meters once more before packets come."""
+        if self._meters:
+            self._recorder.read()
+
     def loaded(self) -> AbstractContextManager[None]:
         """Measure the device while packets pass it, in this context."""
         if not self._meters:
@@ -153,6 +158,7 @@ class Metered:
         if duration_s == 0 or not self._meters or self._run.floor:
             return
         told(f"measuring power, {state}")
+        self._recorder.read()
         with self._recorder.state(state, settle_s=self._settle_s):
             time.sleep(duration_s + self._settle_s)
 
