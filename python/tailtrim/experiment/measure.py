@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import Wire
@@ -109,16 +110,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-
-        def look() -> None:
-            """Tell at once if a node, the device or the taps end while the generator runs."""
-            for node in at.nodes.values():
-                if node.lost:
-                    node.check()
-            device.check()
-            capture.check()
-            told(f"measuring, {capture.packets:,} packets")
-
+        look = partial(_look, at, device, capture, told)
         with metered.loaded():
             sent, doubts = result_in_time(
                 generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
@@ -140,6 +132,16 @@ def measure(  # noqa: PLR0913 - what a run takes
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
         return Measured(*every, metered)
+
+
+def _look(at: Forwarding, device: Running, capture: Taps, told: Callable[[str], None]) -> None:
+    """Tell at once if a node, the device or the taps end while the generator runs."""
+    for node in at.nodes.values():
+        if node.lost:
+            node.check()
+    device.check()
+    capture.check()
+    told(f"measuring, {capture.packets:,} packets")
 
 
 def _quota(device: Running) -> list[str]:
