@@ -18,6 +18,7 @@ from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, ReleaseError
 from tailtrim.plan import load
 from tailtrim.release import Level, Wanted, release, verify
+from tailtrim.release.withheld import Withheld
 
 THREE_HOSTS = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 QUICK = ("files", "grid", "numbers", "validity")
@@ -338,3 +339,10 @@ def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, seale
     place.write_text(place.read_text().replace('"quiet"', '"debug"'))
     sealed(out)
     assert "run-001: nodes.json: the node booted without quiet" in wrong(out)
+
+
+def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:
+    meter = {"kind": "outlet", "model": "gude", "url": "https://pdu.lab.example.org", "outlet": 1}
+    withheld = Withheld({"testbed": "local", "energy": {"meter": meter}})
+    told = withheld.text("energy: {meter: {url: https://pdu.lab.example.org}}")
+    assert told == "energy: {meter: {url: https://meter.invalid}}"
