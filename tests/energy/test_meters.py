@@ -329,6 +329,7 @@ class TestSnmp:
     [
         ({"kind": "perf"}, "does not match any of the expected tags"),
         ({"kind": "powercap", "accuracy_percent": 0}, "greater than 0"),
+        ({"kind": "powercap", "resolution_w": 1}, "should be None"),
         ({"kind": "snmp", "host": "pdu", "oid": "power", "community": {"file": "c"}}, "oid"),
         ({"kind": "snmp", "host": "pdu", "oid": "1.3", "community": "public"}, "not a password"),
     ],

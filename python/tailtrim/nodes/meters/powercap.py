@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
 from tailtrim.errors import HostError
 from tailtrim.nodes.meters.files import FilesMeter
 from tailtrim.nodes.meters.meter import EVERY_S, Channel
@@ -31,6 +33,9 @@ class Powercap(FilesMeter):
     """
 
     kind: Literal["powercap"]
+    resolution_w: None = Field(
+        default=None, description="Leave it out: what is counted is energy, not power."
+    )
 
     def chosen(self, files: Sequence[SensorFile]) -> list[tuple[SensorFile, Channel]]:
         """Take all zones."""
