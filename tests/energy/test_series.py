@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tailtrim.energy.recorder import Recorder
@@ -48,6 +48,8 @@ def test_a_decrease_that_is_no_wrap_is_refused() -> None:
         unwrapped([0, 1], [5, 4], without)
 
 
+# A busy machine may take long to draw values; what is tested takes no time.
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     start=st.floats(0, RANGE_J - 1),
     watts=st.lists(st.floats(0, 3_000), min_size=1, max_size=50),
