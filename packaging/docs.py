@@ -89,6 +89,12 @@ _OF_TESTBED = {
     "nodes.NAME.power, kind: outlet": "Outlet",
     "nodes.NAME.power, kind: person": "Person",
     "nodes.NAME.power.password": "Secret",
+    "nodes.NAME.meter, kind: powercap": "Powercap",
+    "nodes.NAME.meter, kind: hwmon": "Hwmon",
+    "nodes.NAME.meter, kind: outlet": "OutletMeter",
+    "nodes.NAME.meter, kind: ipmi": "IpmiMeter",
+    "nodes.NAME.meter, kind: redfish": "RedfishMeter",
+    "nodes.NAME.meter, kind: snmp": "SnmpMeter",
     "nodes.NAME.ports.NAME": "PortEntry",
     "roles.loadgen": "LoadgenRole",
     "roles.timestamper": "TimestamperRole",
@@ -102,6 +108,7 @@ _OF_PLAN = {
     "boot": "Boot",
     "vm": "VirtualMachine",
     "limits": "Limits",
+    "energy": "Energy",
     "dut.container": "ContainerSettings",
 }
 

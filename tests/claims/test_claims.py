@@ -9,9 +9,9 @@ import pytest
 from swept_experiment import experiment_of, latencies, swept
 
 from tailtrim import claims
-from tailtrim.claims.student import critical
 from tailtrim.errors import PlanError
 from tailtrim.experiment import RecordedExperiment, recorded
+from tailtrim.student import critical
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,6 +18,7 @@ from tailtrim._native import VERSION
 from tailtrim.errors import OutputError, ReleaseError
 from tailtrim.plan import load
 from tailtrim.release import Level, Wanted, release, verify
+from tailtrim.release.withheld import Withheld
 
 THREE_HOSTS = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 QUICK = ("files", "grid", "numbers", "validity")
@@ -160,6 +161,9 @@ def secret_testbed(folder: Path) -> None:
         password = {"environment": "BMC_SECRET"}
         power = {"host": f"bmc-{name}.lab.example.org", "user": "admin77", "password": password}
         node["power"] = {"kind": "ipmi", **power}
+        url = f"https://pdu-{name}.lab.example.org"
+        node["meter"] = {"kind": "outlet", "model": "gude", "url": url, "outlet": 1}
+        node["meter"] |= {"user": "admin77", "password": password}
     (folder / "testbed.yml").write_text(yaml.safe_dump(testbed))
     (folder / "plan.yml").write_text(f"{PLAN}testbed: testbed.yml\n")
     plan, _ = load(folder / "plan.yml")
@@ -167,6 +171,8 @@ def secret_testbed(folder: Path) -> None:
     record["plan"] = plan.model_dump(mode="json")
     record["command"] = ["/home/jane/bin/tailtrim", "run", "/home/jane/plan.yml"]
     (folder / "experiment.json").write_text(json.dumps(record))
+    told = {"meter": "gude https://pdu-dut.lab.example.org outlet 1"}
+    (folder / "run-000" / "energy.json").write_text(json.dumps({"nodes": {"dut": told}}))
     logs = folder / "run-000" / "logs"
     logs.mkdir()
     (logs / "dut.log").write_text("connected to dut.lab.example.org:22 from 10.9.8.7\n")
@@ -338,3 +344,10 @@ def test_a_boot_line_that_is_not_that_of_the_plan_is_found(tmp_path: Path, seale
     place.write_text(place.read_text().replace('"quiet"', '"debug"'))
     sealed(out)
     assert "run-001: nodes.json: the node booted without quiet" in wrong(out)
+
+
+def test_where_the_meter_of_this_machine_is_stays_with_its_owner() -> None:
+    meter = {"kind": "outlet", "model": "gude", "url": "https://pdu.lab.example.org", "outlet": 1}
+    withheld = Withheld({"testbed": "local", "energy": {"meter": meter}})
+    told = withheld.text("energy: {meter: {url: https://pdu.lab.example.org}}")
+    assert told == "energy: {meter: {url: https://meter.invalid}}"

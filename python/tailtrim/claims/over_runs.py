@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from tailtrim import slo
-from tailtrim.claims.student import interval
 from tailtrim.report import units
+from tailtrim.student import interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

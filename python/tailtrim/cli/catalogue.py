@@ -28,6 +28,7 @@ CATALOGUE = {
     "analyze": Entry("Analyse", "Match two captures and print the tail of the latency", "analyze"),
     "compare": Entry("Analyse", "Compare two runs, quantile by quantile", "compare"),
     "plan-length": Entry("Analyse", "Estimate how long to measure for a quantile", "plan_length"),
+    "energy": Entry("Analyse", "Say what packets cost in watts and joules", "energy"),
     "report": Entry("Analyse", "Write a page and figures of runs", "report"),
     "explain": Entry("Explain", "Attribute late packets to their causes", "explain"),
     "predict": Entry("Explain", "Predict the highest rate, and latency at others", "predict"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tailtrim.doctor import installed, rights, testbed
+from tailtrim.doctor import installed, meters, rights, testbed
 from tailtrim.doctor.check import Check
 
 #: As the help has them.
@@ -30,6 +30,7 @@ def examine() -> list[Check]:
         *installed.guests(),
         *(Check("reflect", f"mode {mode}", tried[mode]) for mode in testbed.MODES),
         *installed.power(),
+        *meters.checks(),
         *installed.engines(),
         *rights.checks(),
         *installed.peers(),

@@ -262,6 +262,8 @@ def _passing(
         "outcome": asdict(outcome),
     }
     _write_records(result, records)
+    if measured.metered is not None:
+        measured.metered.leave(result, generator)
     for path in left:
         if path is not None:
             shutil.move(path, result / path.name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import Wire
 from tailtrim.devices.started import Started
 from tailtrim.errors import RunError
 from tailtrim.experiment.in_time import result_in_time
+from tailtrim.experiment.metered import Metered, meters_of
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
@@ -48,6 +50,8 @@ class Measured:
     clocks: TapClocks
     #: What the device's control group counted meanwhile, if it has one.
     counted: dict[str, int] = field(default_factory=dict)
+    #: The meters of the nodes.
+    metered: Metered | None = None
 
 
 def measure(  # noqa: PLR0913 - what a run takes
@@ -58,6 +62,7 @@ def measure(  # noqa: PLR0913 - what a run takes
     told: Callable[[str], None],
     *,
     running: Running | None = None,
+    with_meters: bool = True,
 ) -> Measured:
     """Generate and capture, once. Captures, logs and the trace stay on their nodes.
 
@@ -68,19 +73,25 @@ def measure(  # noqa: PLR0913 - what a run takes
         run: which one.
         told: is called with what is being done.
         running: the device, where it runs already and goes on afterwards.
+        with_meters: whether to read the meters of the nodes, if they have any.
 
     Raises:
         HostError: a node cannot do it.
         RunError: the device or a part of the meter died.
 
     """
+    meters = meters_of(plan) if with_meters else {}
     with ExitStack() as stack:
         stack.enter_context(at.aside())
+        metered = stack.enter_context(Metered(meters, plan, run, at, busy=dut.serving(at)))
+        if running is None:
+            metered.idle(told)
         device = running or stack.enter_context(
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
         capture = stack.enter_context(Taps(at, plan.snap_bytes, clocks.stamps))
+        metered.ready(told, loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None
         if run.traced:
@@ -90,6 +101,7 @@ def measure(  # noqa: PLR0913 - what a run takes
             )
             trace.ready()
         told("measuring")
+        metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
         generator = stack.enter_context(
             Agent(at.loadgen, *generating(run, dut.destination(at), at))
@@ -98,19 +110,11 @@ def measure(  # noqa: PLR0913 - what a run takes
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-
-        def look() -> None:
-            """Tell at once if a node, the device or the taps end while the generator runs."""
-            for node in at.nodes.values():
-                if node.lost:
-                    node.check()
-            device.check()
-            capture.check()
-            told(f"measuring, {capture.packets:,} packets")
-
-        sent, doubts = result_in_time(
-            generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
-        )
+        look = partial(_look, at, device, capture, told)
+        with metered.loaded():
+            sent, doubts = result_in_time(
+                generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
+            )
         device.check()
         time.sleep(_SETTLE_S)
         doubts += clock_doubts(before, at.timestamper.clocks())
@@ -119,6 +123,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         traced = trace.stop() if trace is not None else None
         if disturbing is not None:
             disturbing.stop()
+        metered.ready(told, loaded=True)
         captured = capture.stop()
         clocks.ended()
         # Where the kernel is the device, only its node can say that it is there.
@@ -126,7 +131,17 @@ def measure(  # noqa: PLR0913 - what a run takes
             raise RunError(f"{at.dut.named}: cannot be reached any more")
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
-        return Measured(*every)
+        return Measured(*every, metered)
+
+
+def _look(at: Forwarding, device: Running, capture: Taps, told: Callable[[str], None]) -> None:
+    """Tell at once if a node, the device or the taps end while the generator runs."""
+    for node in at.nodes.values():
+        if node.lost:
+            node.check()
+    device.check()
+    capture.check()
+    told(f"measuring, {capture.packets:,} packets")
 
 
 def _quota(device: Running) -> list[str]:

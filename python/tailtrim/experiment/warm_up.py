@@ -114,7 +114,7 @@ def _window(
     at: Forwarding, dut: InlineDevice, device: Running, plan: Plan, run: Run
 ) -> dict[str, Any]:
     watched = _Watched(device, at, dut)
-    measured = measure(at, dut, plan, run, lambda _: None, running=watched)
+    measured = measure(at, dut, plan, run, lambda _: None, running=watched, with_meters=False)
     taps = measured.capture["taps"]
     ends = {"ingress": at.tap_in.node, "egress": at.tap_out.node}
     captures = [_fetched(node, Path(taps[side]["file"]).name) for side, node in ends.items()]

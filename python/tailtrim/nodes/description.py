@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from tailtrim.nodes.boot.line import unchanged
+from tailtrim.nodes.meters import AnyMeter
 from tailtrim.nodes.power import AnyPower
 from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.strict import Strict
@@ -112,6 +113,7 @@ class NodeEntry(Strict):
     power: AnyPower | None = Field(
         default=None, description="What switches its power. With may: [reboot] it is used."
     )
+    meter: AnyMeter | None = Field(default=None, description="What measures its power.")
     boot: NodeBoot | None = Field(
         default=None, description="How it is booted, for plans with boot."
     )

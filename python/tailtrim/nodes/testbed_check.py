@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tailtrim.errors import HostError, RunError, TailtrimError
 from tailtrim.nodes import clocks, environment, wiring
+from tailtrim.nodes.meters import glance
 from tailtrim.nodes.namespace import TOOLS
 from tailtrim.nodes.ports import Port
 from tailtrim.nodes.power import Person
 from tailtrim.nodes.ssh import agent_copy
 from tailtrim.nodes.ssh.connection import Connection
+from tailtrim.nodes.ssh.metering import starting
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session, remove_reservation
 from tailtrim.nodes.tool import Tool
@@ -75,6 +77,7 @@ def examine(
             if session is not None:
                 sessions[name] = session
                 found += _node(session, entry)
+                found += _meter(session, entry)
         found += _clocks(description, sessions)
         found += more(sessions) if more is not None else ()
         if any(one.kind == "fault" for one in found):
@@ -135,6 +138,22 @@ def _power(name: str, entry: NodeEntry) -> Iterator[Finding]:
         yield Finding("good", name, f"its power is {entry.power.state()} ({entry.power.place})")
     except TailtrimError as error:
         yield _fault(name, error)
+
+
+def _meter(session: Session, entry: NodeEntry) -> Iterator[Finding]:
+    """Read a node's meter once."""
+    meter = entry.meter
+    if meter is None:
+        return
+    try:
+        power_w = glance.watts(meter, starting(session, entry))
+    except TailtrimError as error:
+        yield _fault(session.name, error)
+        return
+    yield Finding("good", session.name, f"its meter tells {power_w:,.1f} W ({meter.place})")
+    if meter.accuracy_percent is None:
+        what = "its meter has no accuracy_percent: uncertainties do not contain its own error"
+        yield Finding("note", session.name, what, "", "see its data sheet")
 
 
 def _node(session: Session, entry: NodeEntry) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from tailtrim.plan.blocks import arranged, kept
 from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.permitted import refusals
 from tailtrim.plan.source import Place, Source
-from tailtrim.plan.testbed import testbed_of
+from tailtrim.plan.testbed import located, testbed_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
@@ -75,7 +75,16 @@ def load(path: Path, testbed: TestbedDescription | None = None) -> tuple[Plan, l
     too_large = [one.dut.too_large(one.traffic.largest_frame) for one in plans]
     if too_large[0] is not None and all(too_large):
         source.fail(("traffic", "frame_bytes"), too_large[0])
-    return plans[0], _runs(plans, combinations, source)
+    return _located(plans[0], path.parent), _runs(plans, combinations, source)
+
+
+def _located(plan: Plan, folder: Path) -> Plan:
+    """Return a plan whose meter has paths that are right from everywhere."""
+    energy = plan.energy
+    if energy is None or energy.meter is None:
+        return plan
+    meter = located(energy.meter, folder)
+    return plan.model_copy(update={"energy": energy.model_copy(update={"meter": meter})})
 
 
 def loop_variables(path: Path, *places: Place) -> set[str]:

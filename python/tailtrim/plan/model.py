@@ -15,6 +15,7 @@ from tailtrim.devices import AnyDevice, InlineDevice, Reflector
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.boot import Boot, VirtualMachine
+from tailtrim.plan.energy import Energy
 from tailtrim.plan.traffic import Traffic
 from tailtrim.strict import Strict
 
@@ -135,6 +136,11 @@ class Plan(Strict):
         default=True, description="Also run all traffic with the wire: the floor of this testbed."
     )
     limits: Limits = Field(default_factory=Limits)
+    energy: Energy | None = Field(
+        default=None,
+        description="Measure the power of nodes that have a meter also when the device is idle or"
+        " ready.",
+    )
 
     @model_validator(mode="after")
     def _leaves_something(self) -> Plan:
@@ -146,6 +152,7 @@ class Plan(Strict):
             )
         self._boots_what_it_needs()
         self._contains_what_it_can()
+        self._measures_what_it_can()
         return self
 
     @model_serializer(mode="wrap")
@@ -153,6 +160,7 @@ class Plan(Strict):
         # Experiments from before there were boots can be gone on with.
         every: dict[str, Any] = handler(self)
         left_out = {"boot", "vm", "boots"} if self.boot is None else set()
+        left_out |= {"energy"} if self.energy is None else set()
         return {key: value for key, value in every.items() if key not in left_out}
 
     @property
@@ -194,6 +202,18 @@ class Plan(Strict):
         if (dut.disturbance or "").startswith("quota"):
             raise ValueError("disturb: quota is not possible in a container, expected cpu.max")
 
+    def _measures_what_it_can(self) -> None:
+        """Refuse a meter in the wrong place, and a load that settles longer than it lasts."""
+        if self.energy is None:
+            return
+        local = self.testbed == "local"
+        if local != (self.energy.meter is not None):
+            expected = "needs meter" if local else "meter stands in the testbed file, leave it out"
+            raise ValueError(f"energy: with testbed {'local' if local else 'file'}: {expected}")
+        if self.energy.settle_s >= self.traffic.duration_s:
+            most = f"{self.traffic.duration_s:g} s"
+            raise ValueError(f"energy.settle_s: must be below traffic.duration_s ({most})")
+
     def _is_of_round_trips(self) -> None:
         """Refuse what only packets that pass a device can have."""
         traffic = self.traffic
@@ -201,6 +221,7 @@ class Plan(Strict):
             "trim_s": ("trim_s" in self.model_fields_set and self.trim_s > 0, False),
             "keep_captures": (self.keep_captures, False),
             "trace": (self.trace, False),
+            "energy": (self.energy, None),
             "traffic.flows": (traffic.flows, 1),
             "traffic.vlan": (traffic.vlan, None),
             "traffic.ip": (traffic.ip, 4),

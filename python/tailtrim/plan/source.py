@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from tailtrim.errors import PlanError
 from tailtrim.plan import tree
-from tailtrim.plan.base import kinds
+from tailtrim.plan.base import kinds, tag_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -269,7 +269,7 @@ class _Spot:
             if known and (several := kinds(known)):
                 tag = next(keys, "")
                 found = several.get(tag, spot.model)
-                spot = cls(place, found, several, str(known.discriminator), tag)
+                spot = cls(place, found, several, tag_of(known), tag)
             elif part := _part(inner):
                 spot = cls(place, part)
             elif known and (part := _part_by_name(inner)):

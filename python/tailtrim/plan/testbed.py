@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 Part = TypeVar("Part", bound=Strict)
 #: Keys of an address that are paths, those of power, and those of a password.
 _PATHS = ("key", "known_hosts", "ca_file", "file")
+#: Keys that say where a password is.
+_SECRETS = ("password", "community")
 
 
 def load_testbed(path: Path) -> TestbedDescription:
@@ -64,12 +66,20 @@ def _described(source: Source, data: Any, within: Place, folder: Path) -> Testbe
 
 def _located(entry: NodeEntry, folder: Path) -> NodeEntry:
     """Return a node with paths that are right from everywhere."""
-    power = entry.power
-    if power is not None:
-        password = getattr(power, "password", None)
-        inner = {} if password is None else {"password": _absolute(password, folder)}
-        power = _absolute(power, folder).model_copy(update=inner)
-    return entry.model_copy(update={"ssh": _absolute(entry.ssh, folder), "power": power})
+    power = None if entry.power is None else located(entry.power, folder)
+    meter = None if entry.meter is None else located(entry.meter, folder)
+    parts = {"ssh": _absolute(entry.ssh, folder), "power": power, "meter": meter}
+    return entry.model_copy(update=parts)
+
+
+def located(part: Part, folder: Path) -> Part:
+    """Return what switches or measures power with paths that are right from everywhere."""
+    inner = {
+        key: _absolute(secret, folder)
+        for key in _SECRETS
+        if (secret := getattr(part, key, None)) is not None
+    }
+    return _absolute(part, folder).model_copy(update=inner)
 
 
 def _absolute(part: Part, folder: Path) -> Part:

@@ -8,6 +8,7 @@
                                             config/<node>/{hardware,topology}.json
     <node>/<time>_<name>.{file,stdout,…}    scripts/<node>/<time>_<name>.{file,stdout,…}
     <node>/<upload>                         files/<node>/<upload>
+    energy/<node>/<name>.csv                energy/<node>/<name>.csv
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-CONFIG, SCRIPTS, FILES = "config", "scripts", "files"
+CONFIG, SCRIPTS, FILES, ENERGY = "config", "scripts", "files", "energy"
 ALLOCATION, VARIABLES = "allocation.json", "variables.json"
 HARDWARE, TOPOLOGY = "hardware.json", "topology.json"
 
@@ -70,6 +71,10 @@ class Layout:
         """Return the folder of what a node uploaded."""
         new = self.published is Published.NEW
         return self.folder / FILES / node if new else self.folder / node
+
+    def energy(self, node: str) -> Path:
+        """Return the folder of what pos_energy measured of a node."""
+        return self.folder / ENERGY / node
 
     def printed(self, output: bytes) -> bytes:
         """Return what a command printed as it is stored: 2020 as Python writes bytes."""

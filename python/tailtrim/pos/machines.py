@@ -7,6 +7,7 @@ import copy
 import os
 import shutil
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import PlanError
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from tailtrim.nodes.meters import Reader
     from tailtrim.pos.allocation import Allocation
     from tailtrim.pos.background import Background
+    from tailtrim.pos.energy import Measuring
     from tailtrim.pos.node import PosNode
     from tailtrim.pos.provider import Provider
 
@@ -42,6 +45,10 @@ class Machine:
         #: Is called with each file that the current run leaves.
         self.left: Callable[[Path], None] = _nothing
         self.background: dict[tuple[str, int | None], Background] = {}
+        #: Opens the meter of its host, if that has one.
+        self.meter: Callable[[], Reader | None] = _without_meter
+        #: What reads it at the moment.
+        self.measuring: Measuring | None = None
         #: What was done there since it booted, for a node that has to be booted again.
         self.done: list[Callable[[], Awaitable[None]]] = []
         #: Whether it does that again: others do not wait for it, its uploads replace those before.
@@ -63,12 +70,28 @@ class Machine:
             raise PlanError(f"{self.name}: not allocated (pos allocations allocate {self.name})")
         return self.allocation
 
+    def measured(self) -> Measuring | None:
+        """End what reads the meter, if anything does, and return it.
+
+        Raises:
+            OutputError: what was read cannot be written.
+
+        """
+        measuring, self.measuring = self.measuring, None
+        if measuring is not None:
+            measuring.stop()
+        return measuring
+
     def bootstrap(self) -> None:
         """Let the node know the variables as they are now."""
         allocation = self.allocated()
         own = {"hostname": self.name} | allocation.of(self.name)
         known = {"global": allocation.variables["global"], "local": own}
         self.cached = copy.deepcopy(known)
+
+
+def _without_meter() -> None:
+    """Have no meter."""
 
 
 def _nothing(_: Path) -> None:
@@ -99,7 +122,8 @@ class Machines:
             self.provider.check(name)
             shared = self._folder / "nodes" / name
             shared.mkdir(parents=True)
-            self._all[name] = Machine(name, shared)
+            self._all[name] = made = Machine(name, shared)
+            made.meter = partial(self.provider.meter, name)
         return self._all[name]
 
     def described(self, machine: Machine) -> dict[str, Any]:
@@ -130,6 +154,7 @@ class Machines:
         """
         allocation = machine.allocated()
         allocation.save_variables()
+        machine.measured()
         name, old = machine.name, machine.node
         await self.provider.prepare(name, machine.boot_parameters, old)
         others = {node: self.machine(node).node for node in allocation.nodes}
@@ -148,6 +173,7 @@ class Machines:
 
     def off(self, machine: Machine) -> None:
         """Remove a node."""
+        machine.measured()
         if machine.node is not None:
             machine.node.end()
         machine.node = machine.allocation = None

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from tailtrim.nodes.meters import Reader
     from tailtrim.nodes.node import Facts
     from tailtrim.pos.node import PosNode
 
@@ -75,6 +76,16 @@ class Provider(ABC):
     @abstractmethod
     def facts(self, name: str) -> Facts:
         """Return what the host of a node is."""
+
+    @abstractmethod
+    def meter(self, name: str) -> Reader | None:
+        """Open the meter of a node's host; ``None`` where it has none.
+
+        Raises:
+            HostError: it cannot be read.
+            MissingPackageError: what asks it is not installed.
+
+        """
 
     @abstractmethod
     def clock(self, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tailtrim.errors import HostError, PlanError
 from tailtrim.nodes.boot.host import Asked, rebooted
 from tailtrim.nodes.revival import Revival, dead
+from tailtrim.nodes.ssh.metering import starting
 from tailtrim.nodes.ssh.session import STALE_S, Session
 from tailtrim.nodes.tool import Tool
 from tailtrim.pos import programs
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.nodes.description import NodeEntry, TestbedDescription
+    from tailtrim.nodes.meters import Reader
     from tailtrim.nodes.node import Facts
     from tailtrim.pos.node import PosNode
 
@@ -241,6 +243,13 @@ class TestbedNodes(Provider):
     def facts(self, name: str) -> Facts:
         """Return what the host of a node is."""
         return self._session(name).facts
+
+    def meter(self, name: str) -> Reader | None:
+        """Open the meter of the host, as the testbed file says it."""
+        _, entry = self._host(name)
+        if entry.meter is None:
+            return None
+        return entry.meter.opened(starting(self._session(name), entry))
 
     def clock(self, name: str) -> str:
         """Return the host of a node."""

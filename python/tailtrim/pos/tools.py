@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.errors import PlanError, RunError
-from tailtrim.pos import background, grammar, naming, variables
+from tailtrim.errors import HostError, MissingPackageError, PlanError, RunError
+from tailtrim.pos import background, energy, grammar, naming, variables
 from tailtrim.pos.allocation import now, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from tailtrim.nodes.meters import Reader
     from tailtrim.pos.grammar import Call
     from tailtrim.pos.machines import Machine
 
     Tool = Callable[[Machine, "Asked", Call], Awaitable["Reply"]]
+
+
+#: What pos says where a node has no meter.
+_NO_METER = "400 Bad Request: Node does not provide energy measurements"
 
 
 @dataclass(slots=True)
@@ -239,9 +244,43 @@ async def _run_number(machine: Machine, _: Asked, __: Call) -> Reply:
     return Reply(f"{machine.run[0]}\n")
 
 
-async def _energy(_: Machine, __: Asked, ___: Call) -> Reply:
-    told = "400 Bad Request: Node does not provide energy measurements"
-    return Reply(stderr=f"{told}\n", code=1)
+async def _energy_start(machine: Machine, _: Asked, call: Call) -> Reply:
+    if machine.measuring is not None:
+        raise RunError(f"energy is measured already, for {machine.measuring.place.name}")
+    of_run = call.has("loop") and machine.run is not None
+    name = energy.named(call.options.get("filename"))
+    if of_run and machine.run:
+        name = naming.of_run(name, machine.run[2])
+    place = _below(machine.allocated().layout.energy(machine.name), name)
+    reader = await asyncio.to_thread(_opened, machine)
+    if reader is None:
+        return Reply(stderr=f"{_NO_METER}\n", code=1)
+    machine.measuring = energy.Measuring(reader, place, of_run=of_run)
+    return Reply()
+
+
+async def _energy_stop(machine: Machine, _: Asked, __: Call) -> Reply:
+    if machine.measuring is None:
+        reader = await asyncio.to_thread(_opened, machine)
+        if reader is None:
+            return Reply(stderr=f"{_NO_METER}\n", code=1)
+        reader.__exit__()
+        raise RunError("energy is not measured (pos_energy_start begins)")
+    place = machine.measuring.place
+    if place.exists():
+        _make_room(machine, place, force=True)
+    if machine.measuring.of_run:
+        machine.left(place)
+    measured = await asyncio.to_thread(machine.measured)
+    problem = measured.problem if measured is not None else None
+    return Reply(stderr=f"WARNING  {problem}\n" if problem else "")
+
+
+def _opened(machine: Machine) -> Reader | None:
+    try:
+        return machine.meter()
+    except (HostError, MissingPackageError) as error:
+        raise RunError("; ".join([str(error), *getattr(error, "__notes__", ())])) from error
 
 
 def _below(folder: Path, name: str) -> Path:
@@ -271,6 +310,6 @@ _TOOLS: dict[str, Tool] = {
     "pos_upload": _upload,
     "pos_download": _download,
     "pos_get_run_number": _run_number,
-    "pos_energy_start": _energy,
-    "pos_energy_stop": _energy,
+    "pos_energy_start": _energy_start,
+    "pos_energy_stop": _energy_stop,
 }

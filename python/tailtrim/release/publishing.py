@@ -131,7 +131,7 @@ def _made(
     told("copying")
     target = draft / EXPERIMENT
     target.mkdir()
-    withheld = Withheld(tree.record(experiment / EXPERIMENT_RECORD)["plan"].get("testbed", "local"))
+    withheld = Withheld(tree.record(experiment / EXPERIMENT_RECORD)["plan"])
     if wanted.anonymise:
         told("anonymising")
     anonymous = anonymising.prepared(experiment, withheld) if wanted.anonymise else None

@@ -1,8 +1,8 @@
 """What of an experiment's record stays with its owner: addresses, users, keys, passwords, paths.
 
-A testbed keeps its nodes, ports, cables and roles. Where a node is reached and what switches its
-power are left out; its name with ``.invalid`` (RFC 2606) takes the place of its address, in the
-testbed and in every text of the release.
+A testbed keeps its nodes, ports, cables and roles. Where a node is reached and what switches or
+measures its power are left out; its name with ``.invalid`` (RFC 2606) takes the place of its
+address, in the testbed and in every text of the release.
 """
 
 from __future__ import annotations
@@ -23,19 +23,25 @@ if TYPE_CHECKING:
 
 #: Keys of a testbed's power and addresses whose values say where something is.
 _PLACES = ("host", "jump", "key", "known_hosts", "url", "ca_file", "file")
+#: Keys of a node that are left out.
+_OUT = ("ssh", "power", "meter")
 
 
 class Withheld:
     """What is withheld of an experiment.
 
     Args:
-        testbed: as ``experiment.json`` has it.
+        plan: as ``experiment.json`` has it.
 
     """
 
-    def __init__(self, testbed: Any) -> None:
+    def __init__(self, plan: dict[str, Any]) -> None:
         """Find what is to be replaced."""
         self._replaced: dict[str, str] = {}
+        testbed = plan.get("testbed", LOCAL)
+        for found in _places((plan.get("energy") or {}).get("meter")):
+            scheme, separator, _ = found.rpartition("://")
+            self._replaced[found] = f"{scheme}{separator}meter.invalid"
         #: The testbed as it is released; ``local`` stays that.
         self.testbed: Any = testbed
         if isinstance(testbed, dict):
@@ -45,11 +51,11 @@ class Withheld:
         nodes = {}
         for name, entry in testbed["nodes"].items():
             place = f"{name}.invalid"
-            for found in (*_places(entry.get("ssh")), *_places(entry.get("power"))):
+            for found in (one for key in _OUT for one in _places(entry.get(key))):
                 # Words of the plan itself are no secret, and are needed.
                 if found not in testbed["nodes"] and found not in testbed["roles"]:
                     self._replaced[found] = place
-            kept = {key: value for key, value in entry.items() if key not in ("ssh", "power")}
+            kept = {key: value for key, value in entry.items() if key not in _OUT}
             nodes[name] = kept | {"ssh": {"host": place}}
         described = TestbedDescription.model_validate(testbed | {"nodes": nodes})
         self.testbed = described.model_dump(mode="json")

@@ -20,13 +20,22 @@ moved there when it is complete: what exists is whole.
 This package reads; what makes run directories imports :mod:`tailtrim.rundir.writing` by its name.
 """
 
-from tailtrim.rundir.layout import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, STALLS, TABLES
+from tailtrim.rundir.layout import (
+    DEPARTURES,
+    DISTURBED,
+    ENERGY,
+    EVENTS,
+    INTERRUPTS,
+    STALLS,
+    TABLES,
+)
 from tailtrim.rundir.reading import RunDirectory
 from tailtrim.rundir.summary import Summary
 
 __all__ = [
     "DEPARTURES",
     "DISTURBED",
+    "ENERGY",
     "EVENTS",
     "INTERRUPTS",
     "STALLS",

@@ -14,6 +14,9 @@ TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", 
 #: Beside them, what ``tailtrim ping`` leaves.
 ROUND_TRIPS = "roundtrip"
 
+#: What meters measured, of a live run on nodes that have any.
+ENERGY = "energy.json"
+
 #: Beside them, where a trace was recorded or the device disturbed: who had the CPU, how often each
 #: interrupt came, when the device was disturbed on purpose, and when its own work stood still.
 EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import sys
+from typing import Any
 
 from pyghmi.ipmi import bmc
 from pyghmi.ipmi.command import boot_devices
@@ -33,6 +35,18 @@ class Controller(bmc.Bmc):  # type: ignore[misc] # pyghmi has no types
         """Press the power button."""
         if self._manner != "ignores the button":
             self._power = "off"
+
+    def handle_raw_request(self, request: dict[str, Any], session: Any) -> None:
+        """Answer Get Power Reading of DCMI 1.5 (network function 2Ch, command 02h)."""
+        if (request["netfn"], request["command"]) != (0x2C, 0x02):
+            super().handle_raw_request(request, session)
+            return
+        if self._manner == "has no DCMI":
+            session.send_ipmi_response(code=0xC1)
+            return
+        # Group extension; now, least, most and average in W; time, period in ms; it measures.
+        reading = struct.pack("<BHHHHIIB", 0xDC, 214, 180, 300, 210, 0x6743_0000, 1000, 0x40)
+        session.send_ipmi_response(data=list(reading))
 
     def get_boot_device(self) -> int:
         """Return the boot flags."""

@@ -1,8 +1,9 @@
-"""Outlets that are switched by HTTP, written from their documentation.
+"""Outlets that are switched and metered by HTTP, written from their documentation.
 
 Sources: NETIO application note AN21 (JSON API); Shelly API docs, "Gen1 device API" and "Gen2+
 device API" (Switch, Authentication by RFC 7616 with SHA-256); Tasmota documentation, Commands,
-"With web requests"; Gude wiki, "EPC HTTP interface".
+"With web requests", and "JSON Status Responses"; Gude wiki, "EPC HTTP interface" and "HTTP JSON
+Sensor Data".
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Emulator:
     #: Seconds before it answers.
     late_s: float = 0
     certificate: tuple[Path, Path] | None = None
+    #: What the second outlet takes; the first one takes nothing. ``None``: no outlet has a meter.
+    watts: float | None = 42.0
 
     def __enter__(self) -> Self:
         first = FIRST[self.model]
@@ -94,6 +97,9 @@ class Emulator:
         }
         return answers[self.model](asked)
 
+    def _meter(self, outlet: int) -> float:
+        return 0.0 if outlet == FIRST[self.model] else self.watts or 0.0
+
     def _turn(self, outlet: int, *, on: bool) -> None:
         if not self.stuck:
             self.states[outlet] = on
@@ -104,13 +110,22 @@ class Emulator:
         for output in asked.body["Outputs"] if asked.method == "POST" else ():
             if output["ID"] in self.states and output["Action"] in {0, 1}:
                 self._turn(output["ID"], on=output["Action"] == 1)
-        outputs = [
-            {"ID": number, "Name": f"output_{number}", "State": int(on), "Action": 6, "Load": 0}
+        outputs: list[dict[str, Any]] = [
+            {"ID": number, "Name": f"output_{number}", "State": int(on), "Action": 6}
             for number, on in self.states.items()
         ]
-        return 200, {"Agent": {"Model": "PowerPDU 4C"}, "Outputs": outputs}
+        for output in outputs if self.watts is not None else ():
+            load = round(self._meter(output["ID"]))
+            output |= {"Load": load, "Current": round(load / 0.23), "Energy": 1071}
+        measure = {"Voltage": 230.4, "Frequency": 50.0, "TotalLoad": 42}
+        agent = {"Model": "PowerPDU 4C", "JSONVer": "2.1"}
+        return 200, {"Agent": agent, "GlobalMeasure": measure, "Outputs": outputs}
 
     def _shelly_gen1(self, asked: Asked) -> tuple[int, Any]:
+        metered = _number(r"/meter/(\d+)", asked.path)
+        if metered in self.states and self.watts is not None:
+            told = {"power": self._meter(metered), "overpower": 0.0, "is_valid": True}
+            return 200, told | {"counters": [42.0, 41.9, 42.1], "total": 64_260}
         outlet = _number(r"/relay/(\d+)", asked.path)
         if outlet not in self.states:
             return 404, "Not Found"
@@ -127,10 +142,16 @@ class Emulator:
             self._turn(outlet, on={"true": True, "false": False}[asked.query["on"]])
             return 200, {"was_on": before}
         if asked.path == "/rpc/Switch.GetStatus":
-            return 200, {"id": outlet, "source": "HTTP_in", "output": before, "apower": 0.0}
+            told: dict[str, Any] = {"id": outlet, "source": "HTTP_in", "output": before}
+            if self.watts is not None:
+                told |= {"apower": self._meter(outlet), "voltage": 230.4, "current": 0.183}
+                told |= {"aenergy": {"total": 1071.0, "by_minute": [700.1, 699.8, 700.3]}}
+            return 200, told
         return 404, {"code": 404, "message": f"No handler for {asked.path}"}
 
     def _tasmota(self, asked: Asked) -> tuple[int, Any]:
+        if asked.query["cmnd"] == "Status 10":
+            return 200, {"StatusSNS": {"Time": "2026-11-23T04:05:06"} | self._tasmota_energy()}
         name, _, value = asked.query["cmnd"].partition(" ")
         outlet = _number(r"Power(\d*)", name)
         if asked.path != "/cm" or outlet not in self.states:
@@ -138,6 +159,13 @@ class Emulator:
         if value:
             self._turn(outlet, on=value.lower() == "on")
         return 200, {f"POWER{outlet}": "ON" if self.states[outlet] else "OFF"}
+
+    def _tasmota_energy(self) -> dict[str, Any]:
+        if self.watts is None:
+            return {}
+        power = [round(self._meter(outlet)) for outlet in self.states]
+        energy = {"Total": 1.071, "Yesterday": 0.3, "Power": power, "Voltage": 230}
+        return {"ENERGY": energy | {"Current": [0.0, 0.183]}}
 
     def _gude(self, asked: Asked) -> tuple[int, Any]:
         if asked.path != "/status.json":
@@ -148,7 +176,34 @@ class Emulator:
             {"name": f"Power Port {number}", "state": int(on), "type": 1, "batch": [0, 0, 0, 0, 0]}
             for number, on in self.states.items()
         ]
-        return 200, {"outputs": outputs} if asked.query["components"] == "1" else {}
+        components = int(asked.query["components"])
+        told: dict[str, Any] = {"outputs": outputs} if components & 1 else {}
+        if components & 0x14000 == 0x14000 and self.watts is not None:
+            told |= _gude_sensors([self._meter(outlet) for outlet in self.states])
+        return 200, told
+
+
+def _gude_sensors(watts: list[float]) -> dict[str, Any]:
+    """Return a thermometer, and a meter of each port."""
+    fields = [
+        {"name": "Voltage", "unit": "V", "decPrecision": 1},
+        {"name": "Current", "unit": "A", "decPrecision": 3},
+        {"name": "ActivePower", "unit": "W", "decPrecision": 0},
+        {"name": "AbsActiveEnergy", "unit": "kWh", "decPrecision": 3},
+    ]
+    warm = [{"name": "Temperature", "unit": "deg C", "decPrecision": 1}]
+    names = [{"id": str(port), "name": f"Power Port {port}"} for port in range(1, len(watts) + 1)]
+    rows = [[{"v": 230.4}, {"v": 0.183}, {"v": round(one)}, {"v": 1.071}] for one in watts]
+    return {
+        "sensor_descr": [
+            {"type": 20, "num": 1, "fields": warm, "properties": [{"id": "7101", "name": "air"}]},
+            {"type": 9, "num": len(watts), "fields": fields, "properties": names},
+        ],
+        "sensor_values": [
+            {"type": 20, "num": 1, "values": [[{"v": 23.5}]]},
+            {"type": 9, "num": len(watts), "values": rows},
+        ],
+    }
 
 
 def _number(pattern: str, text: str) -> int:

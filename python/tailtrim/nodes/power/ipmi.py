@@ -12,6 +12,7 @@ from tailtrim.nodes import host
 from tailtrim.nodes.power.power import BootSource, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.tool import Tool
+from tailtrim.strict import Strict
 
 IPMITOOL = Tool("ipmitool", "ipmitool")
 #: What ipmitool calls the sources, and how it tells them of the boot flags (parameter 5).
@@ -20,47 +21,26 @@ _SOURCES = {"pxe": ("pxe", "Force PXE"), "disk": ("disk", "Force Boot from defau
 _COMMAND_S = 60.0
 
 
-class Ipmi(Power):
-    """A management controller that speaks IPMI 2.0 (lanplus)."""
+class IpmiController(Strict):
+    """A management controller that speaks IPMI 2.0 (lanplus): its address, and what asks it."""
 
-    kind: Literal["ipmi"]
     host: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:%-]*$", description="Host name or address.")
     port: int = Field(default=623, ge=1, le=65_535, description="UDP port.")
-    user: str = Field(description="User of the controller who may switch the power.")
+    user: str = Field(description="User of the controller; OPERATOR to switch power.")
     password: Password = Field(description="Where the password is.")
-    firmware: Literal["uefi", "bios"] = Field(
-        default="uefi", description="How the node boots, which a boot source has to say."
-    )
 
     @property
     def place(self) -> str:
         """The controller."""
         return f"ipmi {self.host}:{self.port}"
 
-    def state(self) -> State:
-        """Return what the controller says of the chassis."""
-        told = self._ask("chassis", "power", "status").strip()
-        for state in (State.ON, State.OFF):
-            if told.endswith(f"is {state}"):
-                return state
-        raise HostError(f"{self.place}: told {told!r}, expected Chassis Power is on or off")
+    def ask(self, *command: str) -> str:
+        """Return what ipmitool prints for a command.
 
-    def boot_next(self, source: BootSource) -> None:
-        """Set the boot flags for the next boot, and read them back."""
-        name, expected = _SOURCES[source]
-        options = ("options=efiboot",) if self.firmware == "uefi" else ()
-        self._ask("chassis", "bootdev", name, *options)
-        told = self._ask("chassis", "bootparam", "get", "5")
-        if expected not in told:
-            flags = [line for line in told.splitlines() if "Boot Device Selector" in line]
-            seen = flags[0].partition(":")[2].strip() if flags else "nothing"
-            raise HostError(f"{self.place}: the boot flags say {seen}, expected {expected}")
+        Raises:
+            HostError: the controller cannot be asked, or ipmitool is not installed.
 
-    def _switch(self, to: State, *, hard: bool) -> None:
-        how = "soft" if to is State.OFF and not hard else str(to)
-        self._ask("chassis", "power", how)
-
-    def _ask(self, *command: str) -> str:
+        """
         program = host.find(IPMITOOL)
         if program is None:
             raise IPMITOOL.missing()
@@ -91,3 +71,35 @@ class Ipmi(Power):
             " IPMI over LAN to this user as ADMINISTRATOR or OPERATOR"
         )
         return error
+
+
+class Ipmi(IpmiController, Power):
+    """Power that a management controller switches by IPMI."""
+
+    kind: Literal["ipmi"]
+    firmware: Literal["uefi", "bios"] = Field(
+        default="uefi", description="How the node boots, which a boot source has to say."
+    )
+
+    def state(self) -> State:
+        """Return what the controller says of the chassis."""
+        told = self.ask("chassis", "power", "status").strip()
+        for state in (State.ON, State.OFF):
+            if told.endswith(f"is {state}"):
+                return state
+        raise HostError(f"{self.place}: told {told!r}, expected Chassis Power is on or off")
+
+    def boot_next(self, source: BootSource) -> None:
+        """Set the boot flags for the next boot, and read them back."""
+        name, expected = _SOURCES[source]
+        options = ("options=efiboot",) if self.firmware == "uefi" else ()
+        self.ask("chassis", "bootdev", name, *options)
+        told = self.ask("chassis", "bootparam", "get", "5")
+        if expected not in told:
+            flags = [line for line in told.splitlines() if "Boot Device Selector" in line]
+            seen = flags[0].partition(":")[2].strip() if flags else "nothing"
+            raise HostError(f"{self.place}: the boot flags say {seen}, expected {expected}")
+
+    def _switch(self, to: State, *, hard: bool) -> None:
+        how = "soft" if to is State.OFF and not hard else str(to)
+        self.ask("chassis", "power", how)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tailtrim.errors import HostError
 from tailtrim.nodes.power.dialects import DIALECTS, Dialect, Model, Request
 from tailtrim.nodes.power.packages import required
-from tailtrim.nodes.power.power import REQUEST_S, State
+from tailtrim.nodes.power.power import REQUEST_S, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.power.web import Web
 
@@ -22,10 +22,9 @@ _OK, _REFUSED = 200, (401, 403)
 _TOLD_CHARACTERS = 120
 
 
-class Outlet(Web):
-    """An outlet that is switched by HTTP: it takes the power away, and nothing else."""
+class OutletAddress(Web):
+    """An outlet that is reached by HTTP: which one, and what asks it."""
 
-    kind: Literal["outlet"]
     model: Model = Field(description="What it is, and so what it understands.")
     outlet: int = Field(ge=0, description="Which one, as it counts them: Shelly from 0, others 1.")
     user: str | None = Field(default=None, description="User of the outlet; Shelly gen2: admin.")
@@ -43,30 +42,18 @@ class Outlet(Web):
         return f"{self.model} {self.url} outlet {self.outlet}"
 
     @property
-    def _dialect(self) -> Dialect:
+    def dialect(self) -> Dialect:
+        """What it understands."""
         return DIALECTS[self.model]
 
-    def state(self) -> State:
-        """Return whether the outlet is on."""
-        answer = self._ask(self._dialect.read(self.outlet))
-        try:
-            on = self._dialect.is_on(self.outlet, answer)
-        except (LookupError, TypeError):
-            told = repr(answer)[:_TOLD_CHARACTERS]
-            error = HostError(f"{self.place}: expected the state of this outlet, not {told}")
-            error.add_note("see url, model and outlet in the testbed file")
-            raise error from None
-        return State.ON if on else State.OFF
+    def ask(self, request: Request) -> Any:
+        """Return the JSON that is answered.
 
-    def _switch(self, to: State, *, hard: bool) -> None:
-        if to is State.OFF and not hard:
-            error = HostError(f"{self.place}: an outlet cannot shut a system down, expected hard")
-            error.add_note("shut the node's system down first, then switch it off hard")
-            raise error
-        self._ask(self._dialect.switch(self.outlet, on=to is State.ON))
+        Raises:
+            HostError: the outlet cannot be reached, refuses, or answers something else.
+            MissingPackageError: what asks it is not installed.
 
-    def _ask(self, request: Request) -> Any:
-        """Return the JSON that is answered."""
+        """
         try:
             answered = self._answer(request)
         except (OSError, ValueError) as error:
@@ -89,7 +76,7 @@ class Outlet(Web):
         query, auth = dict(request.query), None
         if self.user is not None and self.password is not None:
             login = (self.user, self.password.read())
-            match self._dialect.login:
+            match self.dialect.login:
                 case "basic":
                     auth = client.auth.HTTPBasicAuth(*login)
                 case "digest":
@@ -122,6 +109,31 @@ class Outlet(Web):
             refused.add_note("ca_file names the certificate; check_certificate: false trusts any")
             return refused
         return HostError(f"{self.place}: cannot be reached: {_reason(error)}")
+
+
+class Outlet(OutletAddress, Power):
+    """Power by an outlet: it takes the power away, and nothing else."""
+
+    kind: Literal["outlet"]
+
+    def state(self) -> State:
+        """Return whether the outlet is on."""
+        answer = self.ask(self.dialect.read(self.outlet))
+        try:
+            on = self.dialect.is_on(self.outlet, answer)
+        except (LookupError, TypeError):
+            told = repr(answer)[:_TOLD_CHARACTERS]
+            error = HostError(f"{self.place}: expected the state of this outlet, not {told}")
+            error.add_note("see url, model and outlet in the testbed file")
+            raise error from None
+        return State.ON if on else State.OFF
+
+    def _switch(self, to: State, *, hard: bool) -> None:
+        if to is State.OFF and not hard:
+            error = HostError(f"{self.place}: an outlet cannot shut a system down, expected hard")
+            error.add_note("shut the node's system down first, then switch it off hard")
+            raise error
+        self.ask(self.dialect.switch(self.outlet, on=to is State.ON))
 
 
 def _reason(error: BaseException) -> str:

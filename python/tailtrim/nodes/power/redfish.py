@@ -10,7 +10,7 @@ from pydantic import Field
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.power.packages import required
-from tailtrim.nodes.power.power import REQUEST_S, BootSource, State
+from tailtrim.nodes.power.power import REQUEST_S, BootSource, Power, State
 from tailtrim.nodes.power.secret import Password
 from tailtrim.nodes.power.web import Web
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 _ANSWER_S = 60.0
 
 
-class Redfish(Web):
-    """A management controller that speaks Redfish."""
+class RedfishController(Web):
+    """A management controller that speaks Redfish: its address, and what asks it."""
 
-    kind: Literal["redfish"]
-    user: str = Field(description="User of the controller who may switch the power.")
+    user: str = Field(description="User of the controller; one who may switch, for power.")
     password: Password = Field(description="Where the password is.")
     system: str | None = Field(
         default=None,
@@ -37,45 +36,15 @@ class Redfish(Web):
         """The controller, and the system where it has several."""
         return f"redfish {self.url}{self.system or ''}"
 
-    def state(self) -> State:
-        """Return what the controller says of the system."""
-        with self._system() as (sushy, system):
-            match system.power_state:
-                case sushy.PowerState.ON:
-                    return State.ON
-                case sushy.PowerState.OFF:
-                    return State.OFF
-                case sushy.PowerState.POWERING_ON | sushy.PowerState.POWERING_OFF:
-                    return State.CHANGING
-                case other:
-                    told = other.value if other else "nothing known"
-                    raise HostError(f"{self.place}: PowerState is {told}, expected On or Off")
-
-    def boot_next(self, source: BootSource) -> None:
-        """Set the boot source override, once, and read it back."""
-        with self._system() as (sushy, system):
-            target = {"pxe": sushy.BootSource.PXE, "disk": sushy.BootSource.HDD}[source]
-            once = sushy.BootSourceOverrideEnabled.ONCE
-            system.set_system_boot_options(target=target, enabled=once)
-            system.refresh(force=True)
-            taken = system.boot.target
-        if taken is not target:
-            told = taken.value if taken else "nothing"
-            raise HostError(
-                f"{self.place}: BootSourceOverrideTarget is {told}, expected {target.value}"
-            )
-
-    def _switch(self, to: State, *, hard: bool) -> None:
-        with self._system() as (sushy, system):
-            if to is State.ON:
-                kind = sushy.ResetType.ON
-            else:
-                kind = sushy.ResetType.FORCE_OFF if hard else sushy.ResetType.GRACEFUL_SHUTDOWN
-            system.reset_system(kind)
-
     @contextmanager
-    def _system(self) -> Iterator[tuple[Any, Any]]:
-        """Give the library and the system; what it raises has one kind here."""
+    def reached(self) -> Iterator[tuple[Any, Any]]:
+        """Give the library and the system; what it raises has one kind here.
+
+        Raises:
+            HostError: the controller cannot be asked.
+            MissingPackageError: what asks it is not installed.
+
+        """
         sushy = required("sushy")
         # What goes wrong is told once, as an error.
         logging.getLogger("sushy").addHandler(logging.NullHandler())
@@ -106,3 +75,45 @@ class Redfish(Web):
         elif self.system is None and "System count" in str(error):
             told.add_note("system says which one, such as /redfish/v1/Systems/1")
         return told
+
+
+class Redfish(RedfishController, Power):
+    """Power that a management controller switches by Redfish."""
+
+    kind: Literal["redfish"]
+
+    def state(self) -> State:
+        """Return what the controller says of the system."""
+        with self.reached() as (sushy, system):
+            match system.power_state:
+                case sushy.PowerState.ON:
+                    return State.ON
+                case sushy.PowerState.OFF:
+                    return State.OFF
+                case sushy.PowerState.POWERING_ON | sushy.PowerState.POWERING_OFF:
+                    return State.CHANGING
+                case other:
+                    told = other.value if other else "nothing known"
+                    raise HostError(f"{self.place}: PowerState is {told}, expected On or Off")
+
+    def boot_next(self, source: BootSource) -> None:
+        """Set the boot source override, once, and read it back."""
+        with self.reached() as (sushy, system):
+            target = {"pxe": sushy.BootSource.PXE, "disk": sushy.BootSource.HDD}[source]
+            once = sushy.BootSourceOverrideEnabled.ONCE
+            system.set_system_boot_options(target=target, enabled=once)
+            system.refresh(force=True)
+            taken = system.boot.target
+        if taken is not target:
+            told = taken.value if taken else "nothing"
+            raise HostError(
+                f"{self.place}: BootSourceOverrideTarget is {told}, expected {target.value}"
+            )
+
+    def _switch(self, to: State, *, hard: bool) -> None:
+        with self.reached() as (sushy, system):
+            if to is State.ON:
+                kind = sushy.ResetType.ON
+            else:
+                kind = sushy.ResetType.FORCE_OFF if hard else sushy.ResetType.GRACEFUL_SHUTDOWN
+            system.reset_system(kind)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from tailtrim.nodes.power.power import Power
+from tailtrim.strict import Strict
 
 
 def _without_secret(given: Any) -> Any:
@@ -29,8 +29,8 @@ def _is_address(url: str) -> str:
 Address = Annotated[str, AfterValidator(_is_address), BeforeValidator(_without_secret)]
 
 
-class Web(Power):
-    """Power that is switched by HTTP."""
+class Web(Strict):
+    """What is asked by HTTP."""
 
     url: Address = Field(description="Where it is: http:// or https:// and a host.")
     ca_file: str | None = Field(

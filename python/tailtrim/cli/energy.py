@@ -1,0 +1,47 @@
+"""``tailtrim energy``."""
+
+from __future__ import annotations
+
+import json as encoding
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tailtrim.cli.console import USAGE, complain, say
+from tailtrim.errors import RunDirectoryError
+from tailtrim.report import units
+
+EXAMPLES = """\b
+Examples:
+  tailtrim energy results/forwarder        # watts and joules a packet of each configuration
+  tailtrim energy results/forwarder --json | jq '.costs[].above_ready_j_per_packet'
+
+The runs have to be of nodes with a meter (docs/energy.md); repeat of the plan makes blocks.
+"""
+
+
+def command(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="An experiment that was run with meters, or one of its runs."
+        ),
+    ],
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Say what packets cost: watts of each state, joules a packet, with their uncertainty."""
+    from tailtrim.experiment.costs import costs_of  # noqa: PLC0415 - the help does without
+    from tailtrim.report.terminal.energy_table import lines  # noqa: PLC0415
+
+    try:
+        found = costs_of(directory)
+    except RunDirectoryError as error:
+        complain(error)
+        raise typer.Exit(USAGE) from error
+    if json:
+        say(encoding.dumps(found.as_json(), indent=2))
+        return
+    for line in lines(found):
+        say(units.printable(line))
