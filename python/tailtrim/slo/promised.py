@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.errors import RunDirectoryError
@@ -141,7 +141,7 @@ def _told(promise: Promise, found: Sequence[BadPackets], effect: float) -> str:
     return text
 
 
-def _bound(known: dict[str, float], promise: Promise, confidence: str) -> str:
+def _bound(known: dict[str, Any], promise: Promise, confidence: str) -> str:
     share = f"{float(confidence) * 100:g} % confidence; the limit is {float(promise.share):g}"
     if known["promise"] == "not met":
         return f": a share of {known['low']:.2g} or more with {share}"
