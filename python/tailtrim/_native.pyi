@@ -153,6 +153,17 @@ def plan_length(
     quantile: str,
     precision: float,
     confidence: str,
+    assurance: str,
     design_effect: float,
     samples: Any | None,
+) -> str: ...
+def design_effect(samples: Any, *, deadline_ns: int, confidence: str) -> float: ...
+def promised(
+    *,
+    bad: int,
+    packets: int,
+    design_effect: float,
+    limit: float,
+    confidence: str,
+    assurance: str,
 ) -> str: ...

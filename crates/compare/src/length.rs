@@ -1,7 +1,13 @@
 //! How long to measure for a quantile of a given precision.
+//!
+//! An interval is as wide as its run lets it be: planned for the width that is to be expected, about half of the runs are
+//! wider. So the length is the one at which the interval is narrow enough with an *assurance*, a probability, as Graybill
+//! (1958, *Annals of Mathematical Statistics* 29) and Kupper and Hafner (1989, *The American Statistician* 43) ask for means.
+//! The logarithm of the width is taken as normal; `reach` says what it varies by.
 
+use crate::reach::{estimated, within};
 use serde::Serialize;
-use tailtrim_stats::{Probability, Ranked, ranks, samples_needed};
+use tailtrim_stats::{Probability, Ranked, normal_deviate, ranks, samples_needed};
 
 /// Nobody measures more packets: at 100 million a second, four months.
 const MOST: u64 = 1_000_000_000_000_000;
@@ -23,6 +29,8 @@ pub struct Length {
     pub p: Probability,
     /// Its interval lies within so much of it on either side, relatively.
     pub precision: f64,
+    /// In so many of the runs of this length.
+    pub assurance: f64,
     /// Whether that is a precision of the latency (a pilot tells how steep the tail is) or, without
     /// one, of the share of packets beyond it.
     pub of_latency: bool,
@@ -40,6 +48,9 @@ pub enum LengthError {
     /// The precision makes no sense.
     #[error("invalid precision {0}, expected more than 0 and less than 1 (100 %)")]
     Precision(f64),
+    /// The assurance makes no sense.
+    #[error("invalid assurance {0}, expected 0.5 (50 %) or more and less than 1 (100 %)")]
+    Assurance(f64),
     /// The maximum has no interval.
     #[error("invalid quantile 1: the maximum has no confidence interval")]
     Maximum,
@@ -66,20 +77,24 @@ pub enum LengthError {
     },
 }
 
-/// The smallest number of samples whose interval for `p` lies within `precision` of it on either
-/// side, where `design_effect` samples are worth one independent one.
+/// The smallest number of samples whose interval for `p` lies within `precision` of it on either side with the probability
+/// `assurance`, where `design_effect` samples are worth one independent one.
 ///
 /// # Errors
-/// The precision is out of range or out of reach, or the pilot does not know the tail.
+/// The precision or the assurance is out of range, the precision is out of reach, or the pilot does not know the tail.
 pub fn length(
     p: Probability,
     precision: f64,
     confidence: Probability,
+    assurance: Probability,
     design_effect: f64,
     pilot: Option<Pilot<'_>>,
 ) -> Result<Length, LengthError> {
     if !(precision > 0.0 && precision < 1.0) {
         return Err(LengthError::Precision(precision));
+    }
+    if !(0.5..1.0).contains(&assurance.as_f64()) {
+        return Err(LengthError::Assurance(assurance.as_f64()));
     }
     if p == Probability::ONE {
         return Err(LengthError::Maximum);
@@ -94,41 +109,36 @@ pub fn length(
         }
     }
     let bounded_from = (samples_needed(p, confidence) as f64 * effect).ceil() as u64;
-    let precise = |samples: u64| {
+    let shares = |samples: u64, effect: f64| {
         let interval = ranks(p, samples, confidence, effect);
-        interval.low.zip(interval.high).is_some_and(|(low, high)| {
-            let shares = [low, high].map(|rank| rank as f64 / samples as f64);
-            match pilot {
-                Some(pilot) => latency_within(pilot.latencies, p, shares, precision),
-                None => shares.iter().all(|share| {
+        let share = |rank: u64| rank as f64 / samples as f64;
+        interval.low.zip(interval.high).map(|(low, high)| [share(low), share(high)])
+    };
+    let deviate = normal_deviate(assurance.complement_f64()).max(0.0);
+    let precise = |samples: u64| match pilot {
+        Some(pilot) => shares(samples, effect).is_some_and(|shares| {
+            within(pilot.latencies, p, shares, precision, samples, effect) >= assurance.as_f64()
+        }),
+        None => {
+            // Of the shares, only the run's own estimate of the design effect is chance.
+            let spread = estimated(rarer * samples as f64 / effect).sqrt();
+            shares(samples, effect * (deviate * spread).exp()).is_some_and(|shares| {
+                shares.iter().all(|share| {
                     ((if p.as_f64() < 0.5 { *share } else { 1.0 - share }) / rarer - 1.0).abs()
                         <= precision
-                }),
-            }
-        })
+                })
+            })
+        }
     };
     let samples = smallest(bounded_from.max(2), precise)
         .ok_or_else(|| LengthError::Unreachable { percent: p.percent_text(), precision })?;
     let of_latency = pilot.is_some();
-    Ok(Length { p, precision, of_latency, bounded_from, samples, design_effect: effect })
-}
-
-/// Whether the latencies at both shares are near the quantile, as the pilot knows them.
-fn latency_within(pilot: &Ranked, p: Probability, shares: [f64; 2], precision: f64) -> bool {
-    let count = pilot.count();
-    let at = |share: f64| {
-        let rank = libm::ceil(share * count as f64) as u64;
-        // The pilot's largest latency stands for all that it has not seen.
-        if rank >= count { None } else { pilot.at_rank(rank.max(1)) }
-    };
-    let [Some(low), Some(high)] = shares.map(at) else { return false };
-    let Some(value) = pilot.quantile(p) else { return false };
-    let apart = (high - value).max(value - low) as f64;
-    apart <= precision * value.unsigned_abs() as f64
+    let assurance = assurance.as_f64();
+    Ok(Length { p, precision, assurance, of_latency, bounded_from, samples, design_effect: effect })
 }
 
 /// The smallest number, to a thousandth, for which `test` holds from there on.
-fn smallest(from: u64, test: impl Fn(u64) -> bool) -> Option<u64> {
+pub(super) fn smallest(from: u64, test: impl Fn(u64) -> bool) -> Option<u64> {
     if test(from) {
         return Some(from);
     }

@@ -32,6 +32,8 @@ mod drift;
 mod few;
 mod length;
 mod multiple;
+mod promise;
+mod reach;
 mod region;
 mod repetition;
 mod result;
@@ -44,6 +46,7 @@ use side::Side;
 use tailtrim_stats::Probability;
 
 pub use length::{Length, LengthError, Pilot, length};
+pub use promise::{Observed, Promise, Promised, promised};
 pub use repetition::{LOST_NS, Repetition};
 pub use result::{Comparison, Conclusion, Curve, Group, Resampling, Row, SideOfRow};
 pub use shares::{Counted, Losses, losses};

@@ -8,10 +8,9 @@ use proptest::prelude::*;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use tailtrim_compare::{
-    Comparison, Conclusion, Counted, LOST_NS, LengthError, Options, Pilot, Repetition, Resampling,
-    compare, length, losses,
+    Comparison, Conclusion, Counted, LOST_NS, Options, Repetition, Resampling, compare, losses,
 };
-use tailtrim_stats::{Probability, Ranked, ranks};
+use tailtrim_stats::Probability;
 
 fn options() -> Options {
     let quantiles = [Probability::P50, Probability::P90, Probability::P99];
@@ -83,26 +82,6 @@ proptest! {
             prop_assert_eq!(row.ratio, Some(1.0));
             prop_assert!(!matches!(row.verdict, Conclusion::Better | Conclusion::Worse));
         }
-    }
-
-    #[test]
-    fn the_length_is_the_first_that_suffices(thousandths in 500..990_u64, percent in 5..60_u64) {
-        let p: Probability = format!("0.{thousandths}").parse().unwrap();
-        let precision = percent as f64 / 100.0;
-        let told = length(p, precision, Probability::P95, 1.0, None).unwrap();
-        let within = |n: u64| {
-            let interval = ranks(p, n, Probability::P95, 1.0);
-            let off = |rank: u64| {
-                ((1.0 - rank as f64 / n as f64) / p.complement_f64() - 1.0).abs()
-            };
-            interval.low.zip(interval.high).is_some_and(|(l, h)| off(l).max(off(h)) <= precision)
-        };
-        prop_assert!(within(told.samples));
-        prop_assert!(told.samples >= told.bounded_from);
-        // Ranks are whole, so that now and then fewer would do: not by a twentieth throughout.
-        let fewer = told.samples - told.samples / 20;
-        let fewest = told.samples == told.bounded_from || told.samples < 200;
-        prop_assert!(fewest || !(fewer..told.samples).all(within));
     }
 }
 
@@ -334,19 +313,4 @@ fn losses_in_bursts_are_fewer_than_they_look() {
     assert_eq!(verdict(&spread, &none), Conclusion::Better);
     assert_eq!(verdict(&none, &burst), Conclusion::NoDifferenceShown);
     assert_eq!(verdict(&none, &none), Conclusion::NoDifferenceShown);
-}
-
-#[test]
-fn a_pilot_must_reach_the_quantile() {
-    let mut values = latencies(Process::Independent, 20_000, 1.0, 3);
-    let pilot = Ranked::from_values(&mut values);
-    let pilot = Some(Pilot { latencies: &pilot });
-    let told = length(Probability::P99, 0.1, Probability::P95, 4.0, pilot).unwrap();
-    assert!(told.of_latency && told.samples >= told.bounded_from);
-    let finer = length(Probability::P99, 0.02, Probability::P95, 4.0, pilot).unwrap();
-    assert!(finer.samples > told.samples);
-    let short = length(Probability::P99_999, 0.1, Probability::P95, 1.0, pilot);
-    assert!(matches!(short, Err(LengthError::Pilot { needed: 1_000_000, .. })), "{short:?}");
-    let wrong = length(Probability::P99, 1.5, Probability::P95, 1.0, None);
-    assert!(matches!(wrong, Err(LengthError::Precision(_))));
 }

@@ -114,21 +114,30 @@ pub(crate) fn compare_losses(
 
 /// How many samples it takes for a quantile; `samples` is a run to learn from. The result as JSON.
 #[pyfunction]
-#[pyo3(signature = (*, quantile, precision, confidence, design_effect, samples))]
+#[pyo3(signature = (*, quantile, precision, confidence, assurance, design_effect, samples))]
 pub(crate) fn plan_length(
     py: Python<'_>,
     quantile: &str,
     precision: f64,
     confidence: &str,
+    assurance: &str,
     design_effect: f64,
     samples: Option<PyTable>,
 ) -> PyResult<String> {
     let (p, confidence) = (probability(quantile)?, probability(confidence)?);
+    let assurance = probability(assurance)?;
     let batches = samples.map(PyTable::into_inner).map(|(batches, _)| batches);
     let columns = batches.as_deref().map(latencies).transpose()?;
     let planned = py.detach(|| {
         let Some(columns) = columns else {
-            return tailtrim_compare::length(p, precision, confidence, design_effect, None);
+            return tailtrim_compare::length(
+                p,
+                precision,
+                confidence,
+                assurance,
+                design_effect,
+                None,
+            );
         };
         let mut blocks = BlockCounts::new();
         let mut values = Vec::new();
@@ -149,6 +158,7 @@ pub(crate) fn plan_length(
             p,
             precision,
             confidence,
+            assurance,
             effect,
             Some(Pilot { latencies: &latencies }),
         )
@@ -157,4 +167,49 @@ pub(crate) fn plan_length(
         Ok(planned) => json(&planned),
         Err(error) => Err(TailtrimError::new_err(error.to_string())),
     }
+}
+
+/// How many samples are worth one independent one, for the number of those later than `deadline_ns`. Where few are, it is read
+/// from the latency that enough of them exceed.
+#[pyfunction]
+#[pyo3(signature = (samples, *, deadline_ns, confidence))]
+pub(crate) fn design_effect(
+    py: Python<'_>,
+    samples: PyTable,
+    deadline_ns: i64,
+    confidence: &str,
+) -> PyResult<f64> {
+    let confidence = probability(confidence)?;
+    let (batches, _) = samples.into_inner();
+    let columns = latencies(&batches)?;
+    Ok(py.detach(|| {
+        let mut blocks = BlockCounts::new();
+        let mut values = Vec::new();
+        for column in columns {
+            blocks.record_all(column.values());
+            values.extend_from_slice(column.values());
+        }
+        let latencies = Ranked::from_values(&mut values);
+        let rank = latencies.count().saturating_sub(BlockCounts::TELLING).max(1);
+        latencies.at_rank(rank).map_or(1.0, |telling_ns| {
+            let ns = telling_ns.min(deadline_ns);
+            blocks.design_effect(ns, latencies.count_above(ns), confidence)
+        })
+    }))
+}
+
+/// Whether the share of bad packets is within a limit. The result as JSON.
+#[pyfunction]
+#[pyo3(signature = (*, bad, packets, design_effect, limit, confidence, assurance))]
+pub(crate) fn promised(
+    bad: u64,
+    packets: u64,
+    design_effect: f64,
+    limit: f64,
+    confidence: &str,
+    assurance: &str,
+) -> PyResult<String> {
+    let observed = tailtrim_compare::Observed { bad, packets, design_effect };
+    let (confidence, assurance) = (probability(confidence)?, probability(assurance)?);
+    json(&tailtrim_compare::promised(observed, limit, confidence, assurance))
 }

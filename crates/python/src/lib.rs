@@ -18,7 +18,10 @@ mod _native {
     #[pymodule_export]
     use crate::analysis::{NativeAnalysis, analyze};
     #[pymodule_export]
-    use crate::compare::{NativeRepetition, compare_losses, compare_runs, plan_length, quantile};
+    use crate::compare::{
+        NativeRepetition, compare_losses, compare_runs, design_effect, plan_length, promised,
+        quantile,
+    };
     #[pymodule_export]
     use crate::decode::NativeDecoder;
     #[pymodule_export]

@@ -203,7 +203,8 @@ impl Rare {
 
 /// The standard normal deviate that is exceeded with probability `tail` <= ½, to three decimals
 /// (Abramowitz and Stegun 26.2.23).
-pub(crate) fn normal_deviate(tail: f64) -> f64 {
+#[must_use]
+pub fn normal_deviate(tail: f64) -> f64 {
     let s = (-2.0 * tail.ln()).sqrt();
     let top = 2.515_517 + s * (0.802_853 + s * 0.010_328);
     let bottom = 1.0 + s * (1.432_788 + s * (0.189_269 + s * 0.001_308));

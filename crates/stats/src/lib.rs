@@ -34,7 +34,9 @@ pub use binomial::binomial_tail;
 pub use dependence::{BlockCounts, runs};
 pub use distribution::distribution;
 pub use histogram::Histogram;
-pub use interval::{Interval, effect_with_bound, ranks, samples_needed, student_raise};
+pub use interval::{
+    Interval, effect_with_bound, normal_deviate, ranks, samples_needed, student_raise,
+};
 pub use lateness::{DepartureLateness, LatenessQuantile, LatenessSummary};
 pub use mean::{BatchMeans, Mean};
 pub use probability::{Probability, ProbabilityError};

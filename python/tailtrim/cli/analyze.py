@@ -168,6 +168,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         "quantiles": [*(quantile or ()), *asserting.quantiles(objectives)],
         "confidence": confidence,
         "allow_negative": allow_negative,
+        "keep_samples": asserting.need_samples(objectives),
         "out": out,
     }
     decoding: dict[str, Any] = {
@@ -187,7 +188,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         say(analysis.summary.text)
     else:
         _print(analysis.summary, name=out.name if out else Path(ingress).name, out=out)
-    asserting.judge([(Path(ingress).name, analysis.summary)], objectives, junit)
+    from tailtrim.slo import Measured  # noqa: PLC0415 - the help does without
+
+    asserting.judge([Measured(Path(ingress).name, analysis)], objectives, junit)
     if analysis.summary.samples == 0:
         raise typer.Exit(NEGATIVE)
 

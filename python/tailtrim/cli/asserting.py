@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tailtrim.cli.console import USAGE, complain
+from tailtrim.cli.console import USAGE, complain, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tailtrim.rundir import Summary
-    from tailtrim.slo import Objective
+    from tailtrim.experiment.recorded import RecordedExperiment
+    from tailtrim.slo import Measured, Objective
 
 Asserts = Annotated[
     list[str] | None,
@@ -21,8 +21,9 @@ Asserts = Annotated[
         "--assert",
         metavar="OBJECTIVES",
         help="Objectives, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean and 'adjusted"
-        " p99' (lost packets count as infinitely late). Exit code 1: failed; 5: not decided, the"
-        " confidence interval contains the limit.",
+        " p99' (lost packets count as infinitely late). Or a promise by name, such as urllc-1ms,"
+        " for all runs together; list prints them with their sources. Exit code 1: failed; 5: not"
+        " decided, the confidence interval contains the limit.",
     ),
 ]
 Junit = Annotated[
@@ -35,8 +36,16 @@ def asked(texts: Sequence[str] | None, report: Path | None) -> list[Objective]:
     """Read the objectives; the command ends where they are wrong."""
     if not texts and report is None:
         return []
-    from tailtrim.cli.judgement import read  # noqa: PLC0415 - most calls have no objectives
+    from tailtrim.cli.judgement import (  # noqa: PLC0415 - most calls have no objectives
+        LIST,
+        promises,
+        read,
+    )
 
+    if texts and LIST in texts:
+        for line in promises():
+            say(line)
+        raise typer.Exit
     try:
         return read(texts or (), report)
     except ValueError as error:
@@ -49,10 +58,24 @@ def quantiles(found: Sequence[Objective]) -> list[str]:
     return [objective.p for objective in found if objective.p is not None]
 
 
-def judge(
-    runs: Iterable[tuple[str, Summary]], found: Sequence[Objective], report: Path | None
-) -> None:
-    """Print what the runs, each with its name, say of the objectives.
+def need_samples(found: Sequence[Objective]) -> bool:
+    """Whether an objective is about the order of the packets, which an analysis can leave out."""
+    return any(objective.promise is not None for objective in found)
+
+
+def of_experiment(experiment: RecordedExperiment) -> list[Measured]:
+    """Return what objectives are for: the complete runs but the wire, by combination."""
+    from tailtrim.slo import Measured  # noqa: PLC0415 - most calls have no objectives
+
+    return [
+        Measured(run.name, at, run.outcome.label, bool(run.outcome.invalid))
+        for run, at in experiment.complete
+        if not run.outcome.floor
+    ]
+
+
+def judge(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> None:
+    """Print what the runs say of the objectives.
 
     The command ends unless all passed.
     """

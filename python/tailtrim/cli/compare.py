@@ -15,8 +15,7 @@ from tailtrim.report import pictures
 
 if TYPE_CHECKING:
     from tailtrim.compare import Comparison
-    from tailtrim.rundir import Summary
-    from tailtrim.slo import Objective
+    from tailtrim.slo import Measured, Objective
 
 EXAMPLES = """\b
 Examples:
@@ -131,11 +130,13 @@ def _compare(sides: list[str], *, halves: bool, **options: Any) -> list[Comparis
     return [one for other in others for one in compare(first, other, **options)]
 
 
-def _measured(compared: list[Comparison]) -> list[tuple[str, Summary]]:
+def _measured(compared: list[Comparison]) -> list[Measured]:
     """Return the runs of B, which objectives are for; the wire has to meet none."""
+    from tailtrim.slo import Measured  # noqa: PLC0415 - most calls have no objectives
+
     groups = [one.groups[1] for one in compared if not one.floor]
     return [
-        (_of_run(group.name, run.name), run.summary)
+        Measured(_of_run(group.name, run.name), run.run, group.name)
         for group in groups
         for run in group.repetitions
     ]

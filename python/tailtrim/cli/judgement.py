@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING
 from tailtrim.cli.console import NEGATIVE, UNDECIDED, USAGE, complain, say
 from tailtrim.errors import OutputError
 from tailtrim.report import units
-from tailtrim.slo import Decision, Objective, Verdict, junit, objectives, verdicts
+from tailtrim.slo import (
+    PROMISES,
+    Decision,
+    Objective,
+    Verdict,
+    junit,
+    objectives,
+    promised,
+    verdicts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from tailtrim.rundir import Summary
+    from tailtrim.slo import Measured
 
 DONE = 0
+#: Instead of objectives: the promises that there are.
+LIST = "list"
 
 
 def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
@@ -29,6 +40,18 @@ def read(texts: Sequence[str], report: Path | None) -> list[Objective]:
     if report is not None and not texts:
         raise ValueError("--junit: expected --assert, whose results it reports")
     return [objective for text in texts for objective in objectives(text)]
+
+
+def promises() -> list[str]:
+    """Return a line for each promise: name, deadline, share and source."""
+    wide = max(map(len, PROMISES))
+    return [
+        f"{one.name:{wide}}  {float(1 - one.share) * 100:.8g} % within"
+        f" {units.time(one.deadline_ns)}"
+        + (f", survival time {units.time(one.survival_ns)}" if one.survival_ns else "")
+        + f". {one.source}"
+        for one in PROMISES.values()
+    ]
 
 
 def numbered(names: Sequence[str]) -> list[str]:
@@ -44,20 +67,20 @@ def numbered(names: Sequence[str]) -> list[str]:
     ]
 
 
-def judged(
-    runs: Iterable[tuple[str, Summary]], found: Sequence[Objective], report: Path | None
-) -> int:
-    """Print what the runs, each with its name, say of the objectives; return the exit code."""
+def judged(runs: Iterable[Measured], found: Sequence[Objective], report: Path | None) -> int:
+    """Print what the runs say of the objectives; return the exit code."""
     listed = list(runs)
-    names = numbered([name for name, _ in listed])
-    summaries = [summary for _, summary in listed]
-    of_runs = {
-        name: verdicts(summary, found) for name, summary in zip(names, summaries, strict=True)
-    }
+    single = [one for one in found if one.promise is None]
+    of_runs = _of_each(listed, single) if single else {}
+    together = promised(listed, found)
+    named = {name or "all runs": of_group for name, of_group in together}
+    of_runs |= dict(zip(numbered_beside(of_runs, named), named.values(), strict=True))
     for name, of_run in of_runs.items():
         for verdict in of_run:
             where = f"{units.printable(name)}: " if len(of_runs) > 1 else ""
-            say(f"{where}{verdict.decision}: {told(verdict)}", err=True)
+            say(f"{where}{verdict.word}: {told(verdict)}", err=True)
+    if len(together) > 1:
+        _tell_whole([of_group for _, of_group in together])
     try:
         if report is not None:
             report.write_text(junit(of_runs), encoding="utf-8")
@@ -73,6 +96,38 @@ def judged(
     return UNDECIDED if Decision.UNDECIDED in decisions else DONE
 
 
+def _of_each(listed: Sequence[Measured], found: Sequence[Objective]) -> dict[str, list[Verdict]]:
+    names = numbered([one.name for one in listed])
+    return {name: verdicts(one.summary, found) for name, one in zip(names, listed, strict=True)}
+
+
+def numbered_beside(taken: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Return the names of groups, told apart from runs of the same name.
+
+    >>> numbered_beside(["run"], ["run", "other"])
+    ['run (all runs)', 'other']
+
+    """
+    known = set(taken)
+    return [f"{name} (all runs)" if name in known else name for name in names]
+
+
+def _tell_whole(of_groups: Sequence[Sequence[Verdict]]) -> None:
+    """Say of each promise whether all combinations keep it."""
+    for of_one in zip(*of_groups, strict=True):
+        decisions = [verdict.decision for verdict in of_one]
+        worst = next(
+            (one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions),
+            Decision.PASSED,
+        )
+        count = decisions.count(worst)
+        word = of_one[decisions.index(worst)].word
+        say(
+            f"all combinations: {word}: {of_one[0].objective} ({count} of {len(of_one)} {word})",
+            err=True,
+        )
+
+
 def told(verdict: Verdict) -> str:
     """Say in a line what is known of an objective.
 
@@ -83,7 +138,7 @@ def told(verdict: Verdict) -> str:
 
     """
     value = verdict.value
-    if value is None:
+    if value is None or verdict.objective.promise is not None:
         return f"{verdict.objective}: {verdict.why}"
     shown = _shown(verdict, value)
     if verdict.low != verdict.high:

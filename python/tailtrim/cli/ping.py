@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,8 @@ Options of the package, which the agent alone has not:
           targets
       --assert <OBJECTIVES>
           What has to hold for each target, such as 'p99.9 < 50us, loss < 0.01%'; also max, mean
-          and 'adjusted p99' (a lost probe is infinitely late). Exit code 1: failed; 5: the interval
+          and 'adjusted p99' (a lost probe is infinitely late). Or a promise by name, such as
+          urllc-1ms, whose deadline the round trip has to keep. Exit code 1: failed; 5: the interval
           holds the limit, so more probes are needed
       --junit <FILE>
           Write what --assert found as JUnit XML
@@ -63,7 +63,8 @@ def command(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tailtrim-ping-") as folder:
         words = [] if own.log else ["--log", folder]
         code = _agent([*own.rest, *quantiles, *words])
-        return _finish(own.log or Path(folder), own, objectives, code)
+        runs = own.out or Path(folder) / "runs"
+        return _finish(own.log or Path(folder), runs, own, objectives, code)
 
 
 def _agent(arguments: Sequence[str]) -> int:
@@ -82,21 +83,24 @@ def _agent(arguments: Sequence[str]) -> int:
             continue
 
 
-def _finish(folder: Path, own: _Own, objectives: list[Objective], code: int) -> int:
+def _finish(folder: Path, out: Path, own: _Own, objectives: list[Objective], code: int) -> int:
     if code not in {_DONE, _NEGATIVE}:
         return code
     # Not for the agent alone.
     from tailtrim.cli.judgement import judged  # noqa: PLC0415
     from tailtrim.roundtrip.log import leave_runs, results  # noqa: PLC0415
-    from tailtrim.rundir import Summary  # noqa: PLC0415
+    from tailtrim.rundir import RunDirectory  # noqa: PLC0415
+    from tailtrim.slo import Measured  # noqa: PLC0415
 
     try:
+        places = leave_runs(folder, out)
         if own.out is not None:
-            names = " ".join(map(str, leave_runs(folder, own.out)))
-            say(f"\nRun directory: {own.out}\nReport:        tailtrim report {names}", err=True)
+            names = " ".join(map(str, places))
+            say(f"\nRun directory: {out}\nReport:        tailtrim report {names}", err=True)
         streams = results(folder)["streams"] if objectives else []
         measured = [
-            (stream["name"], Summary.from_json(json.dumps(stream["summary"]))) for stream in streams
+            Measured(stream["name"], RunDirectory(place), stream["name"])
+            for stream, place in zip(streams, places, strict=False)
         ]
     except TailtrimError as error:
         complain(error)

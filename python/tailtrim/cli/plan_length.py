@@ -14,6 +14,7 @@ EXAMPLES = """\b
 Examples:
   tailtrim plan-length --quantile 0.9999 --precision 10% --rate 10000
   tailtrim plan-length --quantile 99.999% --precision 5% --from results/hw
+  tailtrim plan-length --quantile 99.9% --from results/hw --assurance 90%
 """
 
 
@@ -44,6 +45,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     confidence: Annotated[
         str, typer.Option(metavar="P", help="Confidence level of the interval.")
     ] = "0.95",
+    assurance: Annotated[
+        str,
+        typer.Option(
+            metavar="P",
+            help="Share of the runs of this length whose interval is as narrow as asked.",
+        ),
+    ] = "80%",
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Estimate how long to measure for a quantile of a given precision."""
@@ -55,6 +63,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             quantile,
             precision=precision,
             confidence=confidence,
+            assurance=assurance,
             cluster=cluster,
             rate_pps=rate,
             pilot=pilot,

@@ -14,8 +14,7 @@ from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
     from tailtrim.factors import Effects
-    from tailtrim.rundir import Summary
-    from tailtrim.slo import Objective
+    from tailtrim.slo import Measured, Objective
 
 EXAMPLES = """\b
 Examples:
@@ -70,11 +69,12 @@ def command(
 
 def _write(
     directories: list[Path], names: list[str] | None, out: Path, objectives: list[Objective]
-) -> list[tuple[str, Summary]]:
-    """Write the report; return the runs that objectives are for, by name."""
+) -> list[Measured]:
+    """Write the report; return the runs that objectives are for."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
     from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
+    from tailtrim.slo import Measured  # noqa: PLC0415
 
     if len(directories) == 1 and is_experiment(directories[0]):
         if factors.has_factors(directories[0]):
@@ -87,11 +87,11 @@ def _write(
             _tell(write_experiment(experiment, out, objectives=objectives))
             if factors.has_boots(directories[0]):
                 tell_boots(directories[0], out)
-        complete = experiment.complete
-        return [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
+        return asserting.of_experiment(experiment)
     runs = [RunDirectory(directory) for directory in directories]
     _tell(write(runs, out, names=names, objectives=objectives))
-    return [(name, run.summary) for name, run in zip(names or names_of(runs), runs, strict=True)]
+    named = zip(names or names_of(runs), runs, strict=True)
+    return [Measured(name, run, name) for name, run in named]
 
 
 def _tell(files: list[Path]) -> None:

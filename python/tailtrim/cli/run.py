@@ -105,10 +105,9 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
     if failed:
         raise typer.Exit(BROKEN)
-    complete = recorded(experiment.path).complete
-    measured = [(run.name, at.summary) for run, at in complete if not run.outcome.floor]
-    asserting.judge(measured, objectives, junit)
-    if not any(at.summary.samples for _, at in complete):
+    done = recorded(experiment.path)
+    asserting.judge(asserting.of_experiment(done), objectives, junit)
+    if not any(at.summary.samples for _, at in done.complete):
         raise typer.Exit(NEGATIVE)
 
 

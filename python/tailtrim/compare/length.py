@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 class Length:
     """How many samples it takes for a quantile.
 
-    The interval lies within ``precision`` of it on either side: of the latency where a run told
-    how steep its tail is (``of_latency``), otherwise of the share of packets beyond it.
+    In the share ``assurance`` of the runs, the interval lies within ``precision`` of it on either
+    side: of the latency where a run told how steep its tail is (``of_latency``), otherwise of the
+    share of packets beyond it.
     ``bounded_from`` samples are needed for an upper bound at all. ``design_effect`` is the number
     of samples divided by the effective sample size: late packets come in clusters.
     """
 
     p: str
     precision: float
+    assurance: float
     of_latency: bool
     bounded_from: int
     samples: int
@@ -49,6 +51,7 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
     *,
     precision: str | float = "10%",
     confidence: str = "0.95",
+    assurance: str = "80%",
     cluster: float = 1.0,
     rate_pps: float | None = None,
     pilot: Source | None = None,
@@ -59,6 +62,8 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
         quantile: as decimal text or percent.
         precision: relative half-width of its interval, as a number or percent.
         confidence: of the interval.
+        assurance: how often it is as narrow as asked, 50 % or more. An interval is as wide as its
+            run lets it be; planned for the width that is to be expected, half of them are wider.
         cluster: how many late packets come together, where that is known.
         rate_pps: packets per second; by default those of the pilot.
         pilot: a run that was measured already: it tells how steep the tail is, how much it
@@ -82,6 +87,7 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
             quantile=quantile,
             precision=_relative(precision),
             confidence=confidence,
+            assurance=assurance,
             design_effect=cluster,
             samples=samples,
         )

@@ -157,7 +157,8 @@ def clusters(summary: Summary) -> str | None:
 
 def known_of(verdict: Verdict) -> str:
     """Return what is known of an objective: the value and its interval, or why there is none."""
-    if verdict.value is None or verdict.objective.what == "loss":
+    objective = verdict.objective
+    if verdict.value is None or objective.what == "loss" or objective.promise is not None:
         return verdict.why
     bounds = verdict.low, verdict.high
     value, low, high = (

@@ -6,10 +6,30 @@
 
 A quantile, the mean and the loss are known as an interval. An objective is *passed* where the whole
 interval is below the limit, *failed* where all of it is at or above, and *not decided* otherwise.
+
+A promise of a standard or a paper is an objective by name. It is held against all runs together:
+
+>>> (one,) = objectives("urllc-1ms")
+>>> one.promise.deadline_ns, float(one.promise.share)
+(1000000, 1e-05)
 """
 
 from tailtrim.slo.junit import junit
+from tailtrim.slo.measured import Measured
 from tailtrim.slo.objective import Objective, objectives
+from tailtrim.slo.promised import promised
+from tailtrim.slo.promises import PROMISES, Promise
 from tailtrim.slo.verdict import Decision, Verdict, verdicts
 
-__all__ = ["Decision", "Objective", "Verdict", "junit", "objectives", "verdicts"]
+__all__ = [
+    "PROMISES",
+    "Decision",
+    "Measured",
+    "Objective",
+    "Promise",
+    "Verdict",
+    "junit",
+    "objectives",
+    "promised",
+    "verdicts",
+]

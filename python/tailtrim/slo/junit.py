@@ -34,7 +34,7 @@ def junit(found: Mapping[str, Sequence[Verdict]]) -> str:
         for verdict in of_run:
             name = str(verdict.objective)
             case = ET.SubElement(suite, "testcase", classname=_text(run), name=name)
-            told = f"{verdict.decision}: {verdict.why}"
+            told = f"{verdict.word}: {verdict.why}"
             if verdict.decision is Decision.FAILED:
                 ET.SubElement(case, "failure", message=told)
             elif verdict.decision is Decision.UNDECIDED:

@@ -1,13 +1,15 @@
-"""An objective as text: ``p99.9 < 50us``, ``adjusted p99 < 1ms``, ``loss < 1e-4``."""
+"""An objective as text: ``p99.9 < 50us``, ``loss < 1e-4``, or the name of a promise."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
 from tailtrim._native import quantile
+from tailtrim.slo.promises import PROMISES, Promise
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
 _FORM = re.compile(
@@ -16,7 +18,7 @@ _FORM = re.compile(
 )
 _EXPECTED = (
     "expected terms such as 'p99.9 < 50us', 'adjusted p99 < 1ms', 'mean < 20us', 'max < 2ms' or"
-    " 'loss < 0.01%', with commas between them"
+    " 'loss < 0.01%', with commas between them, or a promise: " + ", ".join(PROMISES)
 )
 
 
@@ -34,6 +36,8 @@ class Objective:
     p: str | None = None
     #: A lost packet counts as infinitely late.
     adjusted: bool = False
+    #: What it stands for, if it is a promise by name; the quantile is the same of a single run.
+    promise: Promise | None = None
 
     def __str__(self) -> str:
         """Return it as it was written."""
@@ -51,6 +55,10 @@ def objectives(text: str) -> list[Objective]:
 
 
 def _objective(term: str) -> Objective:
+    if promise := PROMISES.get(term):
+        p = quantile(str(1 - Decimal(promise.share.numerator) / promise.share.denominator))
+        limit_ns = Fraction(promise.deadline_ns)
+        return Objective(term, "quantile", limit_ns, p, adjusted=True, promise=promise)
     found = _FORM.fullmatch(term)
     if found is None:
         raise ValueError(f"{term!r} is not an objective, {_EXPECTED}")

@@ -39,6 +39,13 @@ class Verdict:
     high: float | None
     why: str
 
+    @property
+    def word(self) -> str:
+        """The decision; a promise is met, or it is not."""
+        words = {Decision.PASSED: "met", Decision.FAILED: "not met"}
+        of_promise = self.objective.promise is not None
+        return words.get(self.decision, str(self.decision)) if of_promise else str(self.decision)
+
 
 def verdicts(summary: Summary, asked: Iterable[Objective]) -> list[Verdict]:
     """Hold a run against its objectives."""

@@ -20,6 +20,8 @@ pub enum Process {
     Clustered(f64),
     /// As a Gaussian process with this correlation from packet to packet.
     Autocorrelated(f64),
+    /// Not at all, and the tail is Pareto's with this exponent from the median on.
+    Pareto(f64),
     /// Not at all, but their level wanders away: a random walk that has this relative standard
     /// deviation at the end of the run.
     Wandering(f64),
@@ -51,6 +53,10 @@ pub fn latencies(process: Process, samples: usize, scale: f64, seed: u64) -> Vec
         Process::Tied => {
             let tied = |value: i64| value / 250 * 250;
             (0..samples).map(|_| tied(whole(latency(normal(&mut random))))).collect()
+        }
+        Process::Pareto(exponent) => {
+            let mut next = || whole(MEDIAN_NS * (2.0 * uniform(&mut random)).powf(-1.0 / exponent));
+            (0..samples).map(|_| next()).collect()
         }
         Process::Autocorrelated(correlation) => {
             let mut z = normal(&mut random);

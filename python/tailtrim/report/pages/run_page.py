@@ -109,15 +109,24 @@ def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]
             yield run.name.removesuffix(" (invalid)"), run.problem
 
 
-def _objectives(shown: Shown) -> list[tuple[str, list[slo.Verdict]]]:
-    """Return the verdicts of each run but the floor."""
-    if not shown.objectives:
-        return []
-    return [
-        (run.name, slo.verdicts(run.summary, shown.objectives))
+def _objectives(shown: Shown) -> list[tuple[str, list[tuple[str, list[slo.Verdict]]]]]:
+    """Return tables of verdicts: of each run but the floor, and on promises of runs together."""
+    measured = [
+        slo.Measured(
+            run.name,
+            run.directory,
+            run.recorded.outcome.label if run.recorded else run.name,
+            bool(run.recorded and run.recorded.outcome.invalid),
+        )
         for run in shown.runs
         if run.recorded is None or not run.recorded.outcome.floor
     ]
+    single = [one for one in shown.objectives if one.promise is None]
+    tables = {
+        "Objectives": [(one.name, slo.verdicts(one.summary, single)) for one in measured if single],
+        "Promises": slo.promised(measured, shown.objectives),
+    }
+    return [(title, rows) for title, rows in tables.items() if rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def length_lines(length: Length, confidence: str) -> Iterator[str]:
     what = "latency" if length.of_latency else "share of packets beyond it"
     yield (
         f"p{units.percent(length.p)} within {100 * length.precision:g} % of its {what}"
-        f" ({units.percent(confidence)} % confidence):"
+        f" ({units.percent(confidence)} % confidence), in {100 * length.assurance:g} % of runs:"
     )
     yield f"  samples   {units.count(length.samples)}{_duration(length, length.samples)}"
     bounded = f"{units.count(length.bounded_from)}{_duration(length, length.bounded_from)}"

@@ -1,0 +1,166 @@
+"""Promises by name: which packets are bad, how they come together, and what all runs say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import tailtrim
+from tailtrim.cli.application import app
+from tailtrim.errors import RunDirectoryError
+from tailtrim.slo import PROMISES, Decision, Measured, objectives, promised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tailtrim import Summary
+    from tailtrim.slo import Verdict
+
+_GAP_NS = 100_000
+_GOOD_NS, _LATE_NS = 20_000, 2_000_000
+
+
+@dataclass
+class _Run:
+    """A run of 10,000 packets a second, of which some are late or lost."""
+
+    summary: Summary
+    tables: dict[str, pa.Table]
+
+    def table(self, name: str) -> pa.Table:
+        if name not in self.tables:
+            raise RunDirectoryError(f"{name}.parquet: the table cannot be read")
+        return self.tables[name]
+
+
+@pytest.fixture(scope="module")
+def summary(testpmd: tuple[Path, Path]) -> Summary:
+    return tailtrim.analyze(*testpmd).summary
+
+
+def _run(
+    summary: Summary, packets: int, *, late: Sequence[int] = (), lost: Sequence[int] = ()
+) -> _Run:
+    sent_ns = np.arange(packets, dtype=np.int64) * _GAP_NS
+    latency_ns = np.full(packets, _GOOD_NS, dtype=np.int64)
+    latency_ns[list(late)] = _LATE_NS
+    lost_in = np.bincount(sent_ns[list(lost)] // 10**9, minlength=1) if lost else np.zeros(1)
+    arrived = np.delete(np.arange(packets), list(lost))
+    ingress = replace(
+        summary.ingress,
+        packets=packets,
+        unstamped=0,
+        matched=packets - len(lost),
+        lost=len(lost),
+        beyond_window=0,
+    )
+    tap = replace(summary.ingress_tap, first_ns=0, last_ns=int(sent_ns[-1]))
+    tables = {
+        "sample": pa.table({"ingress_ns": sent_ns[arrived], "latency_ns": latency_ns[arrived]}),
+        "second": pa.table({"second": np.arange(lost_in.size), "lost": lost_in.astype(np.int64)}),
+    }
+    whole = replace(summary, ingress=ingress, ingress_tap=tap, samples=arrived.size)
+    return _Run(whole, tables)
+
+
+def _verdict(name: str, *runs: _Run, invalid: Sequence[int] = ()) -> Verdict:
+    measured = [
+        Measured(f"run-{at}", run, "forwarder", at in invalid) for at, run in enumerate(runs)
+    ]
+    ((group, (verdict,)),) = promised(measured, objectives(name))
+    assert group == "forwarder"
+    return verdict
+
+
+def test_a_promise_has_numbers_and_a_source() -> None:
+    for name, promise in PROMISES.items():
+        (objective,) = objectives(name)
+        assert objective.promise is promise
+        assert float(objective.limit) == promise.deadline_ns
+        assert (
+            "clause" in promise.source or "section" in promise.source or "annex" in promise.source
+        )
+    with pytest.raises(
+        ValueError, match=r"'urllc-2ms' is not .* urllc-1ms, urllc-350us, itu-m2410"
+    ):
+        objectives("urllc-2ms")
+
+
+def test_packets_of_all_runs_decide_together(summary: Summary) -> None:
+    # Without a bad packet, ln 0.05 / ln (1 - 10^-5) = 299,572 independent ones prove 10^-5.
+    run = _run(summary, 150_000)
+    one, two = _verdict("urllc-1ms", run), _verdict("urllc-1ms", run, run)
+    assert (one.decision, one.word) == (Decision.UNDECIDED, "not decided")
+    assert "0 of 150,000 packets" in one.why
+    assert re.search(r"; 149,[5-9]\d\d more packets \(15\.0 s\) would decide", one.why), one.why
+    assert (two.decision, two.word) == (Decision.PASSED, "met")
+    assert PROMISES["urllc-1ms"].source in two.why
+    left = _verdict("urllc-1ms", run, run, invalid=[1])
+    assert left.decision is Decision.UNDECIDED
+    assert "1 invalid runs left out" in left.why
+
+
+def test_late_packets_that_come_together_decide_less(summary: Summary) -> None:
+    scattered = _run(summary, 400_000, late=range(0, 400_000, 10_000))
+    together = _run(summary, 400_000, late=range(200_000, 200_040))
+    assert _verdict("urllc-1ms", scattered).word == "not met"
+    clustered = _verdict("urllc-1ms", together)
+    assert clustered.word == "not decided"
+    assert "at most 40 successive ones (4 ms)" in clustered.why
+    # Within 5 ms, none is late.
+    assert _verdict("ts22104-augmented-reality", scattered).word == "met"
+
+
+def test_lost_packets_are_put_where_packets_are_missing(summary: Summary) -> None:
+    lossy = _run(summary, 400_000, lost=[5, 7_000, *range(123_456, 123_476)])
+    why = _verdict("urllc-1ms", lossy).why
+    assert "22 of 400,000 packets lost (22) or later than 1 ms (0)" in why
+    assert "at most 20 successive ones (2 ms)" in why
+
+
+def test_what_a_survival_time_bridges_does_not_count(summary: Summary) -> None:
+    # 16 ms are 160 packets: of an outage of 30 ms, 140 packets come after them.
+    name = "ts22104-emergency-stop"
+    short = _verdict(name, _run(summary, 200_000, lost=range(50_000, 50_100)))
+    assert "100 of 200,000 packets lost" in short.why
+    assert "0 beyond the survival time of 16 ms, availability 100 %" in short.why
+    long = _verdict(name, _run(summary, 200_000, lost=range(50_000, 50_300)))
+    assert "140 beyond the survival time of 16 ms, availability 99.93 %" in long.why
+
+
+def test_runs_that_differ_decide_less_than_their_packets(summary: Summary) -> None:
+    good = _run(summary, 400_000)
+    bad = _run(summary, 400_000, late=range(0, 400_000, 10_000))
+    assert _verdict("urllc-1ms", bad, bad).word == "not met"
+    assert _verdict("urllc-1ms", good, good, bad).word == "not decided"
+
+
+def test_without_the_order_of_packets_nothing_is_decided(summary: Summary) -> None:
+    run = _run(summary, 400_000)
+    del run.tables["sample"]
+    verdict = _verdict("urllc-1ms", run)
+    assert verdict.decision is Decision.UNDECIDED
+    assert "when each packet was sent is not known" in verdict.why
+
+
+def test_promises_on_the_command_line(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    captures = [str(path) for path in testpmd]
+    place = tmp_path / "slo.xml"
+    asked = ["analyze", *captures, "--assert", "urllc-1ms, p50 < 1s", "--junit", str(place)]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 5
+    assert "not decided: urllc-1ms: 0 of " in result.stderr
+    assert "more packets" in result.stderr
+    assert "passed: p50 < 1s" in result.stderr
+    assert 'name="urllc-1ms"' in place.read_text(encoding="utf-8")
+    listed = CliRunner().invoke(app, ["analyze", *captures, "--assert", "list"])
+    assert listed.exit_code == 0
+    assert len(listed.stdout.splitlines()) == len(PROMISES)
+    assert "ts22104-emergency-stop" in listed.stdout
