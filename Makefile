@@ -62,10 +62,10 @@ $(VALIDATOR)/validator.stamp: requirements-validator.lock
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp
+	packaging/prerequisites.sh test
 	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
-	packaging/prerequisites.sh test
 	packaging/dist.sh
 	packaging/kernels.sh
 	packaging/roots.sh
