@@ -267,9 +267,7 @@ def _file(root: Path, name: str, experiment: RecordedExperiment) -> Entity:
         entity["@type"] = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
         entity |= {"name": f"Plan of {experiment.name}", "programmingLanguage": {"@id": _YAML}}
     elif name.startswith(f"{EXPERIMENT}/{packages.FOLDER}/"):
-        entity["description"] = (
-            "Packages of a node: a line with name and version of each."
-        )
+        entity["description"] = "Packages of a node: a line with name and version of each."
     elif name == LICENSE:
         entity |= {"@type": ["File", "CreativeWork"], "description": "The licence of this data."}
     elif name == CITATION:

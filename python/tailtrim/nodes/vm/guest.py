@@ -28,7 +28,7 @@ from tailtrim.nodes.vm.machine import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tailtrim.nodes.vm.image import Image
 
@@ -87,6 +87,8 @@ class Guest:
         cmdline: its boot line, beside what every guest has.
         settings: what it is to have.
         console: file for what its kernel prints.
+        role: what it is, for errors.
+        ports: those that it has, by their names in it.
 
     Raises:
         HostError: this host cannot have it.
@@ -95,9 +97,18 @@ class Guest:
 
     """
 
-    def __init__(self, image: Image, cmdline: str, settings: Settings, console: Path) -> None:
+    def __init__(  # noqa: PLR0913 - each is named
+        self,
+        image: Image,
+        cmdline: str,
+        settings: Settings,
+        console: Path,
+        *,
+        role: str = "dut",
+        ports: Mapping[str, Wired] = PORTS,
+    ) -> None:
         """Boot it."""
-        self.image, self._unplugged = image, False
+        self.image, self._ports, self._unplugged = image, ports, False
         on = list(settings.pinned or cpus.placed()[1])
         how = Hardware(
             cpus=settings.cpus,
@@ -115,18 +126,18 @@ class Guest:
                 Machine(
                     *(self.parking, image, how),
                     cmdline=line,
-                    ports=list(PORTS.values()),
+                    ports=list(ports.values()),
                     console=console,
                 )
             )
             self.session = stack.enter_context(
-                GuestSession(self._machine, image.name, settings.boot_s)
+                GuestSession(self._machine, image.name, settings.boot_s, role)
             )
             took_s = time.monotonic() - began_s
             self._named()
             seen = self._read(_LINE)
             if seen != line:
-                raise RunError(f"dut: {image.name} booted with the line {seen!r}, not {line!r}")
+                raise RunError(f"{role}: {image.name} booted with the line {seen!r}, not {line!r}")
             #: What it is and how it was booted, as run directories have it.
             self.record = self._recorded(how, (asked, line, seen), took_s)
             self._stack = stack.pop_all()
@@ -151,12 +162,12 @@ class Guest:
     def plug(self, into: Namespace, names: Sequence[str]) -> None:
         """Give the taps of its ports to a namespace, under these names."""
         self._unplugged = True
-        for port, name in zip(PORTS.values(), names, strict=True):
+        for port, name in zip(self._ports.values(), names, strict=True):
             _move(self.parking, port.tap, into, name)
 
     def unplug(self, out_of: Namespace, names: Sequence[str]) -> None:
         """Take the taps back: they would go with the namespace, and the guest's ports with them."""
-        for port, name in zip(PORTS.values(), names, strict=True):
+        for port, name in zip(self._ports.values(), names, strict=True):
             _move(out_of, name, self.parking, port.tap)
         self._unplugged = False
 
@@ -183,7 +194,7 @@ class Guest:
         return self.session.audit("--boot-line")
 
     def _named(self) -> None:
-        words = [f"{name}={port.mac}" for name, port in PORTS.items()]
+        words = [f"{name}={port.mac}" for name, port in self._ports.items()]
         self.session.run("sh", "-c", _RENAME, "sh", *words)
 
     def _read(self, path: str) -> str:
@@ -215,9 +226,9 @@ class GuestSession(Session):
     So nothing has to be reserved, and nothing held beyond what the connection holds.
     """
 
-    def __init__(self, machine: Machine, image: str, boot_s: float) -> None:
+    def __init__(self, machine: Machine, image: str, boot_s: float, role: str) -> None:
         """Wait until the guest answers."""
-        self.name, self.stale = "dut", None
+        self.name, self.stale = role, None
         self.agent, self.folder = AGENT, _FOLDER
         self._machine = machine
         self._sudo, self._processes, self._number = (), [], 0
@@ -230,7 +241,9 @@ class GuestSession(Session):
         )
         with ExitStack() as stack:
             stack.callback(self._tidied)
-            self.connection = stack.enter_context(_connected(machine, image, boot_s, folder))
+            self.connection = stack.enter_context(
+                _connected(machine, (role, image), boot_s, folder)
+            )
             self.facts = facts(self.connection)
             self._stack = stack.pop_all()
 
@@ -285,7 +298,8 @@ class GuestSession(Session):
         self._tidy.wait()
 
 
-def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Connection:
+def _connected(machine: Machine, names: tuple[str, str], boot_s: float, folder: Path) -> Connection:
+    role, image = names
     program = [sys.executable, "-IS", "-c", _PROXY.format(name=CONTROL)]
     options = {
         "ProxyCommand": shlex.join(["nsenter", f"--net=/proc/{machine.pid}/ns/net", *program]),
@@ -302,13 +316,13 @@ def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Con
     until_s = time.monotonic() + boot_s
     machine.until_listening(until_s)
     try:
-        return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
+        return Connection(role, Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
     except HostError as error:
         died = machine.ended(_DYING_S)
         late = not died and time.monotonic() >= until_s
         why = f"did not boot within {boot_s:g} s" if late else "did not boot"
         kind = GuestDiedError if died else RunError
-        raise kind(f"dut: {image} {why}; its console: {machine.last_words()}") from error
+        raise kind(f"{role}: {image} {why}; its console: {machine.last_words()}") from error
 
 
 def _move(source: Namespace, name: str, target: Namespace, called: str) -> None:
