@@ -95,7 +95,7 @@ def test_nodes_are_machines_with_their_image_and_boot_line(guests: PosRun) -> No
     assert lines["ada"][0].endswith("isolcpus=1 nohz_full=1")
     assert "isolcpus" not in lines["bob"][0]
     assert lines["bob"][1] == "bob"
-    assert guests.printed("received.txt") == "hello\n"
+    assert (guests.results / "files" / "bob" / "received.txt").read_text() == "hello\n"
     before, after = sorted((scripts / "ada").glob("*_again.stdout"))
     assert before.read_text() != after.read_text()
     hardware = json.loads((guests.results / "config" / "ada" / "hardware.json").read_text())

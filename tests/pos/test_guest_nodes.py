@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,10 @@ def test_each_reset_boots_the_image_with_the_line_and_ports_that_are_asked_for(
 ) -> None:
     booted, ended = [], []
 
-    def guest(image: Any, line: str, _: Any, console: Path, *, role: str, ports: Any) -> Any:
+    def guest(
+        image: Any, line: str, _: Any, console: Path, *, role: str, ports: Any, began: Any
+    ) -> Any:
+        began(None)
         booted.append((role, image.name, line, [port.mac for port in ports.values()]))
         assert console.parent == Path("shared")
         return SimpleNamespace(__exit__=lambda: ended.append(role))
@@ -59,6 +63,28 @@ def test_each_reset_boots_the_image_with_the_line_and_ports_that_are_asked_for(
     assert ended == ["ada"]
     nodes.close()
     assert sorted(ended) == ["ada", "ada", "bob"]
+
+
+def test_an_interrupted_boot_ends_its_machine_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed, booting = threading.Event(), threading.Event()
+
+    def guest(*_: Any, began: Any, **__: Any) -> None:
+        began(SimpleNamespace(kill=killed.set))
+        booting.set()
+        assert killed.wait(60)
+
+    monkeypatch.setattr(guest_nodes, "Guest", guest)
+
+    async def interrupted() -> None:
+        wanted = Boot("debian-x", [], ["ada"], Path())
+        task = asyncio.ensure_future(machines("debian-x").prepare("ada", wanted, None))
+        await asyncio.to_thread(booting.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(interrupted())
+    assert killed.is_set()
 
 
 def test_a_node_without_a_live_image_is_not_booted() -> None:

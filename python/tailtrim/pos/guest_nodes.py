@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.node import Facts
     from tailtrim.nodes.vm.image import Image
+    from tailtrim.nodes.vm.machine import Machine
     from tailtrim.pos.cabling import Cable, End
     from tailtrim.pos.node import PosNode
     from tailtrim.pos.provider import Boot
@@ -62,8 +64,8 @@ def images_of(given: Sequence[str], told: Callable[[str], None]) -> dict[str, Im
         else:
             live = images[name] = image.opened(Path(what))
             if "python3" not in live.record.get("packages", ()):
-                told = "has no python3, expected an image built with --package python3"
-                raise HostError(f"{what}: {told}")
+                why = "has no python3, expected an image built with --package python3"
+                raise HostError(f"{what}: {why}")
     return images
 
 
@@ -120,9 +122,15 @@ class GuestNodes(LocalNodes):
         settings = Settings(
             memory_mib=_MEMORY_MIB, pinned=sorted(os.sched_getaffinity(0)), boot_s=_BOOT_S
         )
-        guest = await asyncio.to_thread(
-            Guest, live, line, settings, wanted.shared / _CONSOLE, role=name, ports=ports
-        )
+        began: list[Machine] = []
+        boot = partial(Guest, live, line, settings, wanted.shared / _CONSOLE, role=name)
+        try:
+            guest = await asyncio.to_thread(boot, ports=ports, began=began.append)
+        except asyncio.CancelledError:
+            # The thread cannot be interrupted, and boots may take minutes.
+            for machine in began:
+                machine.kill()
+            raise
         self._guests[name], self._ports[name] = guest, ends
 
     def _has(self, live: Image, program: str) -> bool:

@@ -28,7 +28,7 @@ from tailtrim.nodes.vm.machine import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tailtrim.nodes.vm.image import Image
 
@@ -89,6 +89,7 @@ class Guest:
         console: file for what its kernel prints.
         role: what it is, for errors.
         ports: those that it has, by their names in it.
+        began: is called with its machine before that has booted.
 
     Raises:
         HostError: this host cannot have it.
@@ -106,6 +107,7 @@ class Guest:
         *,
         role: str = "dut",
         ports: Mapping[str, Wired] = PORTS,
+        began: Callable[[Machine], None] = lambda _: None,
     ) -> None:
         """Boot it."""
         self.image, self._ports, self._unplugged = image, ports, False
@@ -130,6 +132,7 @@ class Guest:
                     console=console,
                 )
             )
+            began(self._machine)
             self.session = stack.enter_context(
                 GuestSession(self._machine, image.name, settings.boot_s, role)
             )
