@@ -32,10 +32,8 @@ def test_each_reset_boots_the_image_with_the_line_and_ports_that_are_asked_for(
 ) -> None:
     booted, ended = [], []
 
-    def guest(
-        image: Any, line: str, _: Any, console: Path, *, role: str, ports: Any, began: Any
-    ) -> Any:
-        began(None)
+    def guest(image: Any, line: str, _: Any, console: Path, **given: Any) -> Any:
+        role, ports = given["role"], given["ports"]
         booted.append((role, image.name, line, [port.mac for port in ports.values()]))
         assert console.parent == Path("shared")
         return SimpleNamespace(__exit__=lambda: ended.append(role))
