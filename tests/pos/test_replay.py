@@ -37,7 +37,7 @@ def replay(run: PosRun, folder: Path, *words: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
         env=run.environment,
     )
     return run.ended
