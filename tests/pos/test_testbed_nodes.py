@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from tailtrim.errors import PlanError
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.pos import testbed_nodes
+from tailtrim.pos.provider import Boot
 from tailtrim.pos.testbed_nodes import Map, TestbedNodes
 
 if TYPE_CHECKING:
@@ -99,7 +101,7 @@ def test_a_host_is_booted_where_its_parameters_change_only(monkeypatch: pytest.M
 
     async def resets() -> None:
         for parameters in ([], ["isolcpus=1", "nohz_full=1"], ["isolcpus=1", "nohz_full=1"], []):
-            await mapped.prepare("vilnius", parameters, None)
+            await mapped.prepare("vilnius", Boot("host", parameters, ["vilnius"], Path()), None)
 
     asyncio.run(resets())
     assert boots == [("dut", "6.1.0", "isolcpus=1 nohz_full=1"), ("dut", "6.1.0", "")]

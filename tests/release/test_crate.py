@@ -118,3 +118,12 @@ def test_every_reference_leads_to_an_entity(released: Path) -> None:
         if one not in found and not one.startswith(_ELSEWHERE)
     }
     assert missing == set()
+
+
+def test_what_a_node_booted_names_its_packages(released: Path) -> None:
+    graph = json.loads((released / "ro-crate-metadata.json").read_text())["@graph"]
+    (image,) = [one for one in graph if one["@type"] == "OSImage"]
+    name = image["subjectOf"]["@id"]
+    assert (released / name).read_text() == "adduser 3.134\nlocal 1.0\n"
+    (file,) = [one for one in graph if one["@id"] == name]
+    assert file["sha256"] == sha256(released / name)

@@ -185,6 +185,25 @@ def test_a_changed_environment_is_found(copied: Path, sealed: Callable[[Path], N
     )
 
 
+def test_packages_that_are_missing_changed_or_of_no_node_are_found(
+    copied: Path, sealed: Callable[[Path], None]
+) -> None:
+    (place,) = (copied / "experiment" / "packages").iterdir()
+    name = f"experiment/packages/{place.name}"
+    place.write_text(place.read_text().replace("3.134", "3.135"))
+    place.with_name("other.txt").write_text("adduser 3.134\n")
+    sealed(copied)
+    assert failed(copied)["files"] == (
+        "ro-crate-metadata.json: lacks experiment/packages/other.txt",
+        f"{name}: not the packages of local, their sum is another one",
+        "experiment/packages/other.txt: the packages of no node",
+    )
+    place.with_name("other.txt").unlink()
+    place.unlink()
+    sealed(copied)
+    assert failed(copied)["files"] == (f"{name}: missing, the packages of local",)
+
+
 def test_a_changed_plan_is_found(copied: Path, sealed: Callable[[Path], None]) -> None:
     place = copied / "experiment" / "plan.yml"
     place.write_text(place.read_text().replace("trim_s: 0.01", "trim_s: 0.02"))

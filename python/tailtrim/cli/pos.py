@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tailtrim.cli import pos_replay
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, USAGE, complain, say
 from tailtrim.errors import HostError, PicturesError, PlanError, TailtrimError
 from tailtrim.pos.layout import Published
@@ -36,6 +37,8 @@ Examples:
   tailtrim pos experiment.sh tartu vilnius --cable tartu:eno7=vilnius:eno7
   tailtrim pos experiment.sh tartu vilnius -- --duration 30    # options of the script
   tailtrim pos experiment.sh tartu vilnius --testbed lab.yml --map tartu=gen --map vilnius=dut
+  tailtrim pos experiment.sh tartu vilnius --image debian-bookworm=bookworm/cloud    # in VMs
+  tailtrim pos replay 2026-01-20_12-29-40_302478    # a published result folder's log of requests
 """
 
 
@@ -62,8 +65,9 @@ _Out = Annotated[
 _Images = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME",
-        help="Image, or a pattern such as 'debian-*', for which the host's files stand in.",
+        metavar="NAME[=KERNEL]",
+        help="Image, or a pattern such as 'debian-*', for which the host's files stand in. With a"
+        " KERNEL (bookworm/cloud, or a folder of tailtrim image) nodes are virtual machines.",
     ),
 ]
 _Cables = Annotated[
@@ -108,7 +112,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     script: Annotated[
         Path,
         typer.Argument(
-            metavar="SCRIPT", help="The script of the experiment; it runs in its folder."
+            metavar="SCRIPT",
+            help="The script of the experiment; it runs in its folder. Or replay RESULTS NODE…: the"
+            " requests that a folder of results has the log of.",
         ),
     ],
     arguments: _Arguments = None,
@@ -145,24 +151,32 @@ def command(  # noqa: PLR0913 - one parameter an option
     from tailtrim.pos.scan import Wanted  # noqa: PLC0415
     from tailtrim.pos.session import Given  # noqa: PLC0415
 
-    script = script / "experiment.sh" if script.is_dir() else script
-    name = script.absolute().parent.name
-    words = arguments or []
+    words, replay = arguments or [], None
     try:
-        if not script.is_file():
-            raise PlanError(f"{script}: not a file")
+        if script == pos_replay.WORD:
+            replay = pos_replay.Replay(words)
+            replay.tell(scan=scan)
+            name, words = replay.name, replay.nodes
+        else:
+            script = script / "experiment.sh" if script.is_dir() else script
+            name = script.absolute().parent.name
+            if not script.is_file():
+                raise PlanError(f"{script}: not a file")
         deadline_s = nanoseconds("deadline", deadline) / 10**9 if deadline else None
         nanoseconds("trim", trim)
         seeded = seed if order is Order.RANDOM else None
         about = {"script": str(script), "arguments": words, "layout": str(layout), "seed": seeded}
         about |= {"testbed": str(testbed), "map": places or []} if testbed else {}
-        images = tuple(image or ())
-        with closing(_nodes(name, words, testbed, places or [], cable or [])) as nodes:
+        about |= replay.about if replay else {}
+        images = tuple(one.partition("=")[0] for one in image or ())
+        where = _Where(testbed, places or [], cable or [], image or [])
+        with closing(_nodes(name, words, where)) as nodes:
             if check or scan:
-                _scan(script, Wanted(nodes, words, images), check=check)
+                _scan(script, Wanted(nodes, words, images), replay, check=check)
             if testbed is None:
                 enter()
             journal = Journal(out or Path("results") / name, about, resume=resume)
+            script = replay.keep(journal.folder) if replay else script
             given = Given(nodes, layout, images, Settings(deadline_s, seeded))
             failed = _conduct(script, words, journal, given, Experiment(name, nodes, trim))
     except (TailtrimError, ValueError) as error:
@@ -172,23 +186,37 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise typer.Exit(BROKEN)
 
 
-def _nodes(
-    name: str, words: list[str], testbed: Path | None, places: list[str], cables: list[str]
-) -> Provider:
+class _Where(NamedTuple):
+    """What is said of where nodes come from."""
+
+    testbed: Path | None
+    places: list[str]
+    cables: list[str]
+    images: list[str]
+
+
+def _nodes(name: str, words: list[str], where: _Where) -> Provider:
     """Return where nodes come from; the hosts that the words name are reserved."""
     from tailtrim.plan.testbed import load_testbed  # noqa: PLC0415 - the help does without
-    from tailtrim.pos import cabling  # noqa: PLC0415
+    from tailtrim.pos import cabling, guest_nodes  # noqa: PLC0415
     from tailtrim.pos.local_nodes import LocalNodes  # noqa: PLC0415
     from tailtrim.pos.testbed_nodes import Map, TestbedNodes  # noqa: PLC0415
 
+    testbed, places, cables, images = where
+    told = partial(say, err=True)
+    machines = [one for one in images if "=" in one]
+    if machines and (testbed or len(machines) < len(images)):
+        raise PlanError("--image NAME=KERNEL is for all nodes, and not for --testbed FILE")
     if testbed is None:
         if places:
             raise PlanError("--map is for --testbed FILE")
+        if machines:
+            live = guest_nodes.images_of(machines, told)
+            return guest_nodes.GuestNodes(live, cabling.cables_of(cables), told)
         return LocalNodes(cabling.cables_of(cables))
     if cables:
         raise PlanError("--cable is for nodes of this host: the testbed file has the cables")
     description = load_testbed(testbed)
-    told = partial(say, err=True)
     nodes = TestbedNodes(description, Map(places, description), f"pos {name}", told)
     try:
         nodes.reserve(words)
@@ -198,11 +226,15 @@ def _nodes(
     return nodes
 
 
-def _scan(script: Path, wanted: Wanted, *, check: bool) -> None:
+def _scan(script: Path, wanted: Wanted, replay: pos_replay.Replay | None, *, check: bool) -> None:
     """Say what is not supported, and end if there is anything."""
     from tailtrim.pos import scan  # noqa: PLC0415 - reads scripts, which --no-scan does not need
 
-    found = scan.folder(script, wanted)
+    if replay:
+        with replay.drafted() as draft:
+            found = [replay.located(one) for one in scan.folder(draft, wanted)]
+    else:
+        found = scan.folder(script, wanted)
     for finding in found:
         say(f"error: {units.printable(str(finding))}", err=True)
     if found:

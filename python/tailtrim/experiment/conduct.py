@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.devices.program import LOG
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
-from tailtrim.experiment import logs, tap_clocks
+from tailtrim.experiment import logs, packages, tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
 from tailtrim.experiment.departed import departures
@@ -219,6 +219,7 @@ def _passing(
     with devices.wired(run, draft, told) as (at, kept, container):
         where = devices.booted.where(run, at)
         changed = experiment.changes(where.environment)
+        packages.keep(experiment.path, where.told)
         of_device = kept.of_run() if kept is not None else None
         measured = measure(at, dut, plan, run, told, running=kept)
         generator, taps = measured.generator, measured.capture
@@ -280,6 +281,7 @@ def _round_trips(
     with experiment.testbed.reflection(draft, between=reflector.joined) as at:
         where = Where(at)
         changed = experiment.changes(where.environment)
+        packages.keep(experiment.path, where.told)
         measured = reflect(at, reflector, experiment, run, told)
         for name in _LOG:
             _got(at.client, name)

@@ -9,7 +9,7 @@ from tailtrim.experiment.boot_lines import BootLines
 from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.nodes.vm import image, kernel, pci
 from tailtrim.nodes.vm.forwarding import GuestForwarding
-from tailtrim.nodes.vm.guest import Guest, Settings
+from tailtrim.nodes.vm.guest import Guest, Settings, ports_with
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.rundir.layout import LOGS
 
@@ -107,7 +107,8 @@ class Guests:
         settings = Settings(vm.cpus, vm.memory_mib, vm.pinned, vm.accelerator, vm.boot_s)
         self._console, self._printed = place / _CONSOLE, 0
         booted = self._images[boot]
-        guest = Guest(booted, boot.cmdline, settings, self._console, self._passed)
+        ports = ports_with(self._passed)
+        guest = Guest(booted, boot.cmdline, settings, self._console, ports=ports)
         self._printed = self._console.stat().st_size
         return guest
 

@@ -50,6 +50,7 @@ class Where:
             for role, one in at.ports.items()
         }
         nodes = {node.host_name: node for node in at.nodes.values()}
+        self._nodes = dict(nodes)
         booted = [nodes.pop(apart)] if apart in nodes else []
         #: How each node is set up that outlives a boot, by its name.
         self.environment = _environments(nodes.values())
@@ -57,6 +58,12 @@ class Where:
         self.booted: dict[str, dict[str, str]] = (
             before.booted if before is not None else _environments(booted)
         )
+
+    @property
+    def told(self) -> list[tuple[Node, dict[str, str]]]:
+        """The nodes, each with how it is set up."""
+        known = self.environment | self.booted
+        return [(node, known[name]) for name, node in self._nodes.items() if name in known]
 
     def record(self, capture: dict[str, Any] | None) -> dict[str, Any]:
         """Return what ``nodes.json`` holds.

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunError
+from tailtrim.nodes.packages import LIST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,8 @@ of boot_line /proc/cmdline
 of boot_id /proc/sys/kernel/random/boot_id
 told model "$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)"
 told microcode "$(sed -n 's/^microcode[^:]*: *//p' /proc/cpuinfo | sort -u | tr '\n' ' ')"
+installed=$(packages)
+[ -z "$installed" ] || told packages "sha256:$(printf '%s\n' "$installed" | sha256sum | cut -c -64)"
 cd /sys/devices/system || exit
 of clocksource clocksource/clocksource0/current_clocksource
 of cpus_online cpu/online
@@ -54,7 +57,7 @@ def environment(node: Node) -> dict[str, str]:
         RunError: the node does not say.
 
     """
-    ended = node.outside.call("sh", "-c", _SCRIPT)
+    ended = node.outside.call("sh", "-c", LIST + _SCRIPT)
     lines = [line.partition("\t") for line in ended.stdout.splitlines() if "\t" in line]
     found = {name: " ".join(value.split()) for name, _, value in lines}
     if "kernel" not in found:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _BY_DEFAULT = 2
 _END = re.compile(r"([A-Za-z0-9_.-]+):([A-Za-z0-9_.-]{1,15})")
-_MOST_FRAME = 9_018
+#: Of all ports: for frames of 9,018 bytes.
+MTU = wiring.mtu(9_018)
 _OFFLOADS = ("tx", "rx", "sg", "gso", "gro", "tso")
 
 
@@ -96,8 +97,7 @@ def connect(cables: Iterable[Cable], nodes: Mapping[str, LocalNode], new: str) -
             continue
         one, other = (nodes[end.node].network for end in (cable.one, cable.other))
         macs = [cable.mac(end) for end in (cable.one, cable.other)]
-        mtu = wiring.mtu(_MOST_FRAME)
-        link(one, cable.one.port, other, cable.other.port, macs=macs, mtu=mtu)
+        link(one, cable.one.port, other, cable.other.port, macs=macs, mtu=MTU)
         for network, end in ((one, cable.one), (other, cable.other)):
             words = [word for offload in _OFFLOADS for word in (offload, "off")]
             network.run("ethtool", "-K", end.port, *words)

@@ -57,6 +57,20 @@ _PATHS = {
     "/srv/testbed/": "is a folder of a pos server (pos allocations show tells result_folder)",
     "/boot/": "the kernel is that of the host",
 }
+_OF_KERNEL = (
+    _ONE_KERNEL,
+    *(why for path, why in _PATHS.items() if path.startswith(("/sys", "/proc"))),
+)
+
+
+def of_kernel(problem: str) -> bool:
+    """Whether a problem is one only of nodes that share the kernel of their host.
+
+    >>> of_kernel("/sys/x: /sys of the host cannot be written by nodes"), of_kernel("ssh: no")
+    (True, False)
+
+    """
+    return problem.endswith(_OF_KERNEL)
 
 
 def reason_of(path: str) -> str | None:

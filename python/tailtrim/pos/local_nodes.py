@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Facts
     from tailtrim.pos.cabling import Cable
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.provider import Boot
 
 
 class LocalNodes(Provider):
@@ -51,12 +52,12 @@ class LocalNodes(Provider):
         """Say that all are ignored: the kernel is that of this host."""
         return " ".join(parameters) or None
 
-    async def prepare(self, name: str, parameters: Sequence[str], old: PosNode | None) -> None:
+    async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
         """Do nothing."""
 
     def boot(
         self, name: str, shared: Path, old: PosNode | None, others: Mapping[str, PosNode | None]
-    ) -> LocalNode:
+    ) -> PosNode:
         """Make a node; the cables of the one before move to it."""
         if not (shared / "bin").exists():
             programs.write(shared, list(TOOLS), os.path.realpath(sys.executable), seen=SHARED)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.errors import PlanError
 from tailtrim.pos import programs
 from tailtrim.pos.images import HOST_IMAGE
+from tailtrim.pos.provider import Boot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -156,7 +157,8 @@ class Machines:
         allocation.save_variables()
         machine.measured()
         name, old = machine.name, machine.node
-        await self.provider.prepare(name, machine.boot_parameters, old)
+        wanted = Boot(machine.image, machine.boot_parameters, allocation.nodes, machine.shared)
+        await self.provider.prepare(name, wanted, old)
         others = {node: self.machine(node).node for node in allocation.nodes}
         machine.node = self.provider.boot(name, machine.shared, old, others)
         machine.background.clear()

@@ -42,7 +42,8 @@ HOME = "/root"
 #: What makes the files of a node, from the shell.
 SCRIPT = "node.sh"
 _PATH = f"{SHARED}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_ENVIRONMENT = {
+#: A fresh login of root.
+ENVIRONMENT = {
     "HOME": HOME,
     "LANG": "C.UTF-8",
     "LOGNAME": "root",
@@ -73,7 +74,7 @@ def inside(
 
     The command has the environment of a fresh login of root, and what is given.
     """
-    every = _ENVIRONMENT | dict(environment or {})
+    every = ENVIRONMENT | dict(environment or {})
     return (
         *("nsenter", "--target", str(pid), "--mount", "--pid", "--uts", "--ipc", "--net", "--root"),
         *(f"--wd=/proc/{pid}/root{folder}", "--"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,11 +15,26 @@ if TYPE_CHECKING:
     from tailtrim.pos.node import PosNode
 
 
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What a node is to be booted with.
+
+    ``allocated`` are the nodes of its allocation, ``shared`` is the folder here that it has.
+    """
+
+    image: str
+    parameters: Sequence[str]
+    allocated: Sequence[str]
+    shared: Path
+
+
 class Provider(ABC):
     """Makes nodes by the names that the script has for them."""
 
     #: What the record says of it.
     testbed: Any
+    #: Whether each node has a kernel for itself, which scripts may change.
+    own_kernel = False
 
     @abstractmethod
     def check(self, name: str) -> None:
@@ -42,7 +58,7 @@ class Provider(ABC):
         """Say which boot parameters nodes are booted without, if any."""
 
     @abstractmethod
-    async def prepare(self, name: str, parameters: Sequence[str], old: PosNode | None) -> None:
+    async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
         """Do what takes long before a node is booted.
 
         Raises:

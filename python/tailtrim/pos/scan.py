@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tailtrim.errors import PlanError
 from tailtrim.pos import scan_python, scan_shell, variables
 from tailtrim.pos.images import HOST_IMAGE, has_image
+from tailtrim.pos.lacking import of_kernel
 from tailtrim.pos.local_nodes import LocalNodes
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def _booted(use: Use, wanted: Wanted) -> str | None:
 def _of(use: Use, top: Path, wanted: Wanted) -> Iterator[str]:
     """Yield what is wrong with a use."""
     images = wanted.images
-    yield from use.problems
+    own = wanted.nodes.own_kernel
+    yield from (one for one in use.problems if not (own and of_kernel(one)))
     unbootable = _booted(use, wanted)
     if unbootable is not None:
         yield unbootable

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.meters import Reader
     from tailtrim.nodes.node import Facts
     from tailtrim.pos.node import PosNode
+    from tailtrim.pos.provider import Boot
 
 #: The tools of a node are programs of Python, as those of pos are.
 _PYTHON = Tool("python3", "python3")
@@ -177,18 +178,18 @@ class TestbedNodes(Provider):
         """Ignore none."""
         del parameters
 
-    async def prepare(self, name: str, parameters: Sequence[str], old: PosNode | None) -> None:
+    async def prepare(self, name: str, wanted: Boot, old: PosNode | None) -> None:
         """Boot the host, if it has other parameters than it should, or is dead."""
         host, entry = self._host(name)
-        wanted, session = " ".join(parameters), self._sessions.get(host)
-        if wanted != self._booted.get(host, ""):
+        line, session = " ".join(wanted.parameters), self._sessions.get(host)
+        if line != self._booted.get(host, ""):
             kernel = self._session(name).facts.kernel
             if old is not None:
                 old.end()
             self._close(host)
-            self._told(f"{host}: booting with {wanted or 'no boot parameters'}")
-            await asyncio.to_thread(rebooted, host, entry, Asked(kernel, wanted))
-            self._booted[host] = wanted
+            self._told(f"{host}: booting with {line or 'no boot parameters'}")
+            await asyncio.to_thread(rebooted, host, entry, Asked(kernel, line))
+            self._booted[host] = line
         elif session is not None and session.lost:
             if await asyncio.to_thread(dead, host, entry):
                 await asyncio.to_thread(self._revival.revived, host, entry, self._told)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.capacity.record import RECORD as CAPACITY
 from tailtrim.errors import ReleaseError
+from tailtrim.experiment import packages
 from tailtrim.experiment.record import AUDIT, RECORD
 from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
 
 #: What an experiment consists of; all else in its folder is of somebody else.
-_FOLDERS = re.compile(r"run-[0-9]{3,}|boots|devices|failed")
+_FOLDERS = re.compile(rf"run-[0-9]{{3,}}|boots|devices|failed|{packages.FOLDER}")
 _FILES = (RECORD, PLAN, AUDIT, CAPACITY)
 #: Made anew: the drawing without addresses, the report by the version here, the authors' files.
 _ANEW = (DRAWING, TESTBED, LICENSE, CITATION, CLAIMS)
@@ -83,7 +84,8 @@ class Copy:
     def _copy(self, name: str) -> None:
         source, target = self._source / name, self._target / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if source.suffix not in _TEXTS:
+        # Packages are named by a sum, so they are the same bytes.
+        if source.suffix not in _TEXTS or name.split("/", maxsplit=1)[0] == packages.FOLDER:
             shutil.copyfile(source, target)
             return
         try:

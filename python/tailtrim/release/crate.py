@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
-from tailtrim.experiment import recorded
+from tailtrim.experiment import packages, recorded
 from tailtrim.release import tree
 from tailtrim.release.layout import CITATION, CRATE, EXPERIMENT, LICENSE, PLAN, README, SUMS
 from tailtrim.rundir.writing import sha256
@@ -193,9 +193,16 @@ def _of_experiment(root: Path, experiment: RecordedExperiment) -> Iterator[Entit
             "name": f"Linux {told.get('kernel', 'unknown')}",
             "description": f"What {name} ran: {told.get('build', 'build unknown')}",
             "bootParameters": told.get("boot_line", ""),
+            **_packages(told),
         }
     for run in experiment.runs:
         yield _run(root, run)
+
+
+def _packages(told: Entity) -> Entity:
+    """Return where the packages of a node are."""
+    name = packages.file_of(told)
+    return {} if name is None else {"subjectOf": {"@id": f"{EXPERIMENT}/{name}"}}
 
 
 def _run(root: Path, run: RecordedRun) -> Entity:
@@ -259,6 +266,8 @@ def _file(root: Path, name: str, experiment: RecordedExperiment) -> Entity:
     if name == _PLAN:
         entity["@type"] = ["File", "SoftwareSourceCode", "ComputationalWorkflow"]
         entity |= {"name": f"Plan of {experiment.name}", "programmingLanguage": {"@id": _YAML}}
+    elif name.startswith(f"{EXPERIMENT}/{packages.FOLDER}/"):
+        entity["description"] = "Packages of a node: a line with name and version of each."
     elif name == LICENSE:
         entity |= {"@type": ["File", "CreativeWork"], "description": "The licence of this data."}
     elif name == CITATION:

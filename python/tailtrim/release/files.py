@@ -1,11 +1,11 @@
-"""The level ``files``: checksums, the signature, and what the crate's metadata name."""
+"""The level ``files``: checksums, the signature, what the crate's metadata name, packages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError, ReleaseError
-from tailtrim.release import checksums, signing, tree
+from tailtrim.release import checksums, installed, signing, tree
 from tailtrim.release.layout import (
     CITATION,
     CLAIMS,
@@ -47,6 +47,7 @@ def check(release: Opened, signers: Path | None) -> Level:
     ]
     if CRATE in there:
         wrong += _of_crate(release)
+    wrong += installed.wrong(release)
     notes, skipped = [], []
     if SIGNATURE in there:
         try:

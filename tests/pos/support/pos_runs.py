@@ -30,7 +30,12 @@ class PosRun:
         return [self.program, "pos", str(self.folders / folder / script), *words]
 
     def go(
-        self, folder: str, *words: str, script: str = "experiment.sh", rootless: bool = False
+        self,
+        folder: str,
+        *words: str,
+        script: str = "experiment.sh",
+        rootless: bool = False,
+        within_s: float = 240,
     ) -> subprocess.CompletedProcess[str]:
         before = ["/usr/bin/env", "unshare", "--user", "--map-root-user"] if rootless else []
         self.ended = subprocess.run(
@@ -38,7 +43,7 @@ class PosRun:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=within_s,
             env=self.environment,
         )
         return self.ended

@@ -11,6 +11,8 @@ from synthetic import write_pcap
 from tailtrim import RunDirectory, analyze
 from tailtrim.experiment import Experiment, Outcome
 from tailtrim.experiment.departed import departures
+from tailtrim.experiment.packages import file_of
+from tailtrim.nodes.packages import sum_of
 from tailtrim.plan import load
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ authors:
   - {name: Example Lab}
 """
 SAMPLES = 1_000
+PACKAGES = "adduser 3.134\nlocal 1.0\n"
+PACKAGES_SUM = sum_of(PACKAGES)
 _PORTS = {
     "tap_in": {"interface": "a0", "mac": "02:00:00:00:00:01"},
     "tap_out": {"interface": "b0", "mac": "02:00:00:00:01:03"},
@@ -56,7 +60,10 @@ def small_experiment(folder: Path, *, plan: str = PLAN, earlier_ns: int = 0) -> 
     plan_file = (place / "plan.yml").read_bytes()
     (place / "plan.yml").unlink()
     experiment = Experiment(place, loaded, runs, resume=False)
-    environment = {"local": {"kernel": "6.12.0", "boot_line": "quiet"}}
+    environment = {"local": {"kernel": "6.12.0", "boot_line": "quiet", "packages": PACKAGES_SUM}}
+    listed = place / str(file_of(environment["local"]))
+    listed.parent.mkdir()
+    listed.write_text(PACKAGES, encoding="utf-8")
     experiment.environment = environment
     for run in runs:
         outcome = Outcome(run.folder, run.label, run.floor)

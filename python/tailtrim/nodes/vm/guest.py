@@ -31,7 +31,7 @@ from tailtrim.nodes.vm.pci import PassedPort
 from tailtrim.nodes.vm.vfio import Bound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tailtrim.nodes.vm.image import Image
 
@@ -99,7 +99,9 @@ class Guest:
         cmdline: its boot line, beside what every guest has.
         settings: what it is to have.
         console: file for what its kernel prints.
-        passed: ports that are PCI devices of this host, by their names in plans.
+        role: what it is, for errors.
+        ports: those that it has, by their names in it.
+        began: is called with its machine before that has booted.
 
     Raises:
         HostError: this host cannot have it.
@@ -108,18 +110,19 @@ class Guest:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is named
         self,
         image: Image,
         cmdline: str,
         settings: Settings,
         console: Path,
-        passed: Mapping[str, PassedPort] | None = None,
+        *,
+        role: str = "dut",
+        ports: Mapping[str, GuestPort] = PORTS,
+        began: Callable[[Machine], None] = lambda _: None,
     ) -> None:
         """Boot it."""
-        self.image, self._unplugged = image, False
-        #: Its ports by their names in it.
-        self.ports = ports_with(passed or {})
+        self.image, self.ports, self._unplugged = image, ports, False
         on = list(settings.pinned or cpus.placed()[1])
         how = Hardware(
             cpus=settings.cpus,
@@ -140,18 +143,19 @@ class Guest:
                 Machine(
                     *(self.parking, image, how),
                     cmdline=line,
-                    ports=list(self.ports.values()),
+                    ports=list(ports.values()),
                     console=console,
                 )
             )
+            began(self._machine)
             self.session = stack.enter_context(
-                GuestSession(self._machine, image.name, settings.boot_s)
+                GuestSession(self._machine, image.name, settings.boot_s, role)
             )
             took_s = time.monotonic() - began_s
             self._named()
             seen = self._read(_LINE)
             if seen != line:
-                raise RunError(f"dut: {image.name} booted with the line {seen!r}, not {line!r}")
+                raise RunError(f"{role}: {image.name} booted with the line {seen!r}, not {line!r}")
             #: What it is and how it was booted, as run directories have it.
             self.record = self._recorded(how, (asked, line, seen), took_s)
             self._stack = stack.pop_all()
@@ -212,7 +216,7 @@ class Guest:
         ended = self.session.as_root("sh", "-c", _RENAME, "sh", *words)
         if ended.returncode != 0:
             told = ended.stderr.strip() or f"ports cannot be named: {ended.returncode}"
-            error = RunError(f"dut: {self.image.name}: {told}")
+            error = RunError(f"{self.session.name}: {self.image.name}: {told}")
             if any(isinstance(port, PassedPort) for port in self.ports.values()):
                 error.add_note(_NO_CARD)
             raise error
@@ -247,9 +251,9 @@ class GuestSession(Session):
     So nothing has to be reserved, and nothing held beyond what the connection holds.
     """
 
-    def __init__(self, machine: Machine, image: str, boot_s: float) -> None:
+    def __init__(self, machine: Machine, image: str, boot_s: float, role: str) -> None:
         """Wait until the guest answers."""
-        self.name, self.stale = "dut", None
+        self.name, self.stale = role, None
         self.agent, self.folder = AGENT, _FOLDER
         self._machine = machine
         self._sudo, self._processes, self._number = (), [], 0
@@ -262,7 +266,9 @@ class GuestSession(Session):
         )
         with ExitStack() as stack:
             stack.callback(self._tidied)
-            self.connection = stack.enter_context(_connected(machine, image, boot_s, folder))
+            self.connection = stack.enter_context(
+                _connected(machine, (role, image), boot_s, folder)
+            )
             self.facts = facts(self.connection)
             self._stack = stack.pop_all()
 
@@ -327,7 +333,8 @@ def _end(port: GuestPort) -> str:
     return port.tap if isinstance(port, Wired) else port.cable
 
 
-def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Connection:
+def _connected(machine: Machine, names: tuple[str, str], boot_s: float, folder: Path) -> Connection:
+    role, image = names
     program = [sys.executable, "-IS", "-c", _PROXY.format(name=CONTROL)]
     options = {
         "ProxyCommand": shlex.join(["nsenter", f"--net=/proc/{machine.pid}/ns/net", *program]),
@@ -344,13 +351,13 @@ def _connected(machine: Machine, image: str, boot_s: float, folder: Path) -> Con
     until_s = time.monotonic() + boot_s
     machine.until_listening(until_s)
     try:
-        return Connection("dut", Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
+        return Connection(role, Ssh(host="guest"), options=options, ready_s=boot_s, folder=folder)
     except HostError as error:
         died = machine.ended(_DYING_S)
         late = not died and time.monotonic() >= until_s
         why = f"did not boot within {boot_s:g} s" if late else "did not boot"
         kind = GuestDiedError if died else RunError
-        raise kind(f"dut: {image} {why}; its console: {machine.last_words()}") from error
+        raise kind(f"{role}: {image} {why}; its console: {machine.last_words()}") from error
 
 
 def _move(source: Namespace, name: str, target: Namespace, called: str) -> None:

@@ -158,6 +158,10 @@ class Machine:
         if self._process.stderr:
             self._process.stderr.close()
 
+    def kill(self) -> None:
+        """End it from another thread: the one that waits for it learns that it has ended."""
+        self._process.kill()
+
     @property
     def pid(self) -> int:
         """The process of QEMU."""
