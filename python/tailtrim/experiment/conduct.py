@@ -35,7 +35,7 @@ from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.vm.image import Image
@@ -52,6 +52,8 @@ def conduct(
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
     images: dict[Boot, Image] | None = None,
+    *,
+    runs: Sequence[Run] | None = None,
 ) -> None:
     """Do the runs that are missing.
 
@@ -64,6 +66,7 @@ def conduct(
         told: is called with a run and what it is doing.
         ended: is called with a run and what became of it.
         images: what runs boot, as :func:`.guests.images_for` makes it.
+        runs: these runs of the experiment instead, whether they are there or not.
 
     Raises:
         HostError: this host cannot do it.
@@ -76,7 +79,7 @@ def conduct(
         Booted(experiment, way) as booted,
         Devices(experiment, booted) as devices,
     ):
-        _conduct_all(experiment, devices, told, ended)
+        _conduct_all(experiment, devices, told, ended, runs)
 
 
 def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
@@ -91,10 +94,11 @@ def _conduct_all(
     devices: Devices,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],
+    runs: Sequence[Run] | None,
 ) -> None:
     experiment.save()
     experiment.audit()
-    missing = experiment.missing()
+    missing = experiment.missing() if runs is None else list(runs)
     impossible = _lacking(experiment, missing, told)
     devices.booted.prepare()
     for run, error in impossible:

@@ -16,6 +16,7 @@ from tailtrim.nodes.description import TestbedDescription
 from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.boot import Boot, VirtualMachine
 from tailtrim.plan.traffic import Traffic
+from tailtrim.plan.trimming import Trimming
 from tailtrim.strict import Strict
 
 #: What the combination is called in which factors have these values together.
@@ -135,6 +136,10 @@ class Plan(Strict):
         default=True, description="Also run all traffic with the wire: the floor of this testbed."
     )
     limits: Limits = Field(default_factory=Limits)
+    trim: Trimming | None = Field(
+        default=None,
+        description="Changes that tailtrim trim may try. tailtrim run measures without them.",
+    )
 
     @model_validator(mode="after")
     def _leaves_something(self) -> Plan:
@@ -153,6 +158,7 @@ class Plan(Strict):
         # Experiments from before there were boots can be gone on with.
         every: dict[str, Any] = handler(self)
         left_out = {"boot", "vm", "boots"} if self.boot is None else set()
+        left_out |= {"trim"} if self.trim is None else set()
         return {key: value for key, value in every.items() if key not in left_out}
 
     @property

@@ -28,9 +28,6 @@ class Course:
         """Begin with nothing tried."""
         self.settings = settings
         self.seen: list[Seen] = []
-        self.notices: list[str] = []
-        #: The first block that the budget did not allow: how many trials it would have had.
-        self.refused: int | None = None
         self._order = random.Random(settings.seed)  # noqa: S311 - an order, not a secret
         self._block = 0
 
@@ -63,10 +60,7 @@ class Course:
 
     def affords(self, trials: int, *, reserve: int = 0) -> bool:
         """Whether the budget allows so many trials, and a reserve after them."""
-        if trials + reserve <= self.left():
-            return True
-        self.refused = self.refused or trials
-        return False
+        return trials + reserve <= self.left()
 
     def baselines(self) -> list[Seen]:
         """Return the trials without changes, in order."""

@@ -38,6 +38,9 @@ MOST_GROUPS = 23
 FEWEST_CANDIDATES = 5
 
 
+Design = list[list[bool]]
+
+
 class Screened(NamedTuple):
     """The candidates that go on, and what is known of the others."""
 
@@ -61,19 +64,20 @@ def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[S
     that another helps.
     """
     names = list(groups)
-    design = _design(len(names))
-    budget = course.left() // _SHARE
+    matrix = design(len(names))
+    budget = rows_allowed(course.left(), len(matrix))
     rows: list[_Row] = []
     gains: dict[str, Gain] = {}
     replicate = 0
     # Fold-over pairs: half of one would mix interactions into effects.
-    while len(rows) + 2 * (len(design) + 1) <= budget:
-        for folded in (design, ~design):
+    while len(rows) < budget:
+        opposite = [[not on for on in row] for row in matrix]
+        for folded in (matrix, opposite):
             sets = [_changes(groups, names, row) for row in folded]
             # The baseline is in each block: limits are relative to it, and drift shows in it.
             seen = yield from course.block("screen", [*sets, BASELINE])
             off = tuple(False for _ in names)
-            told = [*(tuple(map(bool, row)) for row in folded), off]
+            told = [*map(tuple, folded), off]
             rows += [_Row(on, replicate, one) for on, one in zip(told, seen, strict=True)]
             replicate += 1
         gains = _gains(names, rows)
@@ -82,10 +86,17 @@ def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[S
     return _parted(course, groups, gains, rows)
 
 
-def _design(groups: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def design(groups: int) -> Design:
+    """Return which groups (columns) are on in which trials (rows)."""
     from pydoe import pbdesign  # noqa: PLC0415 - takes a second to load
 
-    return np.asarray(pbdesign(groups)) > 0
+    return (np.asarray(pbdesign(groups)) > 0).tolist()
+
+
+def rows_allowed(trials: int, rows: int) -> int:
+    """Return how many trials screening may have of a budget: replicates with their fold-over."""
+    pair = 2 * (rows + 1)
+    return trials // _SHARE // pair * pair
 
 
 def _changes(

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 #: Pairs of baseline and all that is kept: the first look at them, and the most. Eight know the
 #: standard deviation to a quarter, so that the interval of the gain is not much wider than it must be.
-_CONFIRM, _CONFIRM_MOST = 8, 16
+CONFIRM, CONFIRM_MOST = 8, 16
 #: Trials that elimination leaves for them.
-_RESERVE = 2 * _CONFIRM
+_RESERVE = 2 * CONFIRM
 
 
 class Search:
@@ -119,13 +119,18 @@ class Search:
         course = self._course
         order = [one.name for one in self._candidates]
         drifted = drift(course.baselines(), course.settings.worth)
+        doubts = [one.observation.doubt for one in course.seen if one.observation.doubt]
+        doubted = f"{len(doubts)} of {len(course.seen)} trials are not to be trusted and not used"
         return Result(
             found=tuple(sorted(found, key=lambda one: order.index(one.name))),
             total=total,
             trials=len(course.seen),
             seconds=sum(one.observation.seconds for one in course.seen),
             needed_trials=needed_trials,
-            notices=(*course.notices, *([drifted] if drifted else [])),
+            notices=(
+                *([drifted] if drifted else []),
+                *([f"{doubted}, such as: {doubts[0]}"] if doubts else []),
+            ),
         )
 
 
@@ -138,7 +143,7 @@ def _confirm(
         the gain, and why nothing can be kept after all.
 
     """
-    looks = Looks(course.left() // 2, first=_CONFIRM, longest=_CONFIRM_MOST)
+    looks = Looks(course.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
     differences: list[float] = []
     broken: list[str] = []
     for done in range(1, looks.longest + 1):

@@ -43,7 +43,8 @@ class Observation:
         rate_pps: packets delivered per second.
         watts: mean power, if known.
         seconds: what the trial took with its set-up, in s.
-        failed: why there is no tail.
+        failed: why the changes are not to be kept: the run broke, or lost too many packets.
+        doubt: why the run is not to be trusted, which is no fault of the changes.
 
     """
 
@@ -53,6 +54,7 @@ class Observation:
     watts: float | None = None
     seconds: float = 0.0
     failed: str | None = None
+    doubt: str | None = None
 
 
 class Seen(NamedTuple):
