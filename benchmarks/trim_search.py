@@ -2,7 +2,7 @@
 
     python benchmarks/trim_search.py --searches 1000
 
-Prints the table of docs/trim.md. Each search has a seed of its own for the noise and for the order of
+Prints the table of docs/trim.md. Each search has another seed for the noise and for the order of
 its trials.
 """
 

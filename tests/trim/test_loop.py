@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import stat
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +20,7 @@ from tailtrim.trim.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 
@@ -36,36 +35,42 @@ trim:
 """
 #: Where the stub keeps what is applied: the journal of the host.
 JOURNAL = "journal.json"
-#: A stand-in for the agent, whose host is a file.
+#: A stand-in for the agent, whose host is a file; it refuses one change where it is the last one.
 AGENT = """\
-#!{python}
-import json, pathlib, sys
-journal = pathlib.Path({journal!r})
-_, verb, *rest = sys.argv[1:]
-names = [rest[at + 1] for at, word in enumerate(rest) if word == "--only"]
-if verb == "plan":
-    def change(name, check, state="needed", when="now"):
-        return {{"id": name, "checks": [check], "when": when, "steps": [{{"state": state}}]}}
-    print(json.dumps({{"changes": [
-        change("vm.stat", "MEM-006"), change("irq.default", "IRQ-001"),
-        change("cpu.smt", "ISO-021"), change("mm.ksm", "MEM-003", state="already"),
-        change("boot.tsc", "CLK-003", when="next-boot"),
-    ]}}))
-elif verb == "status":
-    print(json.dumps({{"applied": journal.exists()}}))
-elif verb == "apply":
-    if journal.exists():
-        sys.exit("applied already")
-    journal.write_text(json.dumps(names))
-    if {refused!r} in names:
-        sys.exit("vm.stat: permission denied")
-elif verb == "revert":
-    journal.unlink()
-elif verb == "export":
-    place = pathlib.Path(rest[rest.index("--out") + 1])
-    place.mkdir(parents=True)
-    (place / "names").write_text(json.dumps(names))
+#!/bin/sh
+journal='{journal}'
+verb=$2
+while [ $# -gt 0 ]; do
+    case $1 in
+        --only) names="$names $2";;
+        --out) out=$2;;
+    esac
+    shift
+done
+case $verb in
+    plan) echo '{plan}';;
+    status) [ -e "$journal" ] && applied=true || applied=false; echo '{{"applied":'$applied'}}';;
+    apply)
+        [ ! -e "$journal" ] || exit 1
+        echo $names >"$journal"
+        case "$names" in *"{refused}") echo '{refused}: permission denied' >&2; exit 1;; esac;;
+    revert) rm "$journal";;
+    export) mkdir -p "$out" && echo $names >"$out/names";;
+esac
 """
+
+
+def _change(name: str, check: str, state: str = "needed", when: str = "now") -> dict[str, Any]:
+    return {"id": name, "checks": [check], "when": when, "steps": [{"state": state}]}
+
+
+CHANGES = [
+    _change("vm.stat", "MEM-006"),
+    _change("irq.default", "IRQ-001"),
+    _change("cpu.smt", "ISO-021"),
+    _change("mm.ksm", "MEM-003", state="already"),
+    _change("boot.tsc", "CLK-003", when="next-boot"),
+]
 
 
 @pytest.fixture
@@ -79,7 +84,7 @@ def _lab(
     monkeypatch: pytest.MonkeyPatch, effects: dict[str, float], end_at: int | None = None
 ) -> list[Trial]:
     """Have runs be those of a world; a run may be interrupted. Returns the trials."""
-    world, rng, trials = World({}, effects, {}, sigma=0.03), random.Random(1), []
+    world, rng, trials = World({}, effects, {}, sigma=0.03), random.Random(1), []  # noqa: S311
 
     def conduct(experiment: Experiment, *_: Any, runs: list[Any]) -> None:
         (run,) = runs
@@ -124,7 +129,6 @@ def test_an_interrupted_search_is_taken_up_with_the_trial_that_was_lost(
     out = tmp_path / "out"
     before = _lab(monkeypatch, {"batch": -0.5}, end_at)
     interrupted = Loop(Planned(plan), out, _settings())
-    lost = None
     with pytest.raises(KeyboardInterrupt):
         interrupted.go(_ignore, _ignore)
     lost = interrupted.search.trial
@@ -167,21 +171,18 @@ def test_a_wrong_plan_is_told(plan: Path, old: str, new: str, told: str) -> None
         Planned(plan)
 
 
-Tuned = tuple[Path, Path]
-
-
 @pytest.fixture
 def tuned(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Return what makes a stand-in for the agent; its journal is at the path returned."""
 
-    def make(refused: str = "", only: str = "[]") -> Path:
+    def make(refused: str = "-", only: str = "[]") -> Path:
         journal, agent = tmp_path / JOURNAL, tmp_path / "agent"
         agent.write_text(
-            AGENT.format(python=sys.executable, journal=str(journal), refused=refused)
+            AGENT.format(journal=journal, plan=json.dumps({"changes": CHANGES}), refused=refused)
         )
         agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setattr(host, "program", lambda: str(agent))
-        monkeypatch.setattr(host.socket, "gethostname", lambda: "dut-1")
+        monkeypatch.setattr("socket.gethostname", lambda: "dut-1")
         named = f"host: {{name: dut-1, profile: latency-kernel, only: {only}}}"
         plan.write_text(PLAN.replace("trim:\n", f"trim:\n  {named}\n"))
         return journal
@@ -193,7 +194,7 @@ def test_a_host_that_the_plan_does_not_name_is_not_touched(
     plan: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = tuned()
-    monkeypatch.setattr(host.socket, "gethostname", lambda: "another")
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
 
     with pytest.raises(HostError, match="names 'dut-1', this host is 'another'"):
         Planned(plan)
@@ -219,8 +220,8 @@ def test_what_is_kept_is_applied_and_exported_and_the_rest_is_not(
     result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
 
     assert result.kept == ("vm.stat",)
-    assert json.loads(journal.read_text()) == ["vm.stat"]
-    assert json.loads((tmp_path / "out/export/tuned/names").read_text()) == ["vm.stat"]
+    assert journal.read_text() == "vm.stat\n"
+    assert (tmp_path / "out/export/tuned/names").read_text() == "vm.stat\n"
     untried = {one.name: one.reason for one in result.found if one.verdict is Verdict.UNTRIED}
     assert untried.keys() == {"cpu.smt", "mm.ksm", "boot.tsc"}
     assert "takes away CPUs" in untried["cpu.smt"]
@@ -255,7 +256,7 @@ def test_a_killed_search_takes_back_what_was_applied_when_it_is_resumed(
     # As kill -9 leaves it: the journal and the record say what is applied.
     record = json.loads((out / "trim.json").read_text())
     (out / "trim.json").write_text(json.dumps(record | {"applied": ["vm.stat"]}))
-    journal.write_text('["vm.stat"]')
+    journal.write_text("vm.stat")
     _lab(monkeypatch, {})
     resumed = Loop(Planned(plan), out, None)
 
@@ -274,4 +275,4 @@ def test_a_change_that_the_host_refuses_is_taken_back_and_told(
     assert verdicts["vm.stat"][0] is Verdict.LIMIT
     assert "permission denied" in verdicts["vm.stat"][1]
     assert result.kept == ("irq.default",)
-    assert json.loads(journal.read_text()) == ["irq.default"]
+    assert journal.read_text() == "irq.default\n"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tailtrim.trim.search import Search
-from tailtrim.trim.simulation import World, simulate
+from tailtrim.trim.simulation import Noise, World, simulate
 from tailtrim.trim.spending import Looks
 from tailtrim.trim.trial import Candidate, Limits, Observation, Settings
 from tailtrim.trim.verdict import Verdict
@@ -37,7 +37,7 @@ def test_keeps_exactly_what_helps_in_19_of_20() -> None:
 
 
 @pytest.mark.parametrize("noise", ["normal", "heavy", "disturbed"])
-def test_false_keeps_stay_below_the_asked_rate_in_200_searches(noise: str) -> None:
+def test_false_keeps_stay_below_the_asked_rate_in_200_searches(noise: Noise) -> None:
     world = replace(PLANTED, noise=noise)
     kept = [set(simulate(world, replace(SETTINGS, seed=n), 5_000 + n).kept) for n in range(200)]
 
@@ -66,7 +66,7 @@ def test_of_two_changes_that_replace_each_other_one_is_kept() -> None:
 
 def test_an_interrupted_search_goes_on_with_the_same_trial() -> None:
     first, again = (Search(PLANTED.candidates, SETTINGS) for _ in range(2))
-    rng = random.Random(1)
+    rng = random.Random(1)  # noqa: S311 - noise, not a secret
     for _ in range(50):
         assert first.trial is not None
         first.tell(PLANTED.run(first.trial, rng))

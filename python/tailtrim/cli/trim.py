@@ -121,9 +121,7 @@ def _seconds(budget: str) -> float:
 def _tell_tree(planned: Planned, settings: Settings) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
 
-    for line in wording.tree(
-        planned.candidates, planned.impossible, settings, _each_s(planned)
-    ):
+    for line in wording.tree(planned.candidates, planned.impossible, settings, _each_s(planned)):
         say(units.printable(line))
 
 

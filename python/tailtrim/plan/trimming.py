@@ -39,9 +39,9 @@ class HostChanges(Strict):
         description="The host that may be changed, as hostname prints it. On any other host"
         " nothing is changed.",
     )
-    profile: Literal[
-        "latency-poll", "latency-kernel", "nfv-host", "nfv-guest", "measure-only"
-    ] = Field(description="The set of changes, as of tailtrim tune --profile.")
+    profile: Literal["latency-poll", "latency-kernel", "nfv-host", "nfv-guest", "measure-only"] = (
+        Field(description="The set of changes, as of tailtrim tune --profile.")
+    )
     isolate: str | None = Field(
         default=None,
         pattern=r"^[0-9,-]+$",

@@ -1,9 +1,9 @@
-"""One at a time out of the whole: what does removing a change cost?
+"""One at a time out of the whole: what removing a change costs.
 
 A round has the baseline, the whole (all changes that are left), and the whole without each change
 that is not decided, in random order. Settings that only help together are found, since removing
-either costs; of settings that replace each other, one is removed first, and the others of its group are
-then measured anew. So at most one of a group is removed at a look.
+either costs. Of settings that replace each other, one is removed first, and the others of its group
+are then measured anew. So at most one of a group is removed at a look.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Loop:
             tuning.revert()
             yield f"what is kept could not be applied again: {refused}"
             return
-        yield "the changes of the host that are kept are applied: tailtrim tune revert takes them back"
+        yield "what is kept of the host's changes is applied: tailtrim tune revert takes it back"
 
     def _applied(self, changes: frozenset[str]) -> None:
         self._state.applied = sorted(changes)

@@ -90,7 +90,7 @@ def design(groups: int) -> Design:
     """Return which groups (columns) are on in which trials (rows)."""
     from pydoe import pbdesign  # noqa: PLC0415 - takes a second to load
 
-    return (np.asarray(pbdesign(groups)) > 0).tolist()
+    return [[bool(level > 0) for level in row] for row in pbdesign(groups)]
 
 
 def rows_allowed(trials: int, rows: int) -> int:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tailtrim.trim.verdict import Gain
 
 #: Pairs of baseline and all that is kept: the first look at them, and the most. Eight know the
-#: standard deviation to a quarter, so that the interval of the gain is not much wider than it must be.
+#: standard deviation to a quarter: the interval of the gain is not much wider than it must be.
 CONFIRM, CONFIRM_MOST = 8, 16
 #: Trials that elimination leaves for them.
 _RESERVE = 2 * CONFIRM

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Settings, Trial
     from tailtrim.trim.verdict import Result
 
-#: Laws of the log of the noise, each with a standard deviation of one: the lognormal noise of runs; a
-#: law with so heavy tails that single runs are far off (Student's of 3 degrees of freedom); and runs
-#: of which one in ten is disturbed by something else, and only longer.
+#: Laws of the log of the noise, each with a standard deviation of one: the lognormal noise of runs;
+#: a law with so heavy tails that single runs are far off (Student's of 3 degrees of freedom); and
+#: runs of which one in ten is disturbed by something else, and only longer.
 Noise = Literal["normal", "heavy", "disturbed"]
 
 _BASELINE_NS = 100_000.0

@@ -1,4 +1,4 @@
-"""What a search tries, and what it sees: :class:`Candidate`, :class:`Trial`, :class:`Observation`."""
+"""What a search tries, and what it sees: a candidate, a trial, an observation."""
 
 from __future__ import annotations
 

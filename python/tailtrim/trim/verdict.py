@@ -35,7 +35,8 @@ class Gain:
     @classmethod
     def of_logs(cls, mean: float, low: float, high: float, confidence: float) -> Gain:
         """Take a difference of log tails."""
-        return cls(*(-math.expm1(-one) for one in (mean, low, high)), confidence)
+        share, low, high = (-math.expm1(-one) for one in (mean, low, high))
+        return cls(share, low, high, confidence)
 
 
 @dataclass(frozen=True, slots=True)

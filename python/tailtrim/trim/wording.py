@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from tailtrim.report import units
-from tailtrim.trim.search import CONFIRM, CONFIRM_MOST
 from tailtrim.trim.screening import FEWEST_CANDIDATES, design, rows_allowed
+from tailtrim.trim.search import CONFIRM, CONFIRM_MOST
 from tailtrim.trim.spending import FEWEST
 from tailtrim.trim.verdict import Verdict
 
@@ -41,8 +41,8 @@ def tree(
     yield f"{len(candidates)} changes in {len(groups)} groups, in the order of expected gain"
     for group, names in groups.items():
         yield f"  {group}: {', '.join(names)}"
-    for one in impossible:
-        yield f"  not tried: {one.name}: {one.reason}"
+    for found in impossible:
+        yield f"  not tried: {found.name}: {found.reason}"
     yield f"About {each_s:.0f} s a trial, at most {settings.trials} trials"
     yield "1. baseline"
     if len(candidates) >= FEWEST_CANDIDATES and len(groups) > 1:
