@@ -103,6 +103,10 @@ _OF_PLAN = {
     "vm": "VirtualMachine",
     "limits": "Limits",
     "dut.container": "ContainerSettings",
+    "trim": "Trimming",
+    "trim.candidates.NAME": "PlannedChange",
+    "trim.host": "HostChanges",
+    "trim.limits": "TrimLimits",
 }
 
 

@@ -18,7 +18,7 @@ sequential looks, since a proven candidate stays proven (Ye et al., Statistics i
 from __future__ import annotations
 
 #: Fewer pairs than these have no power at these levels: Student's t of 2 degrees of freedom is
-#: 18 at 0.0015, and the standard deviation is known to a factor of 4 only.
+#: 18 at 0.0015.
 FEWEST = 4
 #: Looks are a third apart: each new look has the error of its part only, and fewer looks miss the
 #: moment at which a clear case is clear.
