@@ -99,7 +99,10 @@ def main() -> None:
             counts["false"] += not kept <= helpful
             counts["missed"] += not helpful <= kept
             trials.append(result.trials)
-        shares = [f"{counts[what] / asked.searches:.1%}" for what in ("right", "false", "missed")]
+        shares = [
+            f"{counts[what] / asked.searches:.1%}".replace("%", " %")
+            for what in ("right", "false", "missed")
+        ]
         print("|", " | ".join([case.name, str(case.trials), *shares, f"{median(trials):.0f}"]), "|")
 
 

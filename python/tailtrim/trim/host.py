@@ -41,6 +41,8 @@ _SUBJECTS = {
 }
 #: Changes that are tried only if the plan names them: they take away CPUs or protection.
 _RISKY = ("ISO-021", "SEC-001", "SEC-002")
+#: Why a change does not take effect at once.
+_LATER = {"next-boot": "takes effect after a reboot only", "by-hand": "has to be done by hand"}
 _TIMEOUT_S = 120
 _SUMMARY = 300
 
@@ -81,7 +83,7 @@ class HostTuning:
         risky = any(check in _RISKY for check in checks)
         reason = None
         if change["when"] != "now":
-            reason = f"takes effect {change['when'].replace('-', ' ')}, not at once"
+            reason = _LATER.get(change["when"], change["when"])
         elif risky and not ({name, *checks} & set(named)):
             reason = "takes away CPUs or protection: tried only if trim.host.only names it"
         elif states == {"already"}:
