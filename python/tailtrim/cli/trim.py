@@ -51,6 +51,14 @@ def command(  # noqa: PLR0913 - one parameter an option
         str,
         typer.Option(metavar="TIME", help="Longest time, such as 20min or 2h. It is kept."),
     ] = "2h",
+    explained: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="A run with an explanation (trace: true): changes of the host against its causes"
+            " are expected to gain most.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the random order.")] = 1,
     resume: Annotated[
         bool,
@@ -70,7 +78,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         plan = examples.located(plan)
         if not dry:
             _enter(plan)
-        planned = Planned(plan)
+        planned = Planned(plan, explained)
         settings = _settings(planned, _seconds(budget), seed)
         if dry:
             _tell_tree(planned, settings)

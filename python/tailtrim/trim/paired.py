@@ -4,7 +4,7 @@ Without an effect both runs of a pair come from the same law, and their order is
 difference is symmetric about zero. For symmetric differences Student's test errs less often than it
 says, also with heavy tails (Efron, Journal of the American Statistical Association 64, 1969); the
 simulations confirm it (docs/trim.md). A permutation of n signs has no p-value below 2**-n: at the
-levels of a search (0.0005 and less) it needs 11 pairs and more where Student's needs 5.
+levels of a search (0.0005 and less) it needs 11 pairs and more, however clear the case is.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
 from tailtrim.plan import load
+from tailtrim.rundir import RunDirectory
+from tailtrim.trim.expected import by_causes
 from tailtrim.trim.host import HostTuning
 from tailtrim.trim.trial import Candidate, Limits
 
@@ -25,14 +27,18 @@ class Planned:
 
     Args:
         path: the plan.
+        explained: a run that says why packets were late: changes of the host against these causes
+            come first.
 
     Raises:
         HostError: the host to be changed is not this one, or cannot be.
         PlanError: the plan makes no sense, with or without one of its changes.
+        RunDirectoryError: the explanation cannot be read.
+        ValueError: there is none.
 
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, explained: Path | None = None) -> None:
         """Read it, and look at the run of each change alone."""
         #: Where the plan is.
         self.path = path
@@ -49,6 +55,11 @@ class Planned:
         if self.trimming.host is not None and self.plan.testbed != "local":
             raise PlanError(f"{path}: trim.host: possible with testbed: local only")
         self.tuning = HostTuning(self.trimming.host) if self.trimming.host else None
+        self._of_host = self.tuning.candidates if self.tuning else []
+        if explained is not None:
+            checks = self.tuning.checks if self.tuning else {}
+            of_run = RunDirectory(explained)
+            self._of_host = by_causes(self._of_host, checks, of_run, self.trimming.quantile)
         for name in self.trimming.candidates:
             load(path, changed={name})
 
@@ -58,7 +69,7 @@ class Planned:
         planned = [
             Candidate(name, one.group or name) for name, one in self.trimming.candidates.items()
         ]
-        return planned + (self.tuning.candidates if self.tuning else [])
+        return planned + self._of_host
 
     @property
     def impossible(self) -> list[Found]:
