@@ -60,7 +60,9 @@ def _trials(record: Any) -> list[dict[str, Any]]:
     return trials
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda end: str(end.name)
+)
 def test_a_search_that_ended_goes_on(lab: Lab, end: signal.Signals) -> None:
     before = _searching(lab, 1, end)
     after = _searching(lab, len(before) + 1, signal.SIGINT, "--resume")
