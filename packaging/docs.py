@@ -110,6 +110,10 @@ _OF_PLAN = {
     "limits": "Limits",
     "energy": "Energy",
     "dut.container": "ContainerSettings",
+    "trim": "Trimming",
+    "trim.candidates.NAME": "PlannedChange",
+    "trim.host": "HostChanges",
+    "trim.limits": "TrimLimits",
 }
 
 

@@ -40,6 +40,7 @@ CATALOGUE = {
     "audit": Entry("Host", "Check this host's settings for low latency", None),
     "doctor": Entry("Host", "Say what this host can do, and what is missing", "doctor"),
     "tune": Entry("Host", "Plan, apply, verify and revert host tuning", None),
+    "trim": Entry("Host", "Find the changes that cut the tail, keep what is proven", "trim"),
     "ping": Entry("Round trips", "Measure round trips to reflectors", None),
     "reflect": Entry("Round trips", "Answer UDP echo, STAMP and TWAMP-Light", None),
     "import": Entry("Data", "Import round trips and results of other tools", "import_"),

@@ -35,7 +35,7 @@ from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.vm.image import Image
@@ -53,6 +53,8 @@ def conduct(
     ended: Callable[[Run, Outcome], None],
     images: dict[Boot, Image] | None = None,
     following: Callable[[], Run | None] = lambda: None,
+    *,
+    runs: Sequence[Run] | None = None,
 ) -> None:
     """Do the runs that are missing, and those that follow from them.
 
@@ -67,6 +69,7 @@ def conduct(
         images: what runs boot, as :func:`.guests.images_for` makes it.
         following: returns one more run after the last, which nothing boots for; ``None`` at the
             end.
+        runs: these runs of the experiment instead, whether they are there or not.
 
     Raises:
         HostError: this host cannot do it.
@@ -79,7 +82,7 @@ def conduct(
         Booted(experiment, way) as booted,
         Devices(experiment, booted) as devices,
     ):
-        _conduct_all(experiment, devices, told, ended, following)
+        _conduct_all(experiment, devices, (told, ended), following, runs)
 
 
 def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
@@ -92,13 +95,14 @@ def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:
 def _conduct_all(
     experiment: Experiment,
     devices: Devices,
-    told: Callable[[Run, str], None],
-    ended: Callable[[Run, Outcome], None],
+    reported: tuple[Callable[[Run, str], None], Callable[[Run, Outcome], None]],
     following: Callable[[], Run | None],
+    runs: Sequence[Run] | None,
 ) -> None:
+    told, ended = reported
     experiment.save()
     experiment.audit()
-    missing = experiment.missing()
+    missing = experiment.missing() if runs is None else list(runs)
     impossible = _lacking(experiment, missing, told)
     devices.booted.prepare()
     for run, error in impossible:

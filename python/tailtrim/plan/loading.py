@@ -15,10 +15,11 @@ from tailtrim.plan.model import TOGETHER, Plan, Run
 from tailtrim.plan.permitted import refusals
 from tailtrim.plan.source import Place, Source
 from tailtrim.plan.testbed import located, testbed_of
+from tailtrim.plan.trimming import values_of
 from tailtrim.plan.variables import MOST_RUNS, filled_in, loop_of, names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from tailtrim.devices import AnyDevice
@@ -33,12 +34,15 @@ _PARTS = ("dut", "traffic", "boot")
 _DEVICES = kinds(Plan.model_fields["dut"])
 
 
-def load(path: Path, testbed: TestbedDescription | None = None) -> tuple[Plan, list[Run]]:
+def load(
+    path: Path, testbed: TestbedDescription | None = None, *, changed: Collection[str] = ()
+) -> tuple[Plan, list[Run]]:
     """Read a plan and lay out its runs, in the order in which they are to be done.
 
     Args:
         path: where it is.
         testbed: instead of the one that it names.
+        changed: which of the changes that ``tailtrim trim`` may try are made.
 
     Raises:
         PlanError: the file cannot be read, or asks for what makes no sense.
@@ -56,14 +60,15 @@ def load(path: Path, testbed: TestbedDescription | None = None) -> tuple[Plan, l
         told = f"{count:,}" if count < _UNTOLD else f"more than {_UNTOLD:,}"
         source.fail(("loop",), f"makes {told} runs, expected at most {MOST_RUNS:,}")
     # Each combination is looked at as a plan of its own, so that all of it is checked beforehand.
-    combinations = list(_combinations(loop, factors, source))
+    values = values_of(source, changed)
+    combinations = list(_combinations(loop, factors, values, source))
     variables = {"loop": loop, "factors": factors}
     data = source.data | {key: named for key, named in variables.items() if named}
     plans = [_plan(data, combinations[0].values, loop | factors, source)]
     # Variables are looked at once: there may be as many values as combinations.
     data = {key: value for key, value in data.items() if key not in {*variables, TOGETHER}}
     plans += [_plan(data, one.values, loop | factors, source) for one in combinations[1:]]
-    _all_used(loop, factors, source)
+    _all_used(loop, factors, values, source)
     if plans[0].boot is not None and not any(one.boots_node for one in plans):
         told = "the device's node does not boot, expected dut.node: vm or a testbed file"
         source.fail(("boot",), told)
@@ -108,7 +113,10 @@ class _Combination:
 
 
 def _combinations(
-    loop: dict[str, list[Scalar]], factors: dict[str, list[Scalar]], source: Source
+    loop: dict[str, list[Scalar]],
+    factors: dict[str, list[Scalar]],
+    of_changes: dict[str, Scalar],
+    source: Source,
 ) -> Iterator[_Combination]:
     together = source.data.get("together")
     if together is not None and not isinstance(together, dict):
@@ -117,7 +125,7 @@ def _combinations(
         if name not in factors:
             known = ", ".join(factors) or "none (the plan has no factors)"
             source.fail(("together", str(name)), f"unknown factor, expected one of {known}")
-    first = {name: values[0] for name, values in factors.items()}
+    first = of_changes | {name: values[0] for name, values in factors.items()}
     for values in product(*loop.values()):
         looped = dict(zip(loop, values, strict=True))
         yield _Combination(looped | first, looped)
@@ -129,9 +137,18 @@ def _combinations(
 
 
 def _all_used(
-    loop: dict[str, list[Scalar]], factors: dict[str, list[Scalar]], source: Source
+    loop: dict[str, list[Scalar]],
+    factors: dict[str, list[Scalar]],
+    of_changes: dict[str, Scalar],
+    source: Source,
 ) -> None:
     used = set(names_in([source.data.get(part) for part in _PARTS]))
+    for name in of_changes:
+        where = ("trim", "candidates", name)
+        if name in loop or name in factors:
+            source.fail(where, "already a loop variable or factor")
+        if name not in used:
+            source.fail(where, f"${name} is not used in dut, traffic or boot")
     for key, names in (("loop", loop), ("factors", factors)):
         for name in names:
             if name not in used:

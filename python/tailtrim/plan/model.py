@@ -17,6 +17,7 @@ from tailtrim.plan.base import Name, Number, Scalar
 from tailtrim.plan.boot import Boot, VirtualMachine
 from tailtrim.plan.energy import Energy
 from tailtrim.plan.traffic import Traffic
+from tailtrim.plan.trimming import Trimming
 from tailtrim.strict import Strict
 
 #: What the combination is called in which factors have these values together.
@@ -141,6 +142,10 @@ class Plan(Strict):
         description="Measure the power of nodes that have a meter also when the device is idle or"
         " ready.",
     )
+    trim: Trimming | None = Field(
+        default=None,
+        description="Changes that tailtrim trim may try. tailtrim run measures without them.",
+    )
 
     @model_validator(mode="after")
     def _leaves_something(self) -> Plan:
@@ -161,6 +166,7 @@ class Plan(Strict):
         every: dict[str, Any] = handler(self)
         left_out = {"boot", "vm", "boots"} if self.boot is None else set()
         left_out |= {"energy"} if self.energy is None else set()
+        left_out |= {"trim"} if self.trim is None else set()
         return {key: value for key, value in every.items() if key not in left_out}
 
     @property

@@ -1,0 +1,67 @@
+"""The trials of a search so far, its budget, and blocks of trials in random order."""
+
+from __future__ import annotations
+
+import random
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeVar
+
+from tailtrim.trim.trial import Seen, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from tailtrim.trim.trial import Observation, Settings
+
+    T = TypeVar("T")
+    #: Yields the next trial, is sent what it measured, and returns what was learned.
+    Steps = Generator[Trial, Observation, T]
+
+#: No change at all.
+BASELINE: frozenset[str] = frozenset()
+
+
+class Course:
+    """What was tried and seen so far, and what the budget still allows."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin with nothing tried."""
+        self.settings = settings
+        self.seen: list[Seen] = []
+        self._order = random.Random(settings.seed)  # noqa: S311 - an order, not a secret
+        self._block = 0
+
+    def block(self, phase: str, sets: Sequence[frozenset[str]]) -> Steps[list[Observation]]:
+        """Try each set of changes once, in random order.
+
+        Returns:
+            what was seen, in the order of ``sets``.
+
+        """
+        order = list(range(len(sets)))
+        self._order.shuffle(order)
+        found: dict[int, Observation] = {}
+        for place in order:
+            trial = Trial(len(self.seen), sets[place], phase, self._block)
+            found[place] = yield trial
+            self.seen.append(Seen(trial, found[place]))
+        self._block += 1
+        return [found[place] for place in range(len(sets))]
+
+    def left(self) -> int:
+        """Return how many more trials the budget allows, by the time that they took so far."""
+        left = self.settings.trials - len(self.seen)
+        if self.settings.seconds is not None and self.seen:
+            took_s = [one.observation.seconds for one in self.seen]
+            each_s = fmean(took_s)
+            if each_s > 0:
+                left = min(left, int((self.settings.seconds - sum(took_s)) / each_s))
+        return max(left, 0)
+
+    def affords(self, trials: int, *, reserve: int = 0) -> bool:
+        """Whether the budget allows so many trials, and a reserve after them."""
+        return trials + reserve <= self.left()
+
+    def baselines(self) -> list[Seen]:
+        """Return the trials without changes, in order."""
+        return [one for one in self.seen if one.trial.changes == BASELINE]

@@ -1,0 +1,232 @@
+"""One at a time out of the whole: what removing a change costs.
+
+A round has the baseline, the whole (all changes that are left), and the whole without each change
+that is not decided, in random order. Settings that only help together are found, since removing
+either costs. Of settings that replace each other, one is removed first, and the others of its group
+are then measured anew. So at most one of a group is removed at a look.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tailtrim.trim.course import BASELINE
+from tailtrim.trim.guard import beyond
+from tailtrim.trim.paired import Paired
+from tailtrim.trim.spending import FEWEST, Looks
+from tailtrim.trim.verdict import Found, Gain, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tailtrim.trim.course import Course, Steps
+    from tailtrim.trim.trial import Candidate, Observation
+
+#: A change that is worth exactly as much as asked for is dropped by mistake in one look of 20.
+_MISSED = 0.05
+#: So many rounds beyond a limit, and more than half, are not one unlucky run.
+_BEYOND = 2
+
+
+class Holm:
+    """The error that is left for each candidate: see :mod:`.spending`."""
+
+    def __init__(self, error: float, hypotheses: int) -> None:
+        """Begin with nothing proven."""
+        self._error, self._left = error, hypotheses
+
+    @property
+    def level(self) -> float:
+        """The error of each hypothesis that is left."""
+        return self._error / self._left
+
+    def proven(self) -> None:
+        """Give the error of a proven hypothesis to the others."""
+        self._left = max(self._left - 1, 1)
+
+
+@dataclass(slots=True)
+class _Standing:
+    """A candidate in the whole that is not decided."""
+
+    candidate: Candidate
+    differences: list[float] = field(default_factory=list)
+    #: For each round since the whole changed, which limit was broken without this change.
+    broken: list[str | None] = field(default_factory=list)
+
+
+class Elimination:
+    """The rounds of one elimination, and what they have decided.
+
+    Args:
+        course: the trials so far.
+        candidates: the changes of the whole.
+        holm: the error of the search.
+
+    """
+
+    def __init__(self, course: Course, candidates: Sequence[Candidate], holm: Holm) -> None:
+        """Begin with all candidates undecided."""
+        self._course, self._holm = course, holm
+        self._undecided = {one.name: _Standing(one) for one in candidates}
+        self._kept: set[str] = set()
+        self._broken: list[str | None] = []
+        self.found: list[Found] = []
+        self.needed_trials: int | None = None
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The changes that are proven or not decided."""
+        return frozenset(self._kept | set(self._undecided))
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The changes that are proven."""
+        return frozenset(self._kept)
+
+    def rounds(self, reserve: int) -> Steps[None]:
+        """Try until all is decided or the budget ends, with so many trials left for later."""
+        # Half of the candidates are decided early in most searches.
+        each = len(self._undecided) // 2 + 2
+        looks = Looks((self._course.left() - reserve) // each)
+        level = self._holm.level
+        for done in range(1, looks.longest + 1):
+            if not self._undecided:
+                return
+            trials = len(self._undecided) + 2
+            if not self._course.affords(trials, reserve=reserve):
+                break
+            yield from self._round()
+            share = looks.share(done)
+            if share is not None:
+                self._look(share)
+            self._heed_limits()
+            level = self._holm.level * (looks.share(looks.longest) or 1.0)
+        self._leave(level)
+
+    def _round(self) -> Steps[None]:
+        course, whole = self._course, self.whole
+        names = list(self._undecided)
+        sets = [BASELINE, whole, *(whole - {name} for name in names)]
+        _, at_whole, *others = yield from course.block("eliminate", sets)
+        limits, baselines = course.settings.limits, course.baselines()
+        self._broken.append(beyond(at_whole, limits, baselines))
+        for name, without in zip(names, others, strict=True):
+            standing = self._undecided[name]
+            standing.broken.append(beyond(without, limits, baselines))
+            difference = cost(without, at_whole)
+            if difference is not None:
+                standing.differences.append(difference)
+
+    def _look(self, share: float) -> None:
+        """Keep what is proven, and drop what is not worth it: at most one of each group."""
+        # The smallest p-value first: each proof leaves more of the error to the others.
+        for standing in sorted(
+            self._tested(), key=lambda one: Paired.of(one.differences).p_value()
+        ):
+            paired = Paired.of(standing.differences)
+            level = self._holm.level * share
+            if paired.p_value() <= level:
+                self._keep(standing, paired, level)
+        worth = -math.log1p(-self._course.settings.worth)
+        dropped: set[str] = set()
+        for standing in sorted(self._tested(), key=lambda one: Paired.of(one.differences).mean):
+            # One that goes clears what is known of the others of its group.
+            if standing.candidate.group in dropped:
+                continue
+            paired = Paired.of(standing.differences)
+            if paired.bounds(_MISSED)[1] < worth:
+                dropped.add(standing.candidate.group)
+                self._drop(standing, paired)
+
+    def _tested(self) -> Iterator[_Standing]:
+        return (one for one in self._undecided.values() if len(one.differences) >= FEWEST)
+
+    def _keep(self, standing: _Standing, paired: Paired, level: float) -> None:
+        self._holm.proven()
+        del self._undecided[standing.candidate.name]
+        self._kept.add(standing.candidate.name)
+        told = f"removing it costs: proven after {paired.count} rounds"
+        self._tell(standing, Verdict.KEPT, told, gain_of(paired, level))
+
+    def _drop(self, standing: _Standing, paired: Paired) -> None:
+        gain = gain_of(paired, _MISSED)
+        worse = gain.high < 0
+        told = "the tail is shorter without it" if worse else f"gains at most {gain.high:.1%}"
+        self._remove(standing, Verdict.WORSE if worse else Verdict.NOTHING, told, gain)
+
+    def _remove(
+        self, standing: _Standing, verdict: Verdict, reason: str, gain: Gain | None
+    ) -> None:
+        del self._undecided[standing.candidate.name]
+        self._tell(standing, verdict, reason, gain)
+        self._broken.clear()
+        for other in self._undecided.values():
+            other.broken.clear()
+            if other.candidate.group == standing.candidate.group:
+                other.differences.clear()
+
+    def _heed_limits(self) -> None:
+        """Drop the change without which the whole is within the limits."""
+        if not _mostly(self._broken):
+            return
+        reason = next(filter(None, reversed(self._broken)))
+        for standing in list(self._undecided.values()):
+            if not _mostly(standing.broken):
+                self._remove(standing, Verdict.LIMIT, f"with it {reason}", None)
+                return
+        # No single change is the reason: nothing of the whole can stay.
+        for standing in list(self._undecided.values()):
+            self._remove(standing, Verdict.LIMIT, f"together with others {reason}", None)
+        self.found = [
+            Found(one.name, one.group, Verdict.LIMIT, f"together with others {reason}", one.gain)
+            if one.verdict is Verdict.KEPT
+            else one
+            for one in self.found
+        ]
+        self._kept.clear()
+
+    def _leave(self, level: float) -> None:
+        """Say of all that is left that it is not proven, and what would have been needed."""
+        worth = -math.log1p(-self._course.settings.worth)
+        rounds = 0
+        for standing in list(self._undecided.values()):
+            gain = None
+            if len(standing.differences) > 1:
+                paired = Paired.of(standing.differences)
+                gain = gain_of(paired, _MISSED)
+                shown = paired.mean >= worth
+                more = (
+                    paired.needed(level, paired.mean)
+                    if shown
+                    else paired.needed(_MISSED, worth - paired.mean)
+                ) - paired.count
+                rounds = max(rounds, more)
+            self._tell(standing, Verdict.UNDECIDED, "the budget ended first", gain)
+        if self._undecided:
+            each = len(self._undecided) + 2
+            self.needed_trials = max(rounds, FEWEST) * each
+        self._undecided.clear()
+
+    def _tell(self, standing: _Standing, verdict: Verdict, reason: str, gain: Gain | None) -> None:
+        one = standing.candidate
+        self.found.append(Found(one.name, one.group, verdict, reason, gain))
+
+
+def cost(without: Observation, with_it: Observation) -> float | None:
+    """Return by how much the log of the tail is larger without a change, if both are known."""
+    if not without.tail_ns or not with_it.tail_ns:
+        return None
+    return math.log(without.tail_ns / with_it.tail_ns)
+
+
+def gain_of(paired: Paired, level: float) -> Gain:
+    """Return the gain, with an interval whose ends each err with this probability."""
+    return Gain.of_logs(paired.mean, *paired.bounds(level), 1 - 2 * level)
+
+
+def _mostly(broken: Sequence[str | None]) -> bool:
+    reasons = [reason for reason in broken if reason]
+    return len(reasons) >= _BEYOND and 2 * len(reasons) > len(broken)

@@ -1,0 +1,187 @@
+"""Changes of this host by the agent's ``tune``: applied, verified, and taken back by its journal.
+
+The journal is on disk before the first change. After a crash ``tailtrim trim --resume`` or
+``tailtrim tune revert`` restores every value, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.errors import HostError
+from tailtrim.nodes.agent import program
+from tailtrim.trim.trial import Candidate
+from tailtrim.trim.verdict import Found, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.plan.trimming import HostChanges
+
+#: What the checks of the audit are about, by the first part of their IDs.
+_SUBJECTS = {
+    "ISO": "isolation",
+    "SCH": "scheduler",
+    "IRQ": "interrupts",
+    "PWR": "power",
+    "CLK": "clocks",
+    "MEM": "memory",
+    "CAT": "cache",
+    "NET": "network",
+    "DPK": "dpdk",
+    "VM": "virtualisation",
+    "WD": "watchdogs",
+    "AUD": "error-reports",
+    "SVC": "services",
+    "FW": "firmware",
+    "SEC": "security",
+}
+#: Changes that are tried only if the plan names them: they take away CPUs or protection.
+_RISKY = ("ISO-021", "SEC-001", "SEC-002")
+#: Why a change does not take effect at once.
+_LATER = {"next-boot": "takes effect after a reboot only", "by-hand": "has to be done by hand"}
+_TIMEOUT_S = 120
+_SUMMARY = 300
+
+
+class HostTuning:
+    """The changes of this host that can be tried, in the order of the catalogue.
+
+    Args:
+        asked: what the plan says.
+
+    Raises:
+        HostError: the plan names another host, or there is no agent.
+
+    """
+
+    def __init__(self, asked: HostChanges) -> None:
+        """Ask the agent what it would change."""
+        here = socket.gethostname()
+        if asked.name != here:
+            told = f"trim.host.name: the plan names {asked.name!r}, this host is {here!r}"
+            raise HostError(f"{told}: nothing is changed on a host that is not named")
+        self._request = ["--profile", asked.profile]
+        self._request += ["--isolate", asked.isolate] if asked.isolate else []
+        only = [word for name in asked.only for word in ("--only", name)]
+        done = _agent("plan", *self._request, *only, "--json")
+        if done.returncode:
+            raise HostError(f"tailtrim tune plan: {_last(done)}")
+        self.candidates: list[Candidate] = []
+        #: The checks of the audit that each candidate is for.
+        self.checks: dict[str, list[str]] = {}
+        self.impossible: list[Found] = []
+        for change in json.loads(done.stdout)["changes"]:
+            self._sort(change, asked.only)
+
+    def _sort(self, change: dict[str, Any], named: list[str]) -> None:
+        name, checks = change["id"], change["checks"]
+        prefix = checks[0].partition("-")[0] if checks else ""
+        group = _SUBJECTS.get(prefix, name.partition(".")[0])
+        states = {step["state"] for step in change["steps"]}
+        risky = any(check in _RISKY for check in checks)
+        reason = None
+        if change["when"] != "now":
+            reason = _LATER.get(change["when"], change["when"])
+        elif risky and not ({name, *checks} & set(named)):
+            reason = "takes away CPUs or protection: tried only if trim.host.only names it"
+        elif states == {"already"}:
+            reason = "is set already"
+        elif "needed" not in states:
+            reason = f"cannot be set here ({', '.join(sorted(states))})"
+        if reason is None:
+            self.candidates.append(Candidate(name, group))
+            self.checks[name] = checks
+        else:
+            self.impossible.append(Found(name, group, Verdict.UNTRIED, reason))
+
+    def require_untuned(self) -> None:
+        """Refuse a host on which changes of ``tailtrim tune`` are applied.
+
+        Raises:
+            HostError: there are some.
+
+        """
+        if self.applied():
+            error = HostError("changes of tailtrim tune are applied on this host")
+            error.add_note("tailtrim tune revert takes them back")
+            raise error
+
+    def applied(self) -> bool:
+        """Whether a journal says that changes are applied.
+
+        Raises:
+            HostError: the agent cannot tell.
+
+        """
+        done = _agent("status", "--json")
+        try:
+            return bool(json.loads(done.stdout)["applied"])
+        except (ValueError, KeyError) as error:
+            raise HostError(f"tailtrim tune status: {_last(done)}") from error
+
+    def apply(self, changes: frozenset[str]) -> str | None:
+        """Apply changes and read them back.
+
+        Returns:
+            why not all of them are in effect; ``None`` if they are.
+
+        """
+        if not changes:
+            return None
+        only = [word for name in sorted(changes) for word in ("--only", name)]
+        for command in (("apply", *self._request, *only, "--yes"), ("verify",)):
+            done = _agent(*command)
+            if done.returncode:
+                return f"tailtrim tune {command[0]}: {_last(done)}"
+        return None
+
+    def revert(self) -> None:
+        """Take back what is applied.
+
+        Raises:
+            HostError: not all of it could be.
+
+        """
+        if not self.applied():
+            return
+        done = _agent("revert")
+        if done.returncode:
+            error = HostError(f"tailtrim tune revert: {_last(done)}")
+            error.add_note("the journal is kept: tailtrim tune status shows what is applied")
+            raise error
+
+    def export(self, changes: frozenset[str], folder: Path) -> list[Path]:
+        """Write changes as a profile of tuned and tasks of Ansible; returns the folders."""
+        only = [word for name in sorted(changes) for word in ("--only", name)]
+        written = []
+        for form in ("tuned", "ansible"):
+            place = folder / form
+            done = _agent("export", *self._request, *only, "--format", form, "--out", str(place))
+            if done.returncode:
+                raise HostError(f"tailtrim tune export: {_last(done)}")
+            written.append(place)
+        return written
+
+
+def _agent(*arguments: str) -> subprocess.CompletedProcess[str]:
+    # In a process group of its own, so that Ctrl-C ends the search and not the revert after it.
+    try:
+        return subprocess.run(  # noqa: S603 - the agent, with what the plan's types allow
+            [program(), "tune", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_TIMEOUT_S,
+            process_group=0,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"tailtrim tune {arguments[0]}: no end after {_TIMEOUT_S} s") from error
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    lines = (done.stderr or done.stdout).strip().splitlines() or ["it says nothing"]
+    return lines[-1][:_SUMMARY]

@@ -1,0 +1,166 @@
+"""The search: what was seen so far says what to try next, or that it is done.
+
+It reads no clock and does no trials. The same observations in the same order lead to the same
+trials: a search that was interrupted is taken up by telling it what was seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tailtrim.trim.course import BASELINE, Course
+from tailtrim.trim.drift import drift
+from tailtrim.trim.elimination import Elimination, Holm, cost, gain_of
+from tailtrim.trim.guard import beyond
+from tailtrim.trim.paired import Paired
+from tailtrim.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
+from tailtrim.trim.spending import FEWEST, Looks
+from tailtrim.trim.verdict import Found, Result, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailtrim.trim.course import Steps
+    from tailtrim.trim.trial import Candidate, Observation, Seen, Settings, Trial
+    from tailtrim.trim.verdict import Gain
+
+#: Pairs of baseline and all that is kept: the first look at them, and the most. Eight know the
+#: standard deviation to a quarter: the interval of the gain is not much wider than it must be.
+CONFIRM, CONFIRM_MOST = 8, 16
+#: Trials that elimination leaves for them.
+_RESERVE = 2 * CONFIRM
+
+
+class Search:
+    """A search for the changes that cut a tail.
+
+    Args:
+        candidates: in the order of expected gain; the first ones are tried if the budget is small.
+        settings: how to search.
+
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], settings: Settings) -> None:
+        """Begin with nothing tried."""
+        self._course = Course(settings)
+        self._candidates = list(candidates)
+        self._steps = self._all()
+        #: The next trial; ``None`` at the end.
+        self.trial: Trial | None = None
+        #: What was found, at the end.
+        self.result: Result | None = None
+        self._advance(None)
+
+    @property
+    def seen(self) -> Sequence[Seen]:
+        """The trials so far, in order."""
+        return self._course.seen
+
+    @property
+    def left(self) -> int:
+        """How many more trials the budget allows."""
+        return self._course.left()
+
+    def tell(self, observation: Observation) -> None:
+        """Take what :attr:`trial` measured, and go on to the next one."""
+        self._advance(observation)
+
+    def _advance(self, observation: Observation | None) -> None:
+        try:
+            self.trial = next(self._steps) if observation is None else self._steps.send(observation)
+        except StopIteration as ended:
+            self.trial, self.result = None, ended.value
+
+    def _all(self) -> Steps[Result]:
+        course, settings = self._course, self._course.settings
+        tried, found = self._affordable()
+        groups: dict[str, list[Candidate]] = {}
+        for one in tried:
+            groups.setdefault(one.group, []).append(one)
+        screened = Screened(tried, [])
+        if len(tried) >= FEWEST_CANDIDATES and len(groups) > 1:
+            screened = yield from screen(course, groups)
+        found += screened.out
+        # One hypothesis for each candidate, and one for all that is kept together.
+        holm = Holm(settings.error, len(screened.going) + 1)
+        elimination = Elimination(course, screened.going, holm)
+        yield from elimination.rounds(_RESERVE)
+        total: Gain | None = None
+        found += elimination.found
+        if elimination.kept:
+            total, refused = yield from _confirm(course, elimination.kept, holm)
+            if refused:
+                found = [
+                    replace(one, verdict=Verdict.UNDECIDED, reason=refused)
+                    if one.verdict is Verdict.KEPT
+                    else one
+                    for one in found
+                ]
+        return self._ended(found, total, elimination.needed_trials)
+
+    def _affordable(self) -> tuple[list[Candidate], list[Found]]:
+        """Part the candidates into those that the budget allows to try, and the others."""
+        settings = self._course.settings
+        # FEWEST rounds of the baseline, the whole, and the whole without each of them.
+        most = (settings.trials - _RESERVE) // FEWEST - 2
+        tried: list[Candidate] = []
+        found: list[Found] = []
+        for one in self._candidates:
+            groups = {other.group for other in tried} | {one.group}
+            if len(tried) < most and len(groups) <= MOST_GROUPS:
+                tried.append(one)
+                continue
+            reason = "the budget is too small" if len(tried) >= most else "too many groups"
+            found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
+        return tried, found
+
+    def _ended(self, found: list[Found], total: Gain | None, needed_trials: int | None) -> Result:
+        course = self._course
+        order = [one.name for one in self._candidates]
+        drifted = drift(course.baselines(), course.settings.worth)
+        doubts = [one.observation.doubt for one in course.seen if one.observation.doubt]
+        doubted = f"{len(doubts)} of {len(course.seen)} trials are not to be trusted and not used"
+        return Result(
+            found=tuple(sorted(found, key=lambda one: order.index(one.name))),
+            total=total,
+            trials=len(course.seen),
+            seconds=sum(one.observation.seconds for one in course.seen),
+            needed_trials=needed_trials,
+            notices=(
+                *([drifted] if drifted else []),
+                *([f"{doubted}, such as: {doubts[0]}"] if doubts else []),
+            ),
+        )
+
+
+def _confirm(
+    course: Course, kept: frozenset[str], holm: Holm
+) -> Steps[tuple[Gain | None, str | None]]:
+    """Compare what is kept with the baseline in new rounds: no choice was made by these.
+
+    Returns:
+        the gain, and why nothing can be kept after all.
+
+    """
+    looks = Looks(course.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
+    differences: list[float] = []
+    broken: list[str] = []
+    for done in range(1, looks.longest + 1):
+        if not course.affords(2):
+            break
+        before, after = yield from course.block("confirm", [BASELINE, kept])
+        difference = cost(before, after)
+        if difference is not None:
+            differences.append(difference)
+        reason = beyond(after, course.settings.limits, course.baselines())
+        broken += [reason] if reason else []
+        share = looks.share(done)
+        if share is None or len(differences) < FEWEST:
+            continue
+        if 2 * len(broken) > done:
+            return None, f"all that is proven together: {broken[-1]}"
+        paired, level = Paired.of(differences), holm.level * share
+        if paired.p_value() <= level:
+            return gain_of(paired, level), None
+    return None, "all that is proven together does not show a gain against the baseline"

@@ -1,0 +1,102 @@
+"""What a search tries, and what it sees: a candidate, a trial, an observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change that may cut the tail.
+
+    Candidates of one group belong together: screening switches them on and off at the same time,
+    since some do nothing alone.
+    """
+
+    name: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run with some of the changes; none of them is the baseline.
+
+    ``phase`` is ``screen``, ``eliminate`` or ``confirm``. Trials of one ``block`` follow each
+    other in random order, so that a host that drifts moves all of them alike.
+    """
+
+    number: int
+    changes: frozenset[str]
+    phase: str
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one trial measured.
+
+    Args:
+        tail_ns: the quantile of all packets sent, in ns; ``None`` if it is not known, because the
+            run failed or lost too many packets.
+        loss: share of the packets that were lost.
+        rate_pps: packets delivered per second.
+        watts: mean power, if known.
+        seconds: what the trial took with its set-up, in s.
+        failed: why the changes are not to be kept: the run broke, or lost too many packets.
+        doubt: why the run is not to be trusted, which is no fault of the changes.
+
+    """
+
+    tail_ns: float | None
+    loss: float = 0.0
+    rate_pps: float | None = None
+    watts: float | None = None
+    seconds: float = 0.0
+    failed: str | None = None
+    doubt: str | None = None
+
+
+class Seen(NamedTuple):
+    """A trial and what it measured."""
+
+    trial: Trial
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a change must not cost; ``None`` is no limit.
+
+    Args:
+        loss: highest share of lost packets.
+        rate_loss: highest share of the baseline's delivered rate that may be lost.
+        watts: highest mean power.
+
+    """
+
+    loss: float | None = None
+    rate_loss: float | None = None
+    watts: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to search.
+
+    Args:
+        error: highest probability that any change is kept that does not help.
+        worth: smallest share of the tail that is worth a change.
+        trials: most trials.
+        seconds: longest time, in s; ``None`` for no limit.
+        seed: of the random order.
+        limits: what a change must not cost.
+
+    """
+
+    error: float = 0.05
+    worth: float = 0.05
+    trials: int = 400
+    seconds: float | None = None
+    seed: int = 1
+    limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,75 @@
+"""What a search found of each candidate, and of all that is kept together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What became of a candidate."""
+
+    KEPT = "kept"
+    NOTHING = "nothing"
+    WORSE = "worse"
+    LIMIT = "beyond a limit"
+    UNDECIDED = "not proven"
+    UNTRIED = "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """By which share the tail becomes shorter, with an interval; negative is longer.
+
+    ``confidence`` is that of the interval. It holds wherever the search stops (repeated confidence
+    interval, Jennison and Turnbull 1989), and so is wider than that of a fixed number of runs.
+    """
+
+    share: float
+    low: float
+    high: float
+    confidence: float
+
+    @classmethod
+    def of_logs(cls, mean: float, low: float, high: float, confidence: float) -> Gain:
+        """Take a difference of log tails."""
+        share, low, high = (-math.expm1(-one) for one in (mean, low, high))
+        return cls(share, low, high, confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A candidate, what became of it, and why."""
+
+    name: str
+    group: str
+    verdict: Verdict
+    reason: str
+    gain: Gain | None = None
+    #: In a group that was screened as a whole the gain is that of the group.
+    of_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The end of a search."""
+
+    found: tuple[Found, ...]
+    #: Of what is kept, against the baseline; ``None`` if nothing is kept.
+    total: Gain | None
+    trials: int
+    seconds: float
+    #: How many more trials would have decided the rest in four of five cases.
+    needed_trials: int | None = None
+    notices: tuple[str, ...] = field(default=())
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names of the changes that are kept."""
+        return tuple(one.name for one in self.found if one.verdict is Verdict.KEPT)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as JSON data."""
+        return asdict(self) | {"kept": list(self.kept)}

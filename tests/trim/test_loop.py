@@ -1,0 +1,278 @@
+"""Searches on a testbed that has nothing: runs are those of a world whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import random
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tailtrim.errors import HostError, OutputError, PlanError
+from tailtrim.experiment import Experiment, Outcome
+from tailtrim.trim import host, loop
+from tailtrim.trim.loop import Loop
+from tailtrim.trim.planned import Planned
+from tailtrim.trim.simulation import World
+from tailtrim.trim.trial import Settings, Trial
+from tailtrim.trim.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
+
+PLAN = """\
+name: world
+dut: {preset: forward, batch: $batch, work_ns: $work}
+traffic: {frame_bytes: 64, rate_pps: 1000, duration_s: 2}
+trim:
+  candidates:
+    batch: {baseline: 32, changed: 4}
+    work: {baseline: 500, changed: 100}
+"""
+#: Where the stub keeps what is applied: the journal of the host.
+JOURNAL = "journal.json"
+#: A stand-in for the agent, whose host is a file; it refuses one change where it is the last one.
+AGENT = """\
+#!/bin/sh
+journal='{journal}'
+verb=$2
+while [ $# -gt 0 ]; do
+    case $1 in
+        --only) names="$names $2";;
+        --out) out=$2;;
+    esac
+    shift
+done
+case $verb in
+    plan) echo '{plan}';;
+    status) [ -e "$journal" ] && applied=true || applied=false; echo '{{"applied":'$applied'}}';;
+    apply)
+        [ ! -e "$journal" ] || exit 1
+        echo $names >"$journal"
+        case "$names" in *"{refused}") echo '{refused}: permission denied' >&2; exit 1;; esac;;
+    revert) rm "$journal";;
+    export) mkdir -p "$out" && echo $names >"$out/names";;
+esac
+"""
+
+
+def _change(name: str, check: str, state: str = "needed", when: str = "now") -> dict[str, Any]:
+    return {"id": name, "checks": [check], "when": when, "steps": [{"state": state}]}
+
+
+CHANGES = [
+    _change("vm.stat", "MEM-006"),
+    _change("irq.default", "IRQ-001"),
+    _change("cpu.smt", "ISO-021"),
+    _change("mm.ksm", "MEM-003", state="already"),
+    _change("boot.tsc", "CLK-003", when="next-boot"),
+]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yml"
+    path.write_text(PLAN)
+    return path
+
+
+def _lab(
+    monkeypatch: pytest.MonkeyPatch, effects: dict[str, float], end_at: int | None = None
+) -> list[Trial]:
+    """Have runs be those of a world; a run may be interrupted. Returns the trials."""
+    world, rng, trials = World({}, effects, {}, sigma=0.03), random.Random(1), []  # noqa: S311
+
+    def conduct(experiment: Experiment, *_: Any, runs: list[Any]) -> None:
+        (run,) = runs
+        if run.number == end_at:
+            raise KeyboardInterrupt
+        experiment.add(Outcome(run.folder, run.label, floor=False, failed="no testbed"))
+        trials.append(Trial(run.number, frozenset(run.loop), "", 0))
+
+    monkeypatch.setattr(loop, "conduct", conduct)
+    monkeypatch.setattr(loop, "observation", lambda *_: world.run(trials[-1], rng))
+    return trials
+
+
+def _settings() -> Settings:
+    return Settings(trials=120)
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+def test_the_record_tells_all_trials_and_the_result(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _lab(monkeypatch, {"batch": -0.5})
+    out = tmp_path / "out"
+    result = Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+
+    assert result.kept == ("batch",)
+    record = json.loads((out / "trim.json").read_text())
+    assert len(record["trials"]) == result.trials
+    assert record["result"]["kept"] == ["batch"]
+    order = json.loads((out / "experiment.json").read_text())["order"]
+    assert len(order) == result.trials
+    assert (out / "plan.yml").read_text() == PLAN
+
+
+@pytest.mark.parametrize("end_at", [0, 1, 7])
+def test_an_interrupted_search_is_taken_up_with_the_trial_that_was_lost(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end_at: int
+) -> None:
+    out = tmp_path / "out"
+    before = _lab(monkeypatch, {"batch": -0.5}, end_at)
+    interrupted = Loop(Planned(plan), out, _settings())
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.go(_ignore, _ignore)
+    lost = interrupted.search.trial
+    del interrupted
+    after = _lab(monkeypatch, {"batch": -0.5})
+    result = Loop(Planned(plan), out, None).go(_ignore, _ignore)
+
+    assert len(before) == end_at
+    assert lost is not None
+    assert (after[0].number, after[0].changes) == (lost.number, lost.changes)
+    assert result.kept == ("batch",)
+
+
+def test_a_search_is_not_taken_up_with_other_candidates(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    _lab(monkeypatch, {})
+    Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+    plan.write_text(PLAN.replace("work: {b", "work2: {b").replace("$work", "$work2"))
+
+    with pytest.raises(OutputError, match="different plan: work, work2"):
+        Loop(Planned(plan), out, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("    batch: {baseline: 32, changed: 4}", "    batch: [32, 4]", "expected changes"),
+        ("changed: 4}", "changed: 400}", "batch"),
+        ("work_ns: $work", "work_ns: 1", r"\$work is not used"),
+        ("trim:\n", "repeat: 2\ntrim:\n", "one combination"),
+        ("trim:\n", "trim:\n  quantile: p101\n", "quantile"),
+    ],
+)
+def test_a_wrong_plan_is_told(plan: Path, old: str, new: str, told: str) -> None:
+    plan.write_text(PLAN.replace(old, new))
+
+    with pytest.raises(PlanError, match=told):
+        Planned(plan)
+
+
+@pytest.fixture
+def tuned(plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return what makes a stand-in for the agent; its journal is at the path returned."""
+
+    def make(refused: str = "-", only: str = "[]") -> Path:
+        journal, agent = tmp_path / JOURNAL, tmp_path / "agent"
+        agent.write_text(
+            AGENT.format(journal=journal, plan=json.dumps({"changes": CHANGES}), refused=refused)
+        )
+        agent.chmod(agent.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setattr(host, "program", lambda: str(agent))
+        monkeypatch.setattr("socket.gethostname", lambda: "dut-1")
+        named = f"host: {{name: dut-1, profile: latency-kernel, only: {only}}}"
+        plan.write_text(PLAN.replace("trim:\n", f"trim:\n  {named}\n"))
+        return journal
+
+    return make
+
+
+def test_a_host_that_the_plan_does_not_name_is_not_touched(
+    plan: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tuned()
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+
+    with pytest.raises(HostError, match="names 'dut-1', this host is 'another'"):
+        Planned(plan)
+    assert not journal.exists()
+
+
+def test_changes_that_a_user_applied_are_left_alone(
+    plan: Path, tmp_path: Path, tuned: Callable[..., Path]
+) -> None:
+    journal = tuned()
+    journal.write_text("mine")
+
+    with pytest.raises(HostError, match="are applied on this host"):
+        Loop(Planned(plan), tmp_path / "out", _settings())
+    assert journal.read_text() == "mine"
+
+
+def test_what_is_kept_is_applied_and_exported_and_the_rest_is_not(
+    plan: Path, tmp_path: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tuned()
+    _lab(monkeypatch, {"vm.stat": -0.6})
+    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+
+    assert result.kept == ("vm.stat",)
+    assert journal.read_text() == "vm.stat\n"
+    assert (tmp_path / "out/export/tuned/names").read_text() == "vm.stat\n"
+    untried = {one.name: one.reason for one in result.found if one.verdict is Verdict.UNTRIED}
+    assert untried.keys() == {"cpu.smt", "mm.ksm", "boot.tsc"}
+    assert "takes away CPUs" in untried["cpu.smt"]
+
+
+def test_a_risky_change_is_tried_only_if_it_is_named(
+    plan: Path, tuned: Callable[..., Path]
+) -> None:
+    tuned(only="[ISO-021]")
+
+    assert "cpu.smt" in {one.name for one in Planned(plan).candidates}
+
+
+def test_an_interruption_leaves_the_host_as_before(
+    plan: Path, tmp_path: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tuned()
+    for end_at in range(8):
+        _lab(monkeypatch, {}, end_at)
+        with pytest.raises(KeyboardInterrupt):
+            Loop(Planned(plan), tmp_path / f"out-{end_at}", _settings()).go(_ignore, _ignore)
+        assert not journal.exists()
+
+
+def test_a_killed_search_takes_back_what_was_applied_when_it_is_resumed(
+    plan: Path, tmp_path: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, out = tuned(), tmp_path / "out"
+    _lab(monkeypatch, {}, 5)
+    with pytest.raises(KeyboardInterrupt):
+        Loop(Planned(plan), out, _settings()).go(_ignore, _ignore)
+    # As kill -9 leaves it: the journal and the record say what is applied.
+    record = json.loads((out / "trim.json").read_text())
+    (out / "trim.json").write_text(json.dumps(record | {"applied": ["vm.stat"]}))
+    journal.write_text("vm.stat")
+    _lab(monkeypatch, {})
+    resumed = Loop(Planned(plan), out, None)
+
+    assert not journal.exists()
+    assert not resumed.go(_ignore, _ignore).kept
+
+
+def test_a_change_that_the_host_refuses_is_taken_back_and_told(
+    plan: Path, tmp_path: Path, tuned: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tuned(refused="vm.stat")
+    _lab(monkeypatch, {"irq.default": -0.6})
+    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+
+    verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
+    assert verdicts["vm.stat"][0] is Verdict.LIMIT
+    assert "permission denied" in verdicts["vm.stat"][1]
+    assert result.kept == ("irq.default",)
+    assert journal.read_text() == "irq.default\n"
