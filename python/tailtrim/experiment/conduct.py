@@ -47,7 +47,7 @@ _COUNTERS = "counters"
 _LOG = ("ping.json", "0.roundtrips")
 
 
-def conduct(
+def conduct(  # noqa: PLR0913 - each is named
     experiment: Experiment,
     told: Callable[[Run, str], None],
     ended: Callable[[Run, Outcome], None],

@@ -36,7 +36,7 @@ def reset(node: str) -> dict[str, Any]:
 
 
 def launch(node: str, name: str, script: str, **other: Any) -> dict[str, Any]:
-    data = {
+    data: dict[str, Any] = {
         "logging": True,
         "queued": False,
         "loop_variables": False,
