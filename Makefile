@@ -70,7 +70,8 @@ test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/val
 	packaging/kernels.sh
 	packaging/roots.sh
 	packaging/stamp-suite.sh
-	packaging/with-tracefs.sh pytest
+	packaging/with-tracefs.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
+	packaging/with-tracefs.sh pytest tests/lab
 
 none-skipped:
 	@mkdir -p target && : >target/skipped
