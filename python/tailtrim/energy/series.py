@@ -87,7 +87,7 @@ def unwrapped(times: Sequence[float], counter: Sequence[float], channel: Channel
     """Return an energy counter that does not begin again, from 0 on.
 
     Raises:
-        RunError: it decreases and that is no wrap: it was reset.
+        RunError: it decreases, not by a wrap: it was reset.
 
     """
     total = [0.0]

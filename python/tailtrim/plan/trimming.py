@@ -27,7 +27,7 @@ class PlannedChange(Strict):
     group: Name | None = Field(
         default=None,
         description="Changes of one group are screened together, since some do nothing alone."
-        " By default the change is a group of its own.",
+        " Default: the change alone.",
     )
 
 

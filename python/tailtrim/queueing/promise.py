@@ -56,7 +56,7 @@ def promised(
     """Search what holds a promise: rates up to ``most_pps``, bursts at the run's own rate.
 
     Raises:
-        ValueError: the promise is no limit of a quantile or the mean, or needs more packets.
+        ValueError: the promise is not about a quantile or the mean, or needs more packets.
 
     """
     asked = objectives(text)

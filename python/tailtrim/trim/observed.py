@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def observation(outcome: Outcome, summary: Summary | None, p: str, seconds: float) -> Observation:
     """Return the tail of all packets sent, and what it cost.
 
-    A run that is not to be trusted has no tail, but that is no fault of the changes.
+    An invalid run has no tail, and the changes are not blamed for it.
 
     Args:
         outcome: what became of the run.

@@ -85,7 +85,7 @@ def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
             list(known["applied"]),
         )
     except FileNotFoundError as error:
-        told = OutputError(f"{path}: there is no search to go on with")
+        told = OutputError(f"{path}: no search to resume")
         told.add_note(Remedy("begin one without {resume}"))
         raise told from error
     except (OSError, ValueError, KeyError, TypeError) as error:

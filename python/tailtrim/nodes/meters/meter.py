@@ -1,4 +1,4 @@
-"""What every meter can do: it is opened, and read as often as somebody needs its power."""
+"""What every meter can do: it is opened, and read as often as its power is needed."""
 
 from __future__ import annotations
 
