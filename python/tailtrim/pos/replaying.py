@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tailtrim.pos.recording import Entry, Recording
 
 SCRIPT = "experiment.sh"
-# A command that fails (1) does not end the experiment: the log does not say why the original went on.
+# A command that fails (1) does not end the experiment: why the original went on is not in the log.
 _HEAD = """#!/bin/bash
 # Made of a log of requests: the number of each entry stands behind its call.
 set -e
