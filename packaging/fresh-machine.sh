@@ -22,7 +22,8 @@ if [ "$(cat "$root.packages" 2>/dev/null)" != "$demanded" ]; then
     # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds there, too.
     apt-config dump | grep '^Acquire::Check-' >"$root.apt.conf" || :
     mmdebstrap --quiet --variant=minbase --aptopt="$root.apt.conf" \
-        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
+        --dpkgopt='path-exclude=/usr/share/man/*' \
         --include="$(echo "$demanded" | tr ' ' ,)" "$release" "$root" >&2 || {
         echo "SKIPPED: no minimal $release can be unpacked" >&2
         exit 77
