@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as jsons
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, UNDECIDED, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, OutputError, PicturesError, RunError, TailtrimError
+from tailtrim.errors import HostError, PicturesError, RunError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
@@ -80,6 +79,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Search the highest load that meets a promise, beside NDR and PDR (RFC 9971)."""
     from tailtrim.capacity.conducting import Searching  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import keep_plan  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         place = out or Path("results") / loaded.name
         searching = Searching(place, loaded, wanted, resume=resume)
         searching.experiment.save()
-        _keep(plan, place)
+        keep_plan(plan, searching.experiment)
         with ending_orderly():
             _conduct(searching)
     except RunError as error:
@@ -153,15 +153,6 @@ def _time_s(text: str) -> float:
     if not 0 < time_s < float("inf"):
         raise ValueError(f"invalid budget {text!r}, expected more than 0")
     return time_s
-
-
-def _keep(plan: Path, place: Path) -> None:
-    kept = place / "plan.yml"
-    try:
-        if not (kept.exists() and kept.samefile(plan)):
-            shutil.copyfile(plan, kept)
-    except OSError as error:
-        raise OutputError(f"{kept}: cannot be written: {error.strerror}") from error
 
 
 def _conduct(searching: Searching) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsons
 import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Run an experiment: measure a device under test for each value of the loop variables."""
     from tailtrim.cli import dry_run  # noqa: PLC0415 - the help does without
-    from tailtrim.experiment import Experiment, recorded  # noqa: PLC0415
+    from tailtrim.experiment import Experiment, keep_plan, recorded  # noqa: PLC0415
     from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
     from tailtrim.plan import load  # noqa: PLC0415
@@ -96,7 +95,7 @@ def command(  # noqa: PLR0913 - one parameter an option
             experiment.forget_invalid()
         experiment.quantiles = asserting.quantiles(objectives)
         experiment.save()
-        _keep(plan, experiment)
+        keep_plan(plan, experiment)
         with ending_orderly():
             _conduct(experiment, json=json)
         failed = _finish(experiment, objectives, json=json)
@@ -119,21 +118,6 @@ def _tell_runs(plan: Plan, runs: list[Run]) -> None:
         say(f"{run.folder}  {label}{'  (floor)' if run.floor else ''}")
     boot_cost.tell(plan, runs)
     _tell_coverage(runs)
-
-
-def _keep(plan: Path, experiment: Experiment) -> None:
-    from tailtrim.nodes import drawing  # noqa: PLC0415 - the help does without
-    from tailtrim.nodes.testbeds import LOCAL  # noqa: PLC0415
-
-    place = experiment.path / "plan.yml"
-    try:
-        if not (place.exists() and place.samefile(plan)):
-            shutil.copyfile(plan, place)
-        if experiment.plan.testbed != LOCAL:
-            place = experiment.path / "testbed.svg"
-            place.write_text(drawing.svg(experiment.plan.testbed), encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
 
 
 def _conduct(experiment: Experiment, *, json: bool) -> None:

@@ -34,6 +34,7 @@ A run appears when it is complete. One that is not to be trusted is marked as in
 from tailtrim.experiment.conduct import conduct
 from tailtrim.experiment.estimate import Estimate
 from tailtrim.experiment.guests import images_for
+from tailtrim.experiment.plan_kept import keep_plan
 from tailtrim.experiment.record import Experiment, Outcome
 from tailtrim.experiment.recorded import (
     RecordedExperiment,
@@ -52,6 +53,7 @@ __all__ = [
     "conduct",
     "images_for",
     "is_experiment",
+    "keep_plan",
     "recorded",
     "runs_of",
 ]

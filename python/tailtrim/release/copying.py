@@ -8,7 +8,6 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.capacity.record import RECORD as CAPACITY
 from tailtrim.errors import ReleaseError
 from tailtrim.experiment import packages
 from tailtrim.experiment.record import AUDIT, RECORD
@@ -16,7 +15,15 @@ from tailtrim.nodes import drawing
 from tailtrim.nodes.description import TestbedDescription
 from tailtrim.release import tree
 from tailtrim.release.derivation import captures_of
-from tailtrim.release.layout import CITATION, CLAIMS, DRAWING, LICENSE, PLAN, TESTBED
+from tailtrim.release.layout import (
+    CITATION,
+    CLAIMS,
+    DRAWING,
+    LICENSE,
+    PLAN,
+    SEARCHES,
+    TESTBED,
+)
 from tailtrim.release.withheld import name_of
 from tailtrim.rundir.layout import PROVENANCE, SUMMARY
 
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
 #: What an experiment consists of; all else in its folder is of somebody else.
 _FOLDERS = re.compile(rf"run-[0-9]{{3,}}|boots|devices|failed|{packages.FOLDER}")
-_FILES = (RECORD, PLAN, AUDIT, CAPACITY)
+_FILES = (RECORD, PLAN, AUDIT, *SEARCHES)
 #: Made anew: the drawing without addresses, the report by the version here, the authors' files.
 _ANEW = (DRAWING, TESTBED, LICENSE, CITATION, CLAIMS)
 _REPORT = "report"

@@ -21,6 +21,8 @@ def check(release: Opened) -> Level:
     if release.imported:
         told = f"results of {release.imported} have no plan"
         return Level("grid", told, tuple(_folders(release)), (told,), without=True)
+    if release.trials is not None:
+        return _of_search(release, release.trials)
     try:
         _, runs = release.planned
     except PlanError as error:
@@ -42,16 +44,27 @@ def check(release: Opened) -> Level:
     wrong += [f"{name}: not a run of the plan" for name in sorted({*there, *folders} - {*planned})]
     if release.told.get("order") != [run.label for run in runs]:
         wrong.append("experiment.json: order: not the order of the plan")
-    notes = [
-        f"{run.outcome.run} ({run.name}): {run.problem}" for run in there.values() if run.problem
-    ]
-    notes += [
-        f"{run.outcome.run} ({run.name}): repeated: {why}"
-        for run in there.values()
-        for why in run.outcome.repeated
-    ]
     told = f"{len(planned):,} runs of the plan, {len(release.experiment.complete):,} with a result"
-    return Level("grid", told, tuple(wrong), (), tuple(notes))
+    return Level("grid", told, tuple(wrong), (), tuple(_notes(release)))
+
+
+def _of_search(release: Opened, trials: list[str]) -> Level:
+    """Compare the runs with the trials of a search, which chose them one after the other."""
+    there = {run.outcome.run for run in release.experiment.runs}
+    wrong = [f"{name}: missing, a trial without an outcome" for name in trials if name not in there]
+    wrong += [f"{name}: not a trial of the search" for name in sorted(there - {*trials})]
+    wrong += _folders(release)
+    told = f"{len(trials):,} trials, {len(release.experiment.complete):,} with a result"
+    return Level("grid", told, tuple(wrong), (), tuple(_notes(release)))
+
+
+def _notes(release: Opened) -> Iterator[str]:
+    for run in release.experiment.runs:
+        if run.problem:
+            yield f"{run.outcome.run} ({run.name}): {run.problem}"
+    for run in release.experiment.runs:
+        for why in run.outcome.repeated:
+            yield f"{run.outcome.run} ({run.name}): repeated: {why}"
 
 
 def _folders_of(release: Opened) -> set[str]:

@@ -18,6 +18,8 @@ SOFTWARE = "software"
 
 EXPERIMENT = "experiment"
 PLAN, TESTBED, DRAWING = "plan.yml", "testbed.yml", "testbed.svg"
+#: Records of searches (``tailtrim capacity``, ``tailtrim trim``), whose trials are the runs.
+SEARCHES = ("capacity.json", "trim.json")
 
 #: The captures of a run, in the order of matching, as ``summary.json`` has them.
 TAPS = ("ingress", "egress")

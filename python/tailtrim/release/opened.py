@@ -13,7 +13,7 @@ from tailtrim.nodes.testbeds import LOCAL
 from tailtrim.plan import load, load_testbed
 from tailtrim.plan.source import Source
 from tailtrim.release import tree
-from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, TESTBED
+from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, SEARCHES, TESTBED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +114,23 @@ class Opened:
 
         """
         return load(self.place / PLAN, self.described)
+
+    @cached_property
+    def trials(self) -> list[str] | None:
+        """The runs that a search chose; ``None`` where the plan has the runs.
+
+        Raises:
+            ReleaseError: the record of the search is damaged.
+
+        """
+        for name in SEARCHES:
+            place = self.place / name
+            if place.is_file():
+                told = tree.record(place).get("trials")
+                if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
+                    raise ReleaseError(f"{place}: trials: expected a list of objects")
+                return [str(one.get("run")) for one in told]
+        return None
 
     @property
     def versions(self) -> dict[str, str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, RunError
-from tailtrim.experiment import Experiment, conduct
+from tailtrim.experiment import Experiment, conduct, keep_plan
 from tailtrim.experiment.record import RECORD
 from tailtrim.rundir import RunDirectory
 from tailtrim.trim import state as records
@@ -63,7 +62,7 @@ class Loop:
             runs.append(planned.run(self.search.trial))
         self.experiment = Experiment(folder, planned.plan, runs, resume=settings is None)
         self.experiment.quantiles = [self.quantile]
-        _keep(planned.path, folder / "plan.yml")
+        keep_plan(planned.path, self.experiment)
         if tuning is not None and self._state.applied:
             # The search that was interrupted: only now is the folder locked.
             tuning.revert()
@@ -178,11 +177,3 @@ def _begun(folder: Path) -> int:
     except (OSError, ValueError, KeyError, TypeError):
         # Whoever takes up the experiment says what is wrong with it.
         return 0
-
-
-def _keep(plan: Path, place: Path) -> None:
-    try:
-        if not (place.exists() and place.samefile(plan)):
-            shutil.copyfile(plan, place)
-    except OSError as error:
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error

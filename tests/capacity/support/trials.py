@@ -77,7 +77,7 @@ class Simulated:
             for (at, n), late in zip(sent, latency_s.tolist(), strict=True)
             if np.isfinite(late)
         ]
-        ends = experiment.path / ".ingress.pcap", experiment.path / ".egress.pcap"
+        ends = experiment.path.parent / "ingress.pcap", experiment.path.parent / "egress.pcap"
         for path, frames in zip(ends, (sent, sorted(left)), strict=True):
             write_pcap(path, frames)
         tailtrim.analyze(*ends, trim_s=0, quantiles=experiment.quantiles, out=place)
