@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tailtrim.errors import RunError
 from tailtrim.nodes import host
 from tailtrim.nodes.tool import Tool
+from tailtrim.pos.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -191,7 +192,7 @@ class PosNode(ABC):
                 ) as packing,
                 tarfile.open(fileobj=packing.stdout, mode="r|") as files,
             ):
-                files.extractall(draft, filter="data")
+                unpack(files, draft)
             (draft / name).rename(target)
             draft.rmdir()
         except (OSError, tarfile.TarError) as error:
