@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -68,7 +69,14 @@ SUPPORTED = [
 
 
 @pytest.mark.parametrize("text", SUPPORTED)
-def test_what_is_supported_is_not_told(tmp_path: Path, text: str) -> None:
+def test_what_is_supported_is_not_told(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A minimal machine has no curl, which would be told.
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "curl").touch(0o755)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{programs}")
     assert found(tmp_path, f"#!/bin/bash\n{text}\n") == []
 
 
