@@ -1,6 +1,6 @@
 #!/bin/bash
 set -eu
-pos_run --loop sniffer -- tailtrim-agent capture --tap "pre=$(pos_get_variable in)" --out captures --stop-after 2500ms
+pos_run --loop sniffer -- tailtrim-agent capture --tap "pre=$(pos_get_variable in)" --out captures --stop-after 4s
 sleep 0.5
 pos_sync tartu vilnius
 pos_wait --loop --timeout 20 sniffer
