@@ -33,7 +33,7 @@ class Replay:
         arguments: the result folder, and nodes in place of those of the log.
 
     Raises:
-        PlanError: there is no log, or not as many nodes.
+        PlanError: the log is missing, or the number of nodes differs.
 
     """
 

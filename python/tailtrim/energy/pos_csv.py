@@ -165,5 +165,5 @@ def _or_nan(value: float | None) -> float:
 
 
 def _told(value: float) -> str:
-    """Write a number with as many digits as it has, and nothing where there is none."""
+    """Write a number with as many digits as it has; ``None`` becomes an empty field."""
     return "" if math.isnan(value) else f"{value:.6f}".rstrip("0").rstrip(".")

@@ -53,7 +53,7 @@ class Series:
         Counters are read between readings by a straight line, power is integrated by trapezoids.
 
         Raises:
-            RunError: there are no readings around or within that time, or a counter was reset.
+            RunError: readings around or within that time are missing, or a counter was reset.
 
         """
         within = self._around(begin_s, end_s)

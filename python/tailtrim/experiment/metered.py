@@ -35,7 +35,7 @@ def meters_of(plan: Plan) -> dict[str, Meter]:
     """Return the meters of a plan's testbed by the names of their nodes.
 
     Raises:
-        HostError: the plan wants energy, and there are none.
+        HostError: the plan wants energy, and no node has a meter.
 
     """
     if plan.testbed == "local":

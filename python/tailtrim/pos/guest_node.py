@@ -6,7 +6,6 @@ ends with this process.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tarfile
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from tailtrim.errors import HostError
 from tailtrim.pos.node import ENVIRONMENT, HOME, SHARED, OnNode, PosNode, started
 from tailtrim.pos.programs import SOCKET
+from tailtrim.pos.remote_command import RemoteCommand
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -106,21 +105,8 @@ class GuestNode(PosNode):
         pid_file = self._session.new_pid_file()
         held = self._session.held(_inside(command, folder, environment), pid_file)
         words = self._session.connection.words(*held)
-        return _InGuest(self._session, pid_file, await started(words, output, errors))
-
-
-class _InGuest(OnNode):
-    """A command that runs in a guest."""
-
-    def __init__(
-        self, session: GuestSession, pid_file: str, process: asyncio.subprocess.Process
-    ) -> None:
-        super().__init__(process)
-        self._session, self._pid_file = session, pid_file
-
-    async def _signal(self, number: signal.Signals) -> None:
-        words = ("sh", "-c", _SIGNAL, "sh", self._pid_file, number.name.removeprefix("SIG"))
-        await asyncio.to_thread(self._session.as_root, *words)
+        process = await started(words, output, errors)
+        return RemoteCommand(self._session, pid_file, process, _SIGNAL)
 
 
 def _inside(

@@ -7,7 +7,6 @@ with the connection, and so with this process, whatever ends that.
 
 from __future__ import annotations
 
-import asyncio
 import io
 import select
 import subprocess
@@ -31,9 +30,9 @@ from tailtrim.pos.node import (
     started,
 )
 from tailtrim.pos.programs import SOCKET
+from tailtrim.pos.remote_command import RemoteCommand
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -177,18 +176,5 @@ class SshPosNode(PosNode):
         """Start a command on the node."""
         pid_file = self._session.new_pid_file()
         words = self._words(inside(self._known(), command, folder, environment), pid_file)
-        return _OnHost(self._session, pid_file, await started(words, output, errors))
-
-
-class _OnHost(OnNode):
-    """A command that runs on a node of a host."""
-
-    def __init__(
-        self, session: Session, pid_file: str, process: asyncio.subprocess.Process
-    ) -> None:
-        super().__init__(process)
-        self._session, self._pid_file = session, pid_file
-
-    async def _signal(self, number: signal.Signals) -> None:
-        words = ("sh", "-c", _SIGNAL, "sh", self._pid_file, number.name.removeprefix("SIG"))
-        await asyncio.to_thread(self._session.as_root, *words)
+        process = await started(words, output, errors)
+        return RemoteCommand(self._session, pid_file, process, _SIGNAL)

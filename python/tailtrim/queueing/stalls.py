@@ -81,7 +81,7 @@ def _waits_for_packets(events: HostEvents, place: int, serving: str | None, pack
 
 
 def _usual_ns(stalled: Stalled, packets: Passed) -> float:
-    """Return what most packets meet of a cause anyway: it comes with them, it is no stall."""
+    """Return what most packets meet of a cause anyway: it comes with them and is not a stall."""
     came, left = packets.arrival_ns, packets.departure_ns
     begin = np.maximum(came, np.append(-np.inf, left[:-1]))
     soon_ns = float(np.quantile(left - came, 0.001)) / _SOON

@@ -17,7 +17,7 @@ _LEVEL = 0.01
 
 
 def drift(baselines: Sequence[Seen], worth: float) -> str | None:
-    """Return a sentence about a baseline with a slope, ``None`` if there is none worth telling."""
+    """Return a sentence about a baseline with a slope, ``None`` if it has none that matters."""
     told = [
         (one.trial.number, math.log(one.observation.tail_ns))
         for one in baselines

@@ -54,7 +54,7 @@ class HostTuning:
         asked: what the plan says.
 
     Raises:
-        HostError: the plan names another host, or there is no agent.
+        HostError: the plan names another host, or the agent is missing.
 
     """
 

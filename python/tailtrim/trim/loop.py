@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Settings, Trial
     from tailtrim.trim.verdict import Result
 
-#: So many trials without any tail are no chance: of runs on a busy host some can be trusted.
+#: After so many first trials without a tail the search stops: on a busy host, some runs are valid.
 _SILENT = 8
 
 
@@ -124,7 +124,7 @@ class Loop:
             if refused is not None:
                 return Observation(None, seconds=time.monotonic() - began_s, failed=refused)
             if self._planned.tuning is not None:
-                # What a trial changes on the host is no reason against its run.
+                # What a trial changes on the host does not make its run invalid.
                 experiment.environment.clear()
             conduct(experiment, told, lambda *_: None, runs=[run])
         took_s = time.monotonic() - began_s

@@ -280,7 +280,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _target(link: Path) -> str:
-    """Return the name of what a link points to, empty where there is none."""
+    """Return the name of what a link points to; empty without a link."""
     try:
         return link.readlink().name
     except OSError:
