@@ -54,6 +54,7 @@ cp -L /etc/resolv.conf etc/
 cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" etc/certificates.pem
 mount -t proc proc proc
 mount -t sysfs sysfs sys
+mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount --rbind /dev dev
 mount --bind "$sysroot" ".$sysroot"
 mount --bind "$exchange" exchange

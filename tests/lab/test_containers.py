@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     from laboratory import Lab
     from pairs import Pair
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="containers need root")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="containers need root"),
+    pytest.mark.skipif(
+        " cgroup" not in Path("/proc/mounts").read_text(encoding="utf-8"),
+        reason="containers need control groups, which are not mounted here",
+    ),
+]
 
 #: Rules that come with the package, as the container has them.
 _OF_PACKAGE = "/etc/suricata/rules/decoder-events.rules"

@@ -5,6 +5,15 @@
 /bin/busybox mount -t sysfs sysfs /sys
 /bin/busybox mount -t devtmpfs devtmpfs /dev
 
+# Tells that it is ready, then is ended: an emulated CPU on a busy host may take a minute to load a program.
+until_ready() { # COMMAND…
+    /bin/busybox timeout -s INT 90 "$@" >/told 2>&1 &
+    until /bin/busybox grep -q ready /told || ! /bin/busybox kill -0 $!; do /bin/busybox sleep 0.2; done
+    /bin/busybox kill -INT $!
+    wait
+    /bin/busybox cat /told
+}
+
 part() { # NAME COMMAND…
     echo "--8<-- $1"
     shift
@@ -28,9 +37,9 @@ part() { # NAME COMMAND…
     if [ "${programs:-}" = bpf ]; then
         /bin/busybox ip link set lo mtu 1500 up
         for mode in xdp af-xdp; do
-            part "$mode" /bin/busybox timeout -s INT 3 /tailtrim-agent reflect --mode "$mode" --echo 7007 --interface lo
+            part "$mode" until_ready /tailtrim-agent reflect --mode "$mode" --echo 7007 --interface lo
         done
-        part capture /bin/busybox timeout -s INT 3 /tailtrim-agent capture --tap t=xdp:lo --out /taken
+        part capture until_ready /tailtrim-agent capture --tap t=xdp:lo --out /taken
     fi
     echo "--8<-- end"
 } >/dev/ttyS1
