@@ -112,11 +112,24 @@ def _settings(planned: Planned, seconds: float, seed: int) -> Settings:
         seconds=seconds,
         seed=seed,
         limits=planned.limits,
+        explain=planned.explains,
     )
 
 
 def _each_s(planned: Planned) -> float:
-    return planned.plan.traffic.duration_s + _BESIDE_S
+    from tailtrim.experiment.expected import Expected  # noqa: PLC0415 - the help does without
+    from tailtrim.trim.elimination import sets_of  # noqa: PLC0415
+    from tailtrim.trim.trial import ELIMINATE, Trial  # noqa: PLC0415
+
+    boots = planned.boots()
+    each_s = planned.plan.traffic.duration_s + _BESIDE_S
+    if not boots:
+        return each_s
+    # A round of all changes: it boots without changes, with all, and without each that boots.
+    names = [one.name for one in planned.candidates]
+    sets = sets_of(frozenset(names), names)
+    trials = [planned.run(Trial(n, one, ELIMINATE, 0)) for n, one in enumerate(sets)]
+    return max(each_s, Expected.of(planned.plan, trials).takes_s / len(trials))
 
 
 def _seconds(budget: str) -> float:
@@ -139,6 +152,10 @@ def _search(planned: Planned, place: Path, settings: Settings | None, *, json: b
 
     with ending_orderly():
         loop = Loop(planned, place, settings)
+        loop.prepare(
+            lambda what: say(f"{what} …", err=True),
+            lambda doubt: say(f"warning: {units.printable(doubt)}", err=True),
+        )
 
         def ended(trial: Trial, seen: Observation) -> None:
             say(units.printable(wording.progress(trial, seen, loop.search.left)), err=True)
@@ -155,7 +172,8 @@ def _search(planned: Planned, place: Path, settings: Settings | None, *, json: b
         for line in wording.report(result, loop.quantile):
             say(units.printable(line))
         say(f"\nExperiment: {place}")
-    for notice in result.notices:
+    experiment = loop.experiment
+    for notice in (*experiment.testbed.notices, *experiment.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
         raise typer.Exit(NEGATIVE)

@@ -71,8 +71,6 @@ class HostTuning:
         if done.returncode:
             raise HostError(f"tailtrim tune plan: {_last(done)}")
         self.candidates: list[Candidate] = []
-        #: The checks of the audit that each candidate is for.
-        self.checks: dict[str, list[str]] = {}
         self.impossible: list[Found] = []
         for change in json.loads(done.stdout)["changes"]:
             self._sort(change, asked.only)
@@ -93,8 +91,7 @@ class HostTuning:
         elif "needed" not in states:
             reason = f"cannot be set here ({', '.join(sorted(states))})"
         if reason is None:
-            self.candidates.append(Candidate(name, group))
-            self.checks[name] = checks
+            self.candidates.append(Candidate(name, group, checks=tuple(checks)))
         else:
             self.impossible.append(Found(name, group, Verdict.UNTRIED, reason))
 

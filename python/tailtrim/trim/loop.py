@@ -8,23 +8,26 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError, RunError
-from tailtrim.experiment import Experiment, conduct, keep_plan
+from tailtrim.errors import HostError, OutputError, RunError
+from tailtrim.experiment import Experiment, conduct, images_for, keep_plan, nodes_of
 from tailtrim.experiment.record import RECORD
 from tailtrim.rundir import RunDirectory
 from tailtrim.trim import state as records
 from tailtrim.trim.course import BASELINE
+from tailtrim.trim.expected import costs
 from tailtrim.trim.observed import observation
 from tailtrim.trim.search import Search
-from tailtrim.trim.trial import Observation
+from tailtrim.trim.trial import BOOT, EXPLAIN, Observation, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tailtrim.plan import Run
+    from tailtrim.experiment import Booted
+    from tailtrim.nodes.vm.image import Image
+    from tailtrim.plan import Boot, Run
     from tailtrim.trim.planned import Planned
-    from tailtrim.trim.trial import Settings, Trial
+    from tailtrim.trim.trial import Settings
     from tailtrim.trim.verdict import Result
 
 #: After so many first trials without a tail the search stops: on a busy host, some runs are valid.
@@ -62,6 +65,7 @@ class Loop:
             runs.append(planned.run(self.search.trial))
         self.experiment = Experiment(folder, planned.plan, runs, resume=settings is None)
         self.experiment.quantiles = [self.quantile]
+        self._images: dict[Boot, Image] = {}
         keep_plan(planned.path, self.experiment)
         if tuning is not None and self._state.applied:
             # The search that was interrupted: only now is the folder locked.
@@ -78,6 +82,21 @@ class Loop:
             yield self.search.trial
             self.search.tell(seen)
 
+    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+        """Make what trials boot, and look at their boot lines.
+
+        Args:
+            told: is called with what is being done, where it takes time.
+            warned: is called with what may be wrong with a boot line.
+
+        Raises:
+            HostError: this host cannot make it.
+            OutputError: the cache cannot be written.
+            PlanError: a boot line does not do what it says.
+
+        """
+        self._images |= images_for(self.experiment, told, warned, self._planned.boots())
+
     def go(
         self, told: Callable[[Run, str], None], ended: Callable[[Trial, Observation], None]
     ) -> Result:
@@ -92,17 +111,19 @@ class Loop:
             OutputError: results cannot be written.
 
         """
-        while self.search.trial is not None:
-            trial = self.search.trial
-            seen = self._try(trial, told)
-            self.search.tell(seen)
-            self._save(self.search.result)
-            ended(trial, seen)
-            self._give_up()
-        result = self.search.result
-        assert result is not None  # noqa: S101 - a search without a trial has a result
-        result = replace(result, found=(*result.found, *self._planned.impossible))
-        result = replace(result, notices=(*result.notices, *self._leave(result)))
+        with nodes_of(self.experiment, self._images) as nodes:
+            while self.search.trial is not None:
+                trial = self.search.trial
+                seen = self._try(trial, nodes, told)
+                self.search.tell(seen)
+                self._save(self.search.result)
+                ended(trial, seen)
+                self._give_up()
+            result = self.search.result
+            assert result is not None  # noqa: S101 - a search without a trial has a result
+            result = replace(result, found=(*result.found, *self._planned.impossible))
+            left = (*self._leave_boot(result, nodes), *self._leave(result))
+            result = replace(result, notices=(*result.notices, *left))
         self._save(result)
         return result
 
@@ -114,7 +135,7 @@ class Loop:
         reason = seen[-1].failed or seen[-1].doubt
         raise RunError(f"the first {len(seen)} trials have no tail, the last one because {reason}")
 
-    def _try(self, trial: Trial, told: Callable[[Run, str], None]) -> Observation:
+    def _try(self, trial: Trial, nodes: Booted, told: Callable[[Run, str], None]) -> Observation:
         experiment, run = self.experiment, self._planned.run(trial)
         if len(experiment.runs) == trial.number:
             experiment.runs.append(run)
@@ -126,13 +147,26 @@ class Loop:
             if self._planned.tuning is not None:
                 # What a trial changes on the host does not make its run invalid.
                 experiment.environment.clear()
-            conduct(experiment, told, lambda *_: None, runs=[run])
+            if run.boot is not None and run.boot not in self._images:
+                made = images_for(experiment, lambda _: None, lambda _: None, [run.boot])
+                self._images |= made
+            conduct(experiment, told, lambda *_: None, runs=[run], within=nodes)
+        if experiment.testbed.gone is not None:
+            # The trial is not told: it is done again when the host is back.
+            raise HostError(experiment.testbed.gone)
         took_s = time.monotonic() - began_s
         outcome = experiment.outcomes[run.folder]
         place = self._folder / run.folder
         complete = not (outcome.failed or outcome.skipped)
-        summary = RunDirectory(place).summary if complete else None
-        return observation(outcome, summary, self.quantile, took_s)
+        of_run = RunDirectory(place) if complete else None
+        summary = of_run.summary if of_run else None
+        seen = observation(outcome, summary, self.quantile, took_s)
+        if of_run and trial.phase == EXPLAIN:
+            return replace(seen, costs_ns=costs(of_run, self.quantile) or {})
+        untried = nodes.untried if run.boot is not None else None
+        if untried and trial.phase == BOOT and trial.changes == BASELINE:
+            raise RunError(f"nothing can be tried, without changes: {untried}")
+        return replace(seen, untried=untried)
 
     @contextmanager
     def _host(self, changes: frozenset[str]) -> Iterator[str | None]:
@@ -147,6 +181,24 @@ class Loop:
         finally:
             tuning.revert()
             self._applied(BASELINE)
+
+    def _leave_boot(self, result: Result, nodes: Booted) -> Iterator[str]:
+        """Have a node that boots be in the boot that is kept, and say how that is made to last."""
+        run = self._planned.run(Trial(0, frozenset(result.kept), BOOT, 0))
+        if run.boot is None or not any(one.boots for one in self._planned.candidates):
+            return
+        line = " ".join(run.boot.cmdline.split())
+        boot = f"kernel {run.boot.kernel}, boot line {line!r}"
+        try:
+            stays = nodes.leave(run.boot)
+        except (HostError, RunError) as error:
+            yield f"the device's node could not be left in what is kept ({boot}): {error}"
+            return
+        if stays is None:
+            yield f"what is kept boots with {boot}; no virtual machine of the search is left"
+        else:
+            told = f"{stays} is in what is kept: {boot}"
+            yield f"{told}; its next reset boots what its boot loader says"
 
     def _leave(self, result: Result) -> Iterator[str]:
         """Apply to the host what is kept, and write it as files of other tools."""

@@ -7,15 +7,18 @@ trials: a search that was interrupted is taken up by telling it what was seen.
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from tailtrim.trim.course import BASELINE, Course
 from tailtrim.trim.drift import drift
 from tailtrim.trim.elimination import Elimination, Holm, cost, gain_of
+from tailtrim.trim.expected import by_causes
 from tailtrim.trim.guard import beyond
 from tailtrim.trim.paired import Paired
 from tailtrim.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
 from tailtrim.trim.spending import FEWEST, Looks
+from tailtrim.trim.trial import BOOT, CONFIRM, EXPLAIN
 from tailtrim.trim.verdict import Found, Result, Verdict
 
 if TYPE_CHECKING:
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
 
 #: Pairs of baseline and all that is kept: the first look at them, and the most. Eight know the
 #: standard deviation to a quarter: the interval of the gain is not much wider than it must be.
-CONFIRM, CONFIRM_MOST = 8, 16
+PAIRS, MOST_PAIRS = 8, 16
 #: Trials that elimination leaves for them.
-_RESERVE = 2 * CONFIRM
+_RESERVE = 2 * PAIRS
+#: Baselines with a trace: of two one could not tell which is the exception.
+EXPLAINED = 3
 
 
 class Search:
@@ -43,7 +48,8 @@ class Search:
 
     def __init__(self, candidates: Sequence[Candidate], settings: Settings) -> None:
         """Begin with nothing tried."""
-        self._course = Course(settings)
+        booting = frozenset(one.name for one in candidates if one.boots)
+        self._course = Course(settings, booting)
         self._candidates = list(candidates)
         self._steps = self._all()
         #: The next trial; ``None`` at the end.
@@ -74,7 +80,12 @@ class Search:
 
     def _all(self) -> Steps[Result]:
         course, settings = self._course, self._course.settings
+        if settings.explain:
+            yield from self._explained()
         tried, found = self._affordable()
+        unbooted = yield from self._booted(tried)
+        found += unbooted
+        tried = [one for one in tried if one.name not in {other.name for other in unbooted}]
         groups: dict[str, list[Candidate]] = {}
         for one in tried:
             groups.setdefault(one.group, []).append(one)
@@ -99,15 +110,38 @@ class Search:
                 ]
         return self._ended(found, total, elimination.needed_trials)
 
+    def _explained(self) -> Steps[None]:
+        """Put the changes first whose causes cost the baseline's quantile most."""
+        seen = yield from self._course.block(EXPLAIN, [BASELINE] * EXPLAINED)
+        told = [one.costs_ns for one in seen if one.costs_ns]
+        checks = {check for costs in told for check in costs}
+        costs = {check: median(one.get(check, 0.0) for one in told) for check in checks}
+        self._candidates = by_causes(self._candidates, costs)
+
+    def _booted(self, tried: Sequence[Candidate]) -> Steps[list[Found]]:
+        """Boot with each change alone that takes a boot; return those that do not come up."""
+        booting = [one for one in tried if one.boots]
+        if not booting:
+            return []
+        sets = [BASELINE, *(frozenset([one.name]) for one in booting)]
+        _, *seen = yield from self._course.block(BOOT, sets)
+        told = [(one, at.untried) for one, at in zip(booting, seen, strict=True)]
+        return [
+            Found(one.name, one.group, Verdict.UNTRIED, f"it could not be tried: {why}")
+            for one, why in told
+            if why is not None
+        ]
+
     def _affordable(self) -> tuple[list[Candidate], list[Found]]:
         """Part the candidates into those that the budget allows to try, and the others."""
-        settings = self._course.settings
-        # FEWEST rounds of the baseline, the whole, and the whole without each of them.
-        most = (settings.trials - _RESERVE) // FEWEST - 2
+        trials = self._course.settings.trials - len(self._course.seen) - _RESERVE
         tried: list[Candidate] = []
         found: list[Found] = []
         for one in self._candidates:
             groups = {other.group for other in tried} | {one.group}
+            booting = sum(other.boots for other in (*tried, one))
+            # FEWEST rounds of the baseline, the whole, and the whole without each of them.
+            most = (trials - (booting + 1 if booting else 0)) // FEWEST - 2
             if len(tried) < most and len(groups) <= MOST_GROUPS:
                 tried.append(one)
                 continue
@@ -143,13 +177,13 @@ def _confirm(
         the gain, and why nothing can be kept after all.
 
     """
-    looks = Looks(course.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
+    looks = Looks(course.left() // 2, first=PAIRS, longest=MOST_PAIRS)
     differences: list[float] = []
     broken: list[str] = []
     for done in range(1, looks.longest + 1):
         if not course.affords(2):
             break
-        before, after = yield from course.block("confirm", [BASELINE, kept])
+        before, after = yield from course.block(CONFIRM, [BASELINE, kept])
         difference = cost(before, after)
         if difference is not None:
             differences.append(difference)

@@ -27,6 +27,7 @@ Noise = Literal["normal", "heavy", "disturbed"]
 
 _BASELINE_NS = 100_000.0
 _DISTURBED_SHARE, _DISTURBED_BY = 0.1, 3.0
+_UNBOOTED = "the device's node did not boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ class World:
         sigma: standard deviation of the log of the tail between runs.
         noise: its law.
         drift: by how much the log of the tail moves in a hundred trials.
+        booting: the changes that take a boot.
+        unbootable: those with which nothing boots.
+        clash: changes with which nothing boots if all of them are made.
 
     """
 
@@ -50,11 +54,18 @@ class World:
     sigma: float = 0.1
     noise: Noise = "normal"
     drift: float = 0.0
+    booting: frozenset[str] = frozenset()
+    unbootable: frozenset[str] = frozenset()
+    clash: frozenset[str] = frozenset()
 
     @property
     def candidates(self) -> list[Candidate]:
         """All changes, group by group."""
-        return [Candidate(one, group) for group, names in self.groups.items() for one in names]
+        return [
+            Candidate(one, group, boots=one in self.booting)
+            for group, names in self.groups.items()
+            for one in names
+        ]
 
     @property
     def helpful(self) -> frozenset[str]:
@@ -65,6 +76,8 @@ class World:
 
     def run(self, trial: Trial, rng: random.Random) -> Observation:
         """Return what a trial would measure."""
+        if trial.changes & self.unbootable or (self.clash and self.clash <= trial.changes):
+            return Observation(None, failed=_UNBOOTED, untried=_UNBOOTED)
         log = math.log(_BASELINE_NS) + self.drift * trial.number / 100
         log += sum(effect for name, effect in self.alone.items() if name in trial.changes)
         log += sum(effect for names, effect in self.together.items() if names <= trial.changes)

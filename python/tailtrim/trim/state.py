@@ -64,6 +64,11 @@ class State:
         write_json(folder / NAME, told)
 
 
+def _candidate(told: dict[str, Any]) -> Candidate:
+    checks = told.get("checks")
+    return Candidate(**told | {"checks": None if checks is None else tuple(checks)})
+
+
 def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
     """Read a search that was interrupted.
 
@@ -80,7 +85,7 @@ def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
         state = State(
             known["quantile"],
             Settings(**settings),
-            [Candidate(**one) for one in known["candidates"]],
+            [_candidate(one) for one in known["candidates"]],
             [Observation(**one["observation"]) for one in known["trials"]],
             list(known["applied"]),
         )

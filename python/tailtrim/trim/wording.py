@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.report import units
 from tailtrim.trim.screening import FEWEST_CANDIDATES, design, rows_allowed
-from tailtrim.trim.search import CONFIRM, CONFIRM_MOST
+from tailtrim.trim.search import EXPLAINED, MOST_PAIRS, PAIRS
 from tailtrim.trim.spending import FEWEST
 from tailtrim.trim.verdict import Verdict
 
@@ -45,6 +45,14 @@ def tree(
         yield f"  not tried: {found.name}: {found.reason}"
     yield f"About {each_s:.0f} s a trial, at most {settings.trials} trials"
     yield "1. baseline"
+    if settings.explain:
+        yield f"   {EXPLAINED} trials with a trace, whose causes order the changes of the host"
+    booting = [one.name for one in candidates if one.boots]
+    if booting:
+        yield (
+            f"   a boot without changes and one with each of: {', '.join(booting)}; what does not"
+            " come up is left out. Each block boots anew, once for each kernel and boot line"
+        )
     if len(candidates) >= FEWEST_CANDIDATES and len(groups) > 1:
         yield from _screening(list(groups), settings.trials, each_s)
     each = len(candidates) + 2
@@ -54,8 +62,8 @@ def tree(
         f" {_time(FEWEST * each * each_s)} or more without screening"
     )
     yield (
-        f"3. what is kept against the baseline: {CONFIRM} to {CONFIRM_MOST} pairs,"
-        f" {_time(2 * CONFIRM * each_s)} or more"
+        f"3. what is kept against the baseline: {PAIRS} to {MOST_PAIRS} pairs,"
+        f" {_time(2 * PAIRS * each_s)} or more"
     )
     yield f"In all at most {_time(settings.seconds or settings.trials * each_s)}"
 
@@ -81,6 +89,9 @@ def progress(trial: Trial, seen: Observation, left: int) -> str:
     tail = units.time(round(seen.tail_ns)) if seen.tail_ns else "no tail"
     changes = " + ".join(sorted(trial.changes)) or "baseline"
     why = "".join(f": {reason}" for reason in (seen.failed, seen.doubt) if reason)
+    costs = sorted(seen.costs_ns.items(), key=lambda one: -one[1])
+    causes = (f"{check} {units.time(round(cost))}" for check, cost in costs if cost > 0)
+    why += "".join([": causes of ", ", ".join(told)] if (told := list(causes)) else [])
     told = f"run-{trial.number:03d}  {trial.phase:<9}  {tail:>9}  {changes}{why}"
     return f"{told}  (at most {left} more)"
 
