@@ -221,7 +221,7 @@ def test_the_causes_of_the_baseline_order_the_changes_of_the_host() -> None:
     # So few trials that one of them is tried, and the plan's own.
     search = Search([planned, *host], replace(SETTINGS, trials=35, explain=True))
     rng = random.Random(1)  # noqa: S311 - noise, not a secret
-    phases = []
+    phases: list[str] = []
     while search.trial is not None:
         seen, phase = PLANTED.run(search.trial, rng), search.trial.phase
         # One run of three says something else.

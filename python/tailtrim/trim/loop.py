@@ -63,15 +63,17 @@ class Loop:
         runs = [planned.run(trial) for trial in self._replayed()]
         if settings is None and self.search.trial is not None and _begun(folder) > len(runs):
             runs.append(planned.run(self.search.trial))
-        self.experiment = Experiment(folder, planned.plan, runs, resume=settings is None)
+        resume = settings is None or _only_begun(folder)
+        self.experiment = Experiment(folder, planned.plan, runs, resume=resume)
         self.experiment.quantiles = [self.quantile]
         self._images: dict[Boot, Image] = {}
-        keep_plan(planned.path, self.experiment)
+        self.experiment.save()
         if tuning is not None and self._state.applied:
             # The search that was interrupted: only now is the folder locked.
             tuning.revert()
             self._applied(BASELINE)
         self._save(None)
+        keep_plan(planned.path, self.experiment)
 
     def _replayed(self) -> Iterator[Trial]:
         """Tell the search what was seen, and yield the trials again."""
@@ -185,7 +187,7 @@ class Loop:
     def _leave_boot(self, result: Result, nodes: Booted) -> Iterator[str]:
         """Have a node that boots be in the boot that is kept, and say how that is made to last."""
         run = self._planned.run(Trial(0, frozenset(result.kept), BOOT, 0))
-        if run.boot is None or not any(one.boots for one in self._planned.candidates):
+        if run.boot is None or not any(one.trial.phase == BOOT for one in self.search.seen):
             return
         line = " ".join(run.boot.cmdline.split())
         boot = f"kernel {run.boot.kernel}, boot line {line!r}"
@@ -207,9 +209,11 @@ class Loop:
             return
         for place in tuning.export(kept, self._folder / "export"):
             yield f"the changes of the host that are kept are in {place}"
+        self._applied(kept)
         refused = tuning.apply(kept)
         if refused is not None:
             tuning.revert()
+            self._applied(BASELINE)
             yield f"what is kept could not be applied again: {refused}"
             return
         yield "what is kept of the host's changes is applied: tailtrim tune revert takes it back"
@@ -220,6 +224,12 @@ class Loop:
 
     def _save(self, result: Result | None) -> None:
         self._state.save(self._folder, self.search.seen, result)
+
+
+def _only_begun(folder: Path) -> bool:
+    """Whether a search was killed before it had written more than an empty record."""
+    there = (folder / RECORD).exists() and not (folder / records.NAME).exists()
+    return there and _begun(folder) == 0
 
 
 def _begun(folder: Path) -> int:

@@ -90,8 +90,8 @@ def progress(trial: Trial, seen: Observation, left: int) -> str:
     changes = " + ".join(sorted(trial.changes)) or "baseline"
     why = "".join(f": {reason}" for reason in (seen.failed, seen.doubt) if reason)
     costs = sorted(seen.costs_ns.items(), key=lambda one: -one[1])
-    causes = (f"{check} {units.time(round(cost))}" for check, cost in costs if cost > 0)
-    why += "".join([": causes of ", ", ".join(told)] if (told := list(causes)) else [])
+    causes = [f"{check} {units.time(round(cost))}" for check, cost in costs if cost > 0]
+    why += f": longer by the causes of {', '.join(causes)}" if causes else ""
     told = f"run-{trial.number:03d}  {trial.phase:<9}  {tail:>9}  {changes}{why}"
     return f"{told}  (at most {left} more)"
 
