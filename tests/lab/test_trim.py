@@ -16,6 +16,8 @@ import pytest
 from test_ending import started, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from changed_host import Tune
     from laboratory import Lab
 
@@ -80,25 +82,55 @@ def test_a_search_that_ended_goes_on(lab: Lab, end: signal.Signals) -> None:
     assert not list((lab.folder / "out").glob(".*"))
 
 
-def test_a_killed_search_that_changed_this_host_is_taken_back(lab: Lab, host: Tune) -> None:
-    settings = [Path("/proc/sys/vm/stat_interval"), Path("/proc/sys/kernel/timer_migration")]
-    before = [path.read_text() for path in settings]
-    named = {"name": socket.gethostname(), "profile": "latency-kernel"}
-    plan = lab.plan(trim={"host": named | {"only": ["MEM-006", "SCH-005"]}})
-    try:
-        with started(lab, "trim", str(plan), "--out", "out") as process:
-            wait_until(lambda: [path.read_text() for path in settings] != before, process)
-            process.kill()
-        wait_until(lambda: not lab.left())
-        killed = _trials(lab.folder / "out" / "trim.json")
+@pytest.fixture
+def settings(host: Tune) -> Iterator[Callable[[], list[str]]]:
+    """Return what reads the settings of this host that are changed; they are as before at the end.
 
-        assert [path.read_text() for path in settings] != before
-        after = _searching(lab, plan, len(killed) + 1, signal.SIGINT, "--resume")
-        assert after[: len(killed)] == killed
-        assert [path.read_text() for path in settings] == before
+    The fixture says whether this host may be changed, and compares all that may have been.
+    """
+    places = [Path("/proc/sys/vm/stat_interval"), Path("/proc/sys/kernel/timer_migration")]
+    try:
+        yield lambda: [path.read_text() for path in places]
     finally:
-        # This host's own journal: the search has no other.
+        # This host's own journal: a search has no other.
         subprocess.run([host.program, "tune", "revert"], check=True)
+
+
+#: The changes of those settings.
+HOST = {"profile": "latency-kernel", "only": ["MEM-006", "SCH-005"]}
+
+
+def test_a_killed_search_that_changed_this_host_is_taken_back(
+    lab: Lab, settings: Callable[[], list[str]]
+) -> None:
+    before = settings()
+    plan = lab.plan(trim={"host": HOST | {"name": socket.gethostname()}})
+    with started(lab, "trim", str(plan), "--out", "out") as process:
+        wait_until(lambda: settings() != before, process)
+        process.kill()
+    wait_until(lambda: not lab.left())
+    killed = _trials(lab.folder / "out" / "trim.json")
+
+    assert settings() != before
+    after = _searching(lab, plan, len(killed) + 1, signal.SIGINT, "--resume")
+    assert after[: len(killed)] == killed
+    assert settings() == before
+
+
+def test_a_search_on_a_command_measures_what_it_leaves(
+    lab: Lab, settings: Callable[[], list[str]]
+) -> None:
+    before = settings()
+    plan = lab.folder / "plan.yml"
+    trim = {"host": HOST | {"name": socket.gethostname()}}
+    plan.write_text(json.dumps({"name": "watched", "duration_s": 1, "trim": trim}))
+    command = f'{lab.program} ping -p icmp 127.0.0.1 -i 0.001 -c 300 --out "$RUN"'
+    trials = _searching(lab, plan, 2, signal.SIGINT, "--watch", command)
+
+    assert all(one["observation"]["tail_ns"] > 0 for one in trials)
+    for one in trials:
+        assert (lab.folder / "out" / one["run"] / "roundtrip.parquet").is_file()
+    assert settings() == before
 
 
 def test_boot_lines_are_tried_over_reboots_and_one_that_does_not_boot_is_left_out(

@@ -12,7 +12,7 @@ import pytest
 
 from tailtrim.errors import HostError, OutputError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import host, loop
+from tailtrim.trim import conducted, host
 from tailtrim.trim.loop import Loop
 from tailtrim.trim.planned import Planned
 from tailtrim.trim.simulation import World
@@ -122,10 +122,10 @@ def _lab(
         yield booted
 
     booted = Booted()
-    monkeypatch.setattr(loop, "conduct", conduct)
-    monkeypatch.setattr(loop, "nodes_of", nodes_of)
-    monkeypatch.setattr(loop, "images_for", lambda *_: {})
-    monkeypatch.setattr(loop, "observation", lambda *_: world.run(trials[-1], rng))
+    monkeypatch.setattr(conducted, "conduct", conduct)
+    monkeypatch.setattr(conducted, "nodes_of", nodes_of)
+    monkeypatch.setattr(conducted, "images_for", lambda *_: {})
+    monkeypatch.setattr(conducted, "observation", lambda *_: world.run(trials[-1], rng))
     return trials
 
 

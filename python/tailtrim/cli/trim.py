@@ -16,7 +16,7 @@ from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.trim.planned import Planned
+    from tailtrim.trim.asked import Asked
     from tailtrim.trim.trial import Observation, Settings, Trial
 
 EXAMPLES = """\b
@@ -25,11 +25,11 @@ Examples:
   tailtrim trim trim --budget 20min
   tailtrim trim my-plan.yml --budget 2h --out results/my-plan
   tailtrim trim my-plan.yml --resume          # after an interruption, also a crash
+  tailtrim trim trim-boot --budget 30min      # boot lines of a virtual machine
+  tailtrim trim host.yml --watch 'tailtrim ping 192.0.2.7 -c 5000 --out "$RUN"'
 """
 
 _UNITS_S = {"s": 1, "min": 60, "h": 3_600}
-#: s: what a run takes at least beside its traffic, to make and remove the testbed.
-_BESIDE_S = 2.0
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -59,6 +59,15 @@ def command(  # noqa: PLR0913 - one parameter an option
             " are expected to gain most.",
         ),
     ] = None,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Instead of the plan's traffic: a command for sh that leaves a run directory at"
+            " $RUN, such as 'tailtrim ping 192.0.2.7 -c 5000 --out \"$RUN\"'. Then PLAN has name,"
+            " duration_s and trim.host.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the random order.")] = 1,
     resume: Annotated[
         bool,
@@ -71,23 +80,32 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
     from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without
-    from tailtrim.trim.planned import Planned  # noqa: PLC0415
 
     try:
         require()
         plan = examples.located(plan)
-        if not dry:
+        if not dry and watch is None:
             _enter(plan)
-        planned = Planned(plan, explained)
+        planned = _asked(plan, watch, explained)
         settings = _settings(planned, _seconds(budget), seed)
         if dry:
             _tell_tree(planned, settings)
             return
-        place = out or Path("results") / planned.plan.name
+        place = out or Path("results") / planned.name
         _search(planned, place, None if resume else settings, json=json)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+
+
+def _asked(plan: Path, watch: str | None, explained: Path | None) -> Asked:
+    if watch is not None:
+        from tailtrim.trim.watched import WatchedAsked  # noqa: PLC0415 - the help does without
+
+        return WatchedAsked(plan, watch, explained)
+    from tailtrim.trim.planned import Planned  # noqa: PLC0415 - the help does without
+
+    return Planned(plan, explained)
 
 
 def _enter(plan: Path) -> None:
@@ -101,35 +119,19 @@ def _enter(plan: Path) -> None:
         enter()
 
 
-def _settings(planned: Planned, seconds: float, seed: int) -> Settings:
+def _settings(planned: Asked, seconds: float, seed: int) -> Settings:
     from tailtrim.trim.trial import Settings  # noqa: PLC0415 - the help does without
 
     return Settings(
         error=planned.trimming.error,
         worth=planned.trimming.worth,
         # A lower bound of the time: by the time of the first trials it is corrected.
-        trials=int(seconds / _each_s(planned)),
+        trials=int(seconds / planned.each_s),
         seconds=seconds,
         seed=seed,
         limits=planned.limits,
         explain=planned.explains,
     )
-
-
-def _each_s(planned: Planned) -> float:
-    from tailtrim.experiment.expected import Expected  # noqa: PLC0415 - the help does without
-    from tailtrim.trim.elimination import sets_of  # noqa: PLC0415
-    from tailtrim.trim.trial import ELIMINATE, Trial  # noqa: PLC0415
-
-    boots = planned.boots()
-    each_s = planned.plan.traffic.duration_s + _BESIDE_S
-    if not boots:
-        return each_s
-    # A round of all changes: it boots without changes, with all, and without each that boots.
-    names = [one.name for one in planned.candidates]
-    sets = sets_of(frozenset(names), names)
-    trials = [planned.run(Trial(n, one, ELIMINATE, 0)) for n, one in enumerate(sets)]
-    return max(each_s, Expected.of(planned.plan, trials).takes_s / len(trials))
 
 
 def _seconds(budget: str) -> float:
@@ -139,20 +141,20 @@ def _seconds(budget: str) -> float:
     return float(found[1]) * _UNITS_S[found[2]]
 
 
-def _tell_tree(planned: Planned, settings: Settings) -> None:
+def _tell_tree(planned: Asked, settings: Settings) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
 
-    for line in wording.tree(planned.candidates, planned.impossible, settings, _each_s(planned)):
+    for line in wording.tree(planned.candidates, planned.impossible, settings, planned.each_s):
         say(units.printable(line))
 
 
-def _search(planned: Planned, place: Path, settings: Settings | None, *, json: bool) -> None:
+def _search(planned: Asked, place: Path, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
 
     with ending_orderly():
         loop = Loop(planned, place, settings)
-        loop.prepare(
+        loop.workload.prepare(
             lambda what: say(f"{what} …", err=True),
             lambda doubt: say(f"warning: {units.printable(doubt)}", err=True),
         )
@@ -172,8 +174,7 @@ def _search(planned: Planned, place: Path, settings: Settings | None, *, json: b
         for line in wording.report(result, loop.quantile):
             say(units.printable(line))
         say(f"\nExperiment: {place}")
-    experiment = loop.experiment
-    for notice in (*experiment.testbed.notices, *experiment.notices, *result.notices):
+    for notice in (*loop.workload.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
         raise typer.Exit(NEGATIVE)

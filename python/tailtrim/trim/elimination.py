@@ -16,7 +16,6 @@ from tailtrim.trim.course import BASELINE
 from tailtrim.trim.guard import beyond
 from tailtrim.trim.paired import Paired
 from tailtrim.trim.spending import FEWEST, Looks
-from tailtrim.trim.trial import ELIMINATE
 from tailtrim.trim.verdict import Found, Gain, Verdict
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Elimination:
         course, whole = self._course, self.whole
         names = list(self._undecided)
         sets = sets_of(whole, names)
-        _, at_whole, *others = yield from course.block(ELIMINATE, sets)
+        _, at_whole, *others = yield from course.block("eliminate", sets)
         limits, baselines = course.settings.limits, course.baselines()
         self._broken.append(beyond(at_whole, limits, baselines))
         for name, without in zip(names, others, strict=True):

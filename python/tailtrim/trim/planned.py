@@ -5,24 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
+from tailtrim.experiment.expected import Expected
 from tailtrim.plan import load, loop_variables
-from tailtrim.rundir import RunDirectory
-from tailtrim.trim.expected import by_causes, costs
-from tailtrim.trim.host import HostTuning
+from tailtrim.trim.asked import Asked
+from tailtrim.trim.conducted import Conducted
+from tailtrim.trim.elimination import sets_of
 from tailtrim.trim.risk import refuse
-from tailtrim.trim.trial import BOOT, EXPLAIN, Candidate, Limits, Trial
+from tailtrim.trim.trial import BOOT, EXPLAIN, Candidate, Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.plan import Boot, Plan, Run
-    from tailtrim.plan.trimming import Trimming
-    from tailtrim.trim.verdict import Found
 
+#: s: what a run takes at least beside its traffic, to make and remove the testbed.
+_BESIDE_S = 2.0
 _WHAT_IT_NEEDS = "such as trim: {candidates: {batch: {baseline: 32, changed: 4}}}"
 
 
-class Planned:
+class Planned(Asked):
     """A plan with changes to try.
 
     Args:
@@ -46,28 +48,20 @@ class Planned:
         self.plan, runs = load(path)
         if self.plan.trim is None:
             raise PlanError(f"{path}: trim is missing, {_WHAT_IT_NEEDS}")
-        self.trimming: Trimming = self.plan.trim
+        self.name, trimming = self.plan.name, self.plan.trim
         told = f"{path}: tailtrim trim needs one combination and one repetition"
         # With boot, each block of trials boots anew: boots says nothing here.
         again = self.plan.boots_node
         if len([one for one in runs if not (one.floor or (again and one.repetition))]) != 1:
             raise PlanError(f"{told}, without loop, factors, repeat and trace: both")
-        self._booting = loop_variables(path, ("boot",)) & set(self.trimming.candidates)
+        self._booting = loop_variables(path, ("boot",)) & set(trimming.candidates)
         for name in sorted(self._booting):
-            refuse(path, name, self.trimming.candidates[name])
-        if self.trimming.host is not None and self.plan.testbed != "local":
+            refuse(path, name, trimming.candidates[name])
+        if trimming.host is not None and self.plan.testbed != "local":
             raise PlanError(f"{path}: trim.host: possible with testbed: local only")
-        self.tuning = HostTuning(self.trimming.host) if self.trimming.host else None
-        self._of_host = self.tuning.candidates if self.tuning else []
-        if explained is not None:
-            costs_ns = costs(RunDirectory(explained), self.trimming.quantile)
-            if costs_ns is None:
-                told = f"{explained}: no explanation of a trace"
-                raise ValueError(f"{told}, expected a run with one")
-            self._of_host = by_causes(self._of_host, costs_ns)
-        #: The first trials are to have a trace, which orders the changes of the host.
+        super().__init__(trimming, explained)
         self.explains = bool(self.plan.trace) and explained is None
-        for name in self.trimming.candidates:
+        for name in trimming.candidates:
             load(path, changed={name})
 
     @property
@@ -77,22 +71,25 @@ class Planned:
             Candidate(name, one.group or name, boots=name in self._booting)
             for name, one in self.trimming.candidates.items()
         ]
-        return planned + self._of_host
+        return planned + super().candidates
 
     @property
-    def impossible(self) -> list[Found]:
-        """The changes of the host that cannot be tried."""
-        return self.tuning.impossible if self.tuning else []
+    def each_s(self) -> float:
+        """How long a trial takes at least: its traffic, what is made and removed, and boots."""
+        each_s = self.plan.traffic.duration_s + _BESIDE_S
+        if not self.boots():
+            return each_s
+        # A round of all changes: it boots without changes, with all, and without each that boots.
+        names = [one.name for one in self.candidates]
+        sets = sets_of(frozenset(names), names)
+        runs = [self.run(Trial(n, one, "eliminate", 0)) for n, one in enumerate(sets)]
+        return max(each_s, Expected.of(self.plan, runs).takes_s / len(runs))
 
-    @property
-    def limits(self) -> Limits:
-        """What a change must not cost."""
-        limits = self.trimming.limits
-        return Limits(loss=limits.loss, rate_loss=limits.throughput)
-
-    def of_host(self, changes: frozenset[str]) -> frozenset[str]:
-        """Return those of the changes that are the host's."""
-        return changes - set(self.trimming.candidates)
+    def workload(
+        self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
+    ) -> Conducted:
+        """Return the testbed of the plan."""
+        return Conducted(self, folder, done, next_one, resume=resume)
 
     def run(self, trial: Trial) -> Run:
         """Return the run of a trial; its variables tell which changes are made."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from tailtrim.trim.course import BASELINE
 from tailtrim.trim.guard import beyond
-from tailtrim.trim.trial import SCREEN
 from tailtrim.trim.verdict import Found, Gain, Verdict
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def screen(course: Course, groups: Mapping[str, Sequence[Candidate]]) -> Steps[S
         for folded in (matrix, opposite):
             sets = [_changes(groups, names, row) for row in folded]
             # The baseline is in each block: limits are relative to it, and drift shows in it.
-            seen = yield from course.block(SCREEN, [*sets, BASELINE])
+            seen = yield from course.block("screen", [*sets, BASELINE])
             off = tuple(False for _ in names)
             told = [*map(tuple, folded), off]
             rows += [_Row(on, replicate, one) for on, one in zip(told, seen, strict=True)]

@@ -18,7 +18,7 @@ from tailtrim.trim.guard import beyond
 from tailtrim.trim.paired import Paired
 from tailtrim.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
 from tailtrim.trim.spending import FEWEST, Looks
-from tailtrim.trim.trial import BOOT, CONFIRM, EXPLAIN
+from tailtrim.trim.trial import BOOT, EXPLAIN
 from tailtrim.trim.verdict import Found, Result, Verdict
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 #: Pairs of baseline and all that is kept: the first look at them, and the most. Eight know the
 #: standard deviation to a quarter: the interval of the gain is not much wider than it must be.
-PAIRS, MOST_PAIRS = 8, 16
+CONFIRM, CONFIRM_MOST = 8, 16
 #: Trials that elimination leaves for them.
-_RESERVE = 2 * PAIRS
+_RESERVE = 2 * CONFIRM
 #: Baselines with a trace: of two one could not tell which is the exception.
 EXPLAINED = 3
 
@@ -177,13 +177,13 @@ def _confirm(
         the gain, and why nothing can be kept after all.
 
     """
-    looks = Looks(course.left() // 2, first=PAIRS, longest=MOST_PAIRS)
+    looks = Looks(course.left() // 2, first=CONFIRM, longest=CONFIRM_MOST)
     differences: list[float] = []
     broken: list[str] = []
     for done in range(1, looks.longest + 1):
         if not course.affords(2):
             break
-        before, after = yield from course.block(CONFIRM, [BASELINE, kept])
+        before, after = yield from course.block("confirm", [BASELINE, kept])
         difference = cost(before, after)
         if difference is not None:
             differences.append(difference)

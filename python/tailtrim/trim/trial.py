@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: What trials are for: the causes of the baseline's late packets; whether each change of what boots
-#: comes up; which groups matter; which changes do; what all that are kept bring.
-EXPLAIN, BOOT, SCREEN, ELIMINATE, CONFIRM = "explain", "boot", "screen", "eliminate", "confirm"
+#: Phases before the search: why packets of the baseline are late; what boots at all.
+EXPLAIN, BOOT = "explain", "boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,9 @@ class Candidate:
 class Trial:
     """One run with some of the changes; none of them is the baseline.
 
-    Trials of one ``block`` follow each other in random order, so that a host that drifts moves all
-    of them alike. Those of one boot are together.
+    ``phase`` is ``explain``, ``boot``, ``screen``, ``eliminate`` or ``confirm``. Trials of one
+    ``block`` follow each other in random order, so that a host that drifts moves all of them alike;
+    those of one boot are together.
     """
 
     number: int

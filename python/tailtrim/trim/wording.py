@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.report import units
 from tailtrim.trim.screening import FEWEST_CANDIDATES, design, rows_allowed
-from tailtrim.trim.search import EXPLAINED, MOST_PAIRS, PAIRS
+from tailtrim.trim.search import CONFIRM, CONFIRM_MOST, EXPLAINED
 from tailtrim.trim.spending import FEWEST
 from tailtrim.trim.verdict import Verdict
 
@@ -62,8 +62,8 @@ def tree(
         f" {_time(FEWEST * each * each_s)} or more without screening"
     )
     yield (
-        f"3. what is kept against the baseline: {PAIRS} to {MOST_PAIRS} pairs,"
-        f" {_time(2 * PAIRS * each_s)} or more"
+        f"3. what is kept against the baseline: {CONFIRM} to {CONFIRM_MOST} pairs,"
+        f" {_time(2 * CONFIRM * each_s)} or more"
     )
     yield f"In all at most {_time(settings.seconds or settings.trials * each_s)}"
 
