@@ -86,26 +86,27 @@ def command(  # noqa: PLR0913 - one parameter an option
         plan = examples.located(plan)
         if not dry and watch is None:
             _enter(plan)
-        planned = _asked(plan, watch, explained)
+        planned = _asked(plan, watch, explained, out, resume=resume and not dry)
         settings = _settings(planned, _seconds(budget), seed)
         if dry:
             _tell_tree(planned, settings)
             return
-        place = out or Path("results") / planned.name
-        _search(planned, place, None if resume else settings, json=json)
+        _search(planned, None if resume else settings, json=json)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
 
 
-def _asked(plan: Path, watch: str | None, explained: Path | None) -> Asked:
+def _asked(
+    plan: Path, watch: str | None, explained: Path | None, out: Path | None, *, resume: bool
+) -> Asked:
     if watch is not None:
         from tailtrim.trim.watched import WatchedAsked  # noqa: PLC0415 - the help does without
 
-        return WatchedAsked(plan, watch, explained)
+        return WatchedAsked(plan, watch, explained, out, resume=resume)
     from tailtrim.trim.planned import Planned  # noqa: PLC0415 - the help does without
 
-    return Planned(plan, explained)
+    return Planned(plan, explained, out, resume=resume)
 
 
 def _enter(plan: Path) -> None:
@@ -148,10 +149,11 @@ def _tell_tree(planned: Asked, settings: Settings) -> None:
         say(units.printable(line))
 
 
-def _search(planned: Asked, place: Path, settings: Settings | None, *, json: bool) -> None:
+def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
 
+    place = planned.place
     with ending_orderly():
         loop = Loop(planned, place, settings)
         loop.workload.prepare(

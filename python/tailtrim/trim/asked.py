@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
 from tailtrim.rundir import RunDirectory
@@ -12,7 +13,6 @@ from tailtrim.trim.trial import Candidate, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from tailtrim.plan.trimming import Trimming
     from tailtrim.trim.trial import Observation, Trial
@@ -56,25 +56,38 @@ class Asked(ABC):
 
     Args:
         trimming: which changes of the host, and how to search.
+        name: what results are called.
         explained: a run that says why packets were late: changes of the host against these causes
             come first.
+        out: the folder of the trials; by default that of the name.
+        resume: the search is taken up: changes of the host that it has applied are taken back.
 
     Raises:
         HostError: the host to be changed is not this one, or cannot be.
+        OutputError: the search that is to be taken up is running.
         RunDirectoryError: the explanation cannot be read.
         ValueError: there is none.
 
     """
 
-    #: What results are called.
-    name: str
     #: The first trials are to have a trace, which orders the changes of the host.
     explains = False
 
-    def __init__(self, trimming: Trimming, explained: Path | None) -> None:
+    def __init__(
+        self,
+        trimming: Trimming,
+        name: str,
+        explained: Path | None,
+        out: Path | None,
+        *,
+        resume: bool,
+    ) -> None:
         """Look at the changes of the host."""
         self.trimming = trimming
-        self.tuning = HostTuning(trimming.host) if trimming.host else None
+        #: The folder of the trials.
+        self.place = out or Path("results") / name
+        killed = self.place if resume else None
+        self.tuning = HostTuning(trimming.host, killed) if trimming.host else None
         self._of_host = self.tuning.candidates if self.tuning else []
         if explained is not None:
             costs_ns = costs(RunDirectory(explained), trimming.quantile)

@@ -12,7 +12,9 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
+from tailtrim.experiment.locked import locked
 from tailtrim.nodes.agent import program
+from tailtrim.trim import state as records
 from tailtrim.trim.trial import Candidate
 from tailtrim.trim.verdict import Found, Verdict
 
@@ -52,18 +54,24 @@ class HostTuning:
 
     Args:
         asked: what the plan says.
+        killed: the folder of a search that may have been killed: what it has applied is taken back
+            before the host is looked at.
 
     Raises:
         HostError: the plan names another host, or the agent is missing.
+        OutputError: the search in the folder is running.
 
     """
 
-    def __init__(self, asked: HostChanges) -> None:
+    def __init__(self, asked: HostChanges, killed: Path | None = None) -> None:
         """Ask the agent what it would change."""
         here = socket.gethostname()
         if asked.name != here:
             told = f"trim.host.name: the plan names {asked.name!r}, this host is {here!r}"
             raise HostError(f"{told}: nothing is changed on a host that is not named")
+        if killed is not None and records.applied(killed):
+            with locked(killed):
+                self.revert()
         self._request = ["--profile", asked.profile]
         self._request += ["--isolate", asked.isolate] if asked.isolate else []
         only = [word for name in asked.only for word in ("--only", name)]

@@ -31,6 +31,8 @@ class Planned(Asked):
         path: the plan.
         explained: a run that says why packets were late: changes of the host against these causes
             come first.
+        out: as of :class:`.asked.Asked`, as is ``resume``.
+        resume: the search is taken up.
 
     Raises:
         HostError: the host to be changed is not this one, or cannot be.
@@ -40,7 +42,14 @@ class Planned(Asked):
 
     """
 
-    def __init__(self, path: Path, explained: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        explained: Path | None = None,
+        out: Path | None = None,
+        *,
+        resume: bool = False,
+    ) -> None:
         """Read it, and look at the run of each change alone."""
         #: Where the plan is.
         self.path = path
@@ -48,7 +57,7 @@ class Planned(Asked):
         self.plan, runs = load(path)
         if self.plan.trim is None:
             raise PlanError(f"{path}: trim is missing, {_WHAT_IT_NEEDS}")
-        self.name, trimming = self.plan.name, self.plan.trim
+        trimming = self.plan.trim
         told = f"{path}: tailtrim trim needs one combination and one repetition"
         # With boot, each block of trials boots anew: boots says nothing here.
         again = self.plan.boots_node
@@ -59,7 +68,7 @@ class Planned(Asked):
             refuse(path, name, trimming.candidates[name])
         if trimming.host is not None and self.plan.testbed != "local":
             raise PlanError(f"{path}: trim.host: possible with testbed: local only")
-        super().__init__(trimming, explained)
+        super().__init__(trimming, self.plan.name, explained, out, resume=resume)
         self.explains = bool(self.plan.trace) and explained is None
         for name in trimming.candidates:
             load(path, changed={name})

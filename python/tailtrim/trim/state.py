@@ -64,6 +64,15 @@ class State:
         write_json(folder / NAME, told)
 
 
+def applied(folder: Path) -> bool:
+    """Whether a search was killed while changes of the host were applied, or had kept some."""
+    try:
+        return bool(json.loads((folder / NAME).read_text("utf-8"))["applied"])
+    except (OSError, ValueError, KeyError, TypeError):
+        # Whoever loads it says what is wrong with it.
+        return False
+
+
 def _candidate(told: dict[str, Any]) -> Candidate:
     checks = told.get("checks")
     return Candidate(**told | {"checks": None if checks is None else tuple(checks)})

@@ -39,7 +39,9 @@ class WatchedAsked(Asked):
     Args:
         path: the file with the changes.
         command: for ``sh -c``; leaves a run directory at ``$RUN``.
-        explained: as of :class:`Asked`.
+        explained: as of :class:`.asked.Asked`, as are the others.
+        out: the folder of the trials.
+        resume: the search is taken up.
 
     Raises:
         HostError: the host to be changed is not this one, or cannot be.
@@ -47,11 +49,19 @@ class WatchedAsked(Asked):
 
     """
 
-    def __init__(self, path: Path, command: str, explained: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        command: str,
+        explained: Path | None = None,
+        out: Path | None = None,
+        *,
+        resume: bool = False,
+    ) -> None:
         """Read the file."""
         plan = load_watched(path)
-        super().__init__(plan.trim, explained)
-        self.name, self._duration_s, self._command = plan.name, plan.duration_s, command
+        super().__init__(plan.trim, plan.name, explained, out, resume=resume)
+        self._duration_s, self._command = plan.duration_s, command
 
     @property
     def each_s(self) -> float:
