@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tailtrim.errors import HostError
 from tailtrim.nodes.agent import program
 from tailtrim.plan.trimming import HostChanges
 from tailtrim.trim import host
@@ -96,6 +97,17 @@ def test_what_a_killed_search_applied_is_a_candidate_again(root: Path, tmp_path:
 
     assert _texts(root) == FILES
     assert "vm.stat_interval" in {one.name for one in again.candidates}
+
+
+def test_what_a_user_applied_after_a_search_was_killed_is_left_alone(
+    root: Path, tmp_path: Path
+) -> None:
+    _tuning().apply(frozenset({"vm.swappiness"}))
+    (tmp_path / "trim.json").write_text('{"applied": ["vm.stat_interval"]}')
+
+    with pytest.raises(HostError, match=r"not of this search are applied: vm\.swappiness"):
+        _tuning(tmp_path)
+    assert _texts(root) != FILES
 
 
 def test_a_change_that_takes_effect_later_is_told_and_not_tried(root: Path) -> None:

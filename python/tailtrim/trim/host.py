@@ -19,6 +19,7 @@ from tailtrim.trim.trial import Candidate
 from tailtrim.trim.verdict import Found, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.plan.trimming import HostChanges
@@ -69,9 +70,9 @@ class HostTuning:
         if asked.name != here:
             told = f"trim.host.name: the plan names {asked.name!r}, this host is {here!r}"
             raise HostError(f"{told}: nothing is changed on a host that is not named")
-        if killed is not None and records.applied(killed):
+        if killed is not None and (names := records.applied(killed)):
             with locked(killed):
-                self.revert()
+                self._take_back(names)
         self._request = ["--profile", asked.profile]
         self._request += ["--isolate", asked.isolate] if asked.isolate else []
         only = [word for name in asked.only for word in ("--only", name)]
@@ -115,6 +116,16 @@ class HostTuning:
             error.add_note("tailtrim tune revert takes them back")
             raise error
 
+    def _take_back(self, names: Sequence[str]) -> None:
+        """Take back what a killed search has applied, and nothing that a user has since."""
+        others = {value["change"] for value in self._status().get("values", ())} - set(names)
+        if others:
+            told = f"changes that are not of this search are applied: {', '.join(sorted(others))}"
+            error = HostError(told)
+            error.add_note("tailtrim tune revert takes them back")
+            raise error
+        self.revert()
+
     def applied(self) -> bool:
         """Whether a journal says that changes are applied.
 
@@ -122,11 +133,16 @@ class HostTuning:
             HostError: the agent cannot tell.
 
         """
+        return bool(self._status()["applied"])
+
+    def _status(self) -> dict[str, Any]:
         done = _agent("status", "--json")
         try:
-            return bool(json.loads(done.stdout)["applied"])
-        except (ValueError, KeyError) as error:
+            found: dict[str, Any] = json.loads(done.stdout)
+            found["applied"]
+        except (ValueError, KeyError, TypeError) as error:
             raise HostError(f"tailtrim tune status: {_last(done)}") from error
+        return found
 
     def apply(self, changes: frozenset[str]) -> str | None:
         """Apply changes and read them back.

@@ -64,13 +64,13 @@ class State:
         write_json(folder / NAME, told)
 
 
-def applied(folder: Path) -> bool:
-    """Whether a search was killed while changes of the host were applied, or had kept some."""
+def applied(folder: Path) -> list[str]:
+    """Return the changes of the host that a search had applied when it was killed, or has kept."""
     try:
-        return bool(json.loads((folder / NAME).read_text("utf-8"))["applied"])
+        return list(map(str, json.loads((folder / NAME).read_text("utf-8"))["applied"]))
     except (OSError, ValueError, KeyError, TypeError):
         # Whoever loads it says what is wrong with it.
-        return False
+        return []
 
 
 def _candidate(told: dict[str, Any]) -> Candidate:
