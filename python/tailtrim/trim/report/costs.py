@@ -100,8 +100,9 @@ def powers_of(search: RecordedSearch) -> dict[int, State]:
         RunDirectoryError: what meters measured cannot be read.
 
     """
-    testbed = search.experiment.testbed if search.experiment else "local"
-    node = None if testbed == "local" else testbed["roles"]["dut"]["node"]
+    node = None
+    if search.experiment is not None and search.experiment.testbed != "local":
+        node = str(search.experiment.testbed["roles"]["dut"]["node"])
     found = {}
     for one in search.seen:
         state = power(search.path / folder_of(one), node) if one.observation.tail_ns else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -56,11 +56,14 @@ def tradeoff(search: RecordedSearch) -> list[Tried]:
 
 def best_of(points: Sequence[Tried]) -> list[Tried]:
     """Mark the sets that no other one beats; return all, from the fewest watts to the most."""
-    marked, shortest = [], float("inf")
+    marked: list[Tried] = []
+    best: tuple[float, float] | None = None
     for one in sorted(points, key=lambda one: (one.watts.value, one.tail_ns.value, one.changes)):
-        best = one.tail_ns.value < shortest
-        shortest = min(shortest, one.tail_ns.value)
-        marked.append(Tried(one.changes, one.tail_ns, one.watts, best))
+        at = one.tail_ns.value, one.watts.value
+        # Of two that are alike, neither beats the other.
+        if best is None or at[0] < best[0]:
+            best = at
+        marked.append(replace(one, best=at == best))
     return marked
 
 
