@@ -67,8 +67,8 @@ def searched(
     while search.trial is not None:
         trial = search.trial
         name = f"run-{trial.number:03d}"
-        latencies = _latencies(world.run(trial, rng), rng, lost)
-        run = run_of(folder, latencies, name=f"search/{name}")
+        drawn = latencies(world.run(trial, rng), rng, lost)
+        run = run_of(folder, drawn, name=f"search/{name}")
         dut = {"preset": "forward", "mode": "poll" if "polling" in trial.changes else "wait"}
         told = {"loop": dict.fromkeys(trial.changes, "applied"), "repetition": 0, "dut": dut}
         (run.path / "loop.json").write_text(json.dumps(told))
@@ -84,7 +84,7 @@ def searched(
     return place
 
 
-def _latencies(seen: Observation, rng: random.Random, lost: int) -> list[int | None]:
+def latencies(seen: Observation, rng: random.Random, lost: int = 0) -> list[int | None]:
     """Return latencies around 20 µs; a few packets take what the world says."""
     assert seen.tail_ns is not None
     found: list[int | None] = [round(20_000 * math.exp(rng.gauss(0, 0.1))) for _ in range(_PACKETS)]

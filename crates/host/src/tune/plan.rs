@@ -211,9 +211,9 @@ impl Plan {
             },
         };
         let named = |names: &[String]| {
-            names
-                .iter()
-                .any(|name| name == id || checks.iter().any(|check| check.eq_ignore_ascii_case(name)))
+            names.iter().any(|name| {
+                name == id || checks.iter().any(|check| check.eq_ignore_ascii_case(name))
+            })
         };
         let Request { only, without, .. } = &self.request;
         !named(without) && (only.is_empty() || named(only))
