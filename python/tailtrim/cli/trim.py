@@ -11,12 +11,13 @@ import typer
 
 from tailtrim.cli.console import IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.errors import HostError, PicturesError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from tailtrim.trim.asked import Asked
+    from tailtrim.trim.report import Findings
     from tailtrim.trim.trial import Observation, Settings, Trial
 
 EXAMPLES = """\b
@@ -143,15 +144,17 @@ def _seconds(budget: str) -> float:
 
 
 def _tell_tree(planned: Asked, settings: Settings) -> None:
-    from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
+    from tailtrim.trim.tree import tree  # noqa: PLC0415 - the help does without
 
-    for line in wording.tree(planned.candidates, planned.impossible, settings, planned.each_s):
+    for line in tree(planned.candidates, planned.impossible, settings, planned.each_s):
         say(units.printable(line))
 
 
 def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
+    from tailtrim.trim.recorded import recorded  # noqa: PLC0415
+    from tailtrim.trim.report import cost_words, findings  # noqa: PLC0415
 
     place = planned.place
     with ending_orderly():
@@ -170,13 +173,28 @@ def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
             done = len(loop.search.seen)
             say(f"interrupted: {done} trials are in {place}, --resume goes on", err=True)
             raise
+    found = findings(recorded(place))
     if json:
-        say(encoding.dumps(result.as_json()))
+        say(encoding.dumps(found.as_json()))
     else:
-        for line in wording.report(result, loop.quantile):
+        for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
             say(units.printable(line))
         say(f"\nExperiment: {place}")
+    _report(found, place, json=json)
     for notice in (*loop.workload.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
         raise typer.Exit(NEGATIVE)
+
+
+def _report(found: Findings, place: Path, *, json: bool) -> None:
+    """Write the page; what is missing for it does not spoil the search."""
+    from tailtrim.trim.report import write  # noqa: PLC0415 - the help does without
+
+    try:
+        page, *_ = write(found, place / "report")
+    except PicturesError as error:
+        complain(error, "warning")
+        return
+    if not json:
+        say(f"Report:     {page}")

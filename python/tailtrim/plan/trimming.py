@@ -78,6 +78,11 @@ class TrimLimits(Strict):
         description="Highest share of the baseline's delivered packets per second that a change"
         " may cost.",
     )
+    watts: Number | None = Field(
+        default=None,
+        gt=0,
+        description="Highest mean power of the device's node; it needs a meter.",
+    )
 
 
 class Trimming(Strict):

@@ -110,7 +110,7 @@ class Asked(ABC):
     def limits(self) -> Limits:
         """What a change must not cost."""
         limits = self.trimming.limits
-        return Limits(loss=limits.loss, rate_loss=limits.throughput)
+        return Limits(loss=limits.loss, rate_loss=limits.throughput, watts=limits.watts)
 
     def of_host(self, changes: frozenset[str]) -> frozenset[str]:
         """Return those of the changes that are the host's."""

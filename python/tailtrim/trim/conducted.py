@@ -15,6 +15,7 @@ from tailtrim.trim import state as records
 from tailtrim.trim.course import BASELINE
 from tailtrim.trim.expected import costs
 from tailtrim.trim.observed import observation
+from tailtrim.trim.power import with_power
 from tailtrim.trim.trial import BOOT, EXPLAIN, Trial
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Conducted:
         self._images: dict[Boot, Image] = {}
         self._stack = ExitStack()
         self._nodes: Booted | None = None
+        testbed = planned.plan.testbed
+        self._device_node = None if testbed == "local" else testbed.roles_of_nodes["dut"]
 
     def __enter__(self) -> Self:
         """Reserve the nodes."""
@@ -133,6 +136,8 @@ class Conducted:
         complete = not (outcome.failed or outcome.skipped)
         of_run = RunDirectory(self._folder / run.folder) if complete else None
         seen = observation(outcome, of_run.summary if of_run else None, self.quantile)
+        if of_run:
+            seen = with_power(seen, of_run.path, self._device_node)
         if of_run and trial.phase == EXPLAIN:
             return replace(seen, costs_ns=costs(of_run, self.quantile) or {})
         return seen if run.boot is None else replace(seen, untried=self._untried(trial))

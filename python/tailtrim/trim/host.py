@@ -100,7 +100,8 @@ class HostTuning:
         elif "needed" not in states:
             reason = f"cannot be set here ({', '.join(sorted(states))})"
         if reason is None:
-            self.candidates.append(Candidate(name, group, checks=tuple(checks)))
+            takes = str(change.get("takes") or "")
+            self.candidates.append(Candidate(name, group, checks=tuple(checks), takes=takes))
         else:
             self.impossible.append(Found(name, group, Verdict.UNTRIED, reason))
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tailtrim.trim import path
 from tailtrim.trim.course import BASELINE, Course
 from tailtrim.trim.drift import drift
 from tailtrim.trim.elimination import Elimination, Holm, cost, gain_of
@@ -35,6 +36,33 @@ CONFIRM, CONFIRM_MOST = 8, 16
 _RESERVE = 2 * CONFIRM
 #: Baselines with a trace: of two one could not tell which is the exception.
 EXPLAINED = 3
+
+
+def affordable(
+    candidates: Sequence[Candidate], settings: Settings, *, done: int = 0
+) -> tuple[list[Candidate], list[Found]]:
+    """Part the candidates into those that the budget allows to try, and the others.
+
+    Args:
+        candidates: in the order of expected gain.
+        settings: how to search.
+        done: trials that there were already.
+
+    """
+    trials = settings.trials - done - _RESERVE
+    tried: list[Candidate] = []
+    found: list[Found] = []
+    for one in candidates:
+        groups = {other.group for other in tried} | {one.group}
+        booting = sum(other.boots for other in (*tried, one))
+        # FEWEST rounds of the baseline, the whole, and the whole without each of them.
+        most = (trials - (booting + 1 if booting else 0)) // FEWEST - 2
+        if len(tried) < most and len(groups) <= MOST_GROUPS:
+            tried.append(one)
+            continue
+        reason = "the budget is too small" if len(tried) >= most else "too many groups"
+        found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
+    return tried, found
 
 
 class Search:
@@ -82,7 +110,7 @@ class Search:
         course, settings = self._course, self._course.settings
         if settings.explain:
             yield from self._explained()
-        tried, found = self._affordable()
+        tried, found = affordable(self._candidates, settings, done=len(course.seen))
         unbooted = yield from self._booted(tried)
         found += unbooted
         tried = [one for one in tried if one.name not in {other.name for other in unbooted}]
@@ -108,6 +136,7 @@ class Search:
                     else one
                     for one in found
                 ]
+            yield from path.measure(course, found)
         return self._ended(found, total, elimination.needed_trials)
 
     def _explained(self) -> Steps[None]:
@@ -131,23 +160,6 @@ class Search:
             for one, why in told
             if why is not None
         ]
-
-    def _affordable(self) -> tuple[list[Candidate], list[Found]]:
-        """Part the candidates into those that the budget allows to try, and the others."""
-        trials = self._course.settings.trials - len(self._course.seen) - _RESERVE
-        tried: list[Candidate] = []
-        found: list[Found] = []
-        for one in self._candidates:
-            groups = {other.group for other in tried} | {one.group}
-            booting = sum(other.boots for other in (*tried, one))
-            # FEWEST rounds of the baseline, the whole, and the whole without each of them.
-            most = (trials - (booting + 1 if booting else 0)) // FEWEST - 2
-            if len(tried) < most and len(groups) <= MOST_GROUPS:
-                tried.append(one)
-                continue
-            reason = "the budget is too small" if len(tried) >= most else "too many groups"
-            found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
-        return tried, found
 
     def _ended(self, found: list[Found], total: Gain | None, needed_trials: int | None) -> Result:
         course = self._course

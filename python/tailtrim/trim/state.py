@@ -73,7 +73,8 @@ def applied(folder: Path) -> list[str]:
         return []
 
 
-def _candidate(told: dict[str, Any]) -> Candidate:
+def candidate(told: dict[str, Any]) -> Candidate:
+    """Return a candidate that was recorded."""
     checks = told.get("checks")
     return Candidate(**told | {"checks": None if checks is None else tuple(checks)})
 
@@ -94,7 +95,7 @@ def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
         state = State(
             known["quantile"],
             Settings(**settings),
-            [_candidate(one) for one in known["candidates"]],
+            [candidate(one) for one in known["candidates"]],
             [Observation(**one["observation"]) for one in known["trials"]],
             list(known["applied"]),
         )

@@ -24,6 +24,7 @@ class Candidate:
         group: what it belongs to.
         boots: it takes a boot: of another kernel, or with another boot line.
         checks: the checks of the audit that it is for; ``None`` if that is not known.
+        takes: the CPUs that it takes away from everything else, as the kernel writes such lists.
 
     """
 
@@ -31,15 +32,16 @@ class Candidate:
     group: str
     boots: bool = False
     checks: tuple[str, ...] | None = None
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One run with some of the changes; none of them is the baseline.
 
-    ``phase`` is ``explain``, ``boot``, ``screen``, ``eliminate`` or ``confirm``. Trials of one
-    ``block`` follow each other in random order, so that a host that drifts moves all of them alike;
-    those of one boot are together.
+    ``phase`` is ``explain``, ``boot``, ``screen``, ``eliminate``, ``confirm`` or ``path``. Trials
+    of one ``block`` follow each other in random order, so that a host that drifts moves all of them
+    alike; those of one boot are together.
     """
 
     number: int
