@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from recorded_search import latencies
 from synthetic import run_of
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from tailtrim.cli import application, trim
 from tailtrim.experiment import Experiment, Outcome
@@ -21,8 +21,6 @@ from tailtrim.trim.trial import Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from click.testing import Result
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 

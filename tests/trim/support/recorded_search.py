@@ -73,8 +73,8 @@ def searched(
         told = {"loop": dict.fromkeys(trial.changes, "applied"), "repetition": 0, "dut": dut}
         (run.path / "loop.json").write_text(json.dumps(told))
         if watts is not None:
-            drawn = IDLE_W + sum(watts.get(one, 0.0) for one in trial.changes) + rng.gauss(0, 0.2)
-            (run.path / "energy.json").write_text(json.dumps(_energy(drawn)))
+            mean_w = IDLE_W + sum(watts.get(one, 0.0) for one in trial.changes) + rng.gauss(0, 0.2)
+            (run.path / "energy.json").write_text(json.dumps(_energy(mean_w)))
         outcome = {"run": name, "label": f"trial {trial.number}", "floor": False}
         outcomes.append(outcome | {"invalid": [], "failed": None})
         seen = observation(Outcome(name, name, floor=False), run.summary, P)
