@@ -23,6 +23,7 @@ from tailtrim.trim.power import with_power
 from tailtrim.trim.recorded import RecordedSearch, is_search, recorded
 from tailtrim.trim.report import findings, write
 from tailtrim.trim.report.cost_words import lines
+from tailtrim.trim.report.costs import costs_of
 from tailtrim.trim.report.curves import curve_of
 from tailtrim.trim.report.figures import figures
 from tailtrim.trim.report.spread import Spread
@@ -117,6 +118,31 @@ def test_what_is_kept_is_told_with_its_price(search: Path) -> None:
     assert "the device polls: one CPU more" in told
 
 
+@pytest.mark.parametrize(
+    ("baseline", "changed", "told"),
+    [
+        ("", "isolcpus=1 nohz_full=1", "neighbour takes CPUs 1 from"),
+        ("quiet", "quiet isolcpus=managed_irq,domain,2-3,5", "neighbour takes CPUs 2-3,5 from"),
+        ("isolcpus=1", "isolcpus=1 nohz_full=1", None),
+        ("32", "8", None),
+    ],
+)
+def test_cpus_that_a_boot_line_isolates_are_given_away(
+    search: Path, baseline: str, changed: str, told: str | None
+) -> None:
+    read = recorded(search)
+    assert read.experiment is not None
+    values = {"neighbour": {"baseline": baseline, "changed": changed}}
+    read.experiment.plan["trim"] = {"candidates": values}
+    without = tuple(replace(one, takes="") for one in read.candidates)
+    text = "\n".join(lines(costs_of(replace(read, candidates=without))))
+
+    if told is None:
+        assert "takes CPUs" not in text
+    else:
+        assert told in text
+
+
 def test_without_a_meter_the_price_is_told_to_be_unknown(tmp_path: Path) -> None:
     found = findings(recorded(searched(tmp_path, replace(WORLD, alone={"neighbour": -0.8}))))
 
@@ -208,6 +234,15 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     (tmp_path / "trim.json").write_text('{"schema": "tailtrim.trim/1"}')
 
     with pytest.raises(RunDirectoryError, match=r"trim\.json: not the record of a search"):
+        recorded(tmp_path)
+
+
+def test_a_record_with_what_is_no_number_is_refused(search: Path, tmp_path: Path) -> None:
+    told = json.loads((search / "trim.json").read_text())
+    told["trials"][3]["observation"]["tail_ns"] = "<script>"
+    (tmp_path / "trim.json").write_text(json.dumps(told))
+
+    with pytest.raises(RunDirectoryError, match="not the record of a search"):
         recorded(tmp_path)
 
 

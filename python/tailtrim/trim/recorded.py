@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,14 @@ class RecordedSearch:
     def kept(self) -> frozenset[str]:
         """The names of the changes that are kept."""
         return frozenset(self.result.kept) if self.result else frozenset()
+
+    def values(self, name: str) -> tuple[str, str] | None:
+        """Return what stands in the plan without and with a change; ``None`` for one of a host."""
+        try:
+            change = self.experiment.plan["trim"]["candidates"][name] if self.experiment else {}
+            return str(change["baseline"]), str(change["changed"])
+        except (KeyError, TypeError):
+            return None
 
 
 def is_search(path: Path) -> bool:
@@ -76,7 +85,13 @@ def recorded(path: Path) -> RecordedSearch:
 
 def _seen(number: int, told: dict[str, Any]) -> Seen:
     trial = Trial(number, frozenset(told["changes"]), str(told["phase"]), int(told["block"]))
-    return Seen(trial, Observation(**told["observation"]))
+    seen = dict(told["observation"])
+    numbers = {name: seen.get(name) for name in ("tail_ns", "loss", "rate_pps", "watts", "seconds")}
+    # Others may have written it: what is no number is refused here, and not where it is drawn.
+    seen |= {name: float(value) for name, value in numbers.items() if value is not None}
+    if not all(math.isfinite(seen[name]) for name, value in numbers.items() if value is not None):
+        raise ValueError(f"trial {number} has a number that is not finite")
+    return Seen(trial, Observation(**seen))
 
 
 def _result(told: dict[str, Any] | None) -> Result | None:

@@ -7,6 +7,7 @@ confirmation, and all changes with all but one in the rounds before it.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tailtrim.trim.recorded import RecordedSearch
     from tailtrim.trim.trial import Seen
 
+#: The list of CPUs behind the flags of isolcpus=.
+_ISOLATED = re.compile(r"\bisolcpus=(?:[a-z_]+,)*([0-9][0-9,:/-]*)")
 _DEVICE: TypeAdapter[InlineDevice | Reflector] = TypeAdapter(AnyDevice)
 
 
@@ -173,8 +176,9 @@ def _both(
 
 
 def _processors(search: RecordedSearch) -> Processors:
-    taken = {one.name: one.takes for one in search.candidates if one.takes}
-    taken = {name: cpus for name, cpus in taken.items() if name in search.kept}
+    kept = [one for one in search.candidates if one.name in search.kept]
+    every = {one.name: one.takes or _isolated(search, one.name) for one in kept}
+    taken = {name: cpus for name, cpus in every.items() if cpus}
     devices: dict[frozenset[str], dict[str, Any]] = {}
     runs = {run.outcome.run: run for run in search.experiment.runs} if search.experiment else {}
     for one in search.seen:
@@ -182,6 +186,12 @@ def _processors(search: RecordedSearch) -> Processors:
         if run is not None and run.dut:
             devices.setdefault(one.trial.changes, run.dut)
     return Processors(taken, *(_polls(devices.get(changes)) for changes in (BASELINE, search.kept)))
+
+
+def _isolated(search: RecordedSearch, name: str) -> str:
+    """Return the CPUs that a change of the plan's boot line isolates, if it does."""
+    before, after = (_ISOLATED.search(value) for value in search.values(name) or ("", ""))
+    return after[1] if after and (before is None or before[1] != after[1]) else ""
 
 
 def _polls(device: dict[str, Any] | None) -> bool | None:

@@ -47,7 +47,7 @@ def render(found: Findings, figures: Sequence[Figure]) -> bytes:
         kept=" + ".join(_in_order(found)),
         notices=search.result.notices if search.result else (),
         curves=curve_rows(found.path),
-        verdicts=verdict_rows(found, experiment.plan if experiment else {}),
+        verdicts=verdict_rows(found),
         metered=any(one.watts for one in found.costs.each.values()),
         needed=search.result.needed_trials if search.result else None,
         costs=list(cost_words.lines(found.costs)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tailtrim.report import units
 from tailtrim.trim.report import cost_words
@@ -11,7 +11,7 @@ from tailtrim.trim.verdict import Verdict
 from tailtrim.trim.wording import ORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from tailtrim.trim.recorded import RecordedSearch
     from tailtrim.trim.report.curves import Curve
@@ -103,7 +103,7 @@ def curve_rows(path: Sequence[Curve]) -> list[CurveRow]:
     ]
 
 
-def verdict_rows(found: Findings, plan: Mapping[str, Any]) -> list[VerdictRow]:
+def verdict_rows(found: Findings) -> list[VerdictRow]:
     """Return a row for each change, those that are kept first."""
     result = found.search.result
     rows = []
@@ -117,7 +117,7 @@ def verdict_rows(found: Findings, plan: Mapping[str, Any]) -> list[VerdictRow]:
             rows.append(
                 VerdictRow(
                     one.name,
-                    _values(plan, one.name),
+                    " → ".join(found.search.values(one.name) or ()),
                     one.group,
                     str(verdict),
                     {Verdict.KEPT: "better", Verdict.WORSE: "worse"}.get(verdict, ""),
@@ -162,15 +162,6 @@ def trial_rows(search: RecordedSearch) -> list[TrialRow]:
         )
         for one in search.seen
     ]
-
-
-def _values(plan: Mapping[str, Any], name: str) -> str:
-    """Return what stands in the plan without and with a change; nothing for one of the host."""
-    try:
-        change = plan["trim"]["candidates"][name]
-        return f"{change['baseline']} → {change['changed']}"
-    except (KeyError, TypeError):
-        return ""
 
 
 def _problem(seen: Observation) -> str:
