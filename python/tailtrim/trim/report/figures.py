@@ -84,7 +84,7 @@ def _caption(p: str, *, few: bool) -> str:
         "Each curve is the geometric mean of the percentiles of its runs, as the tests of the"
         " search have it; lost packets count as infinitely late."
         f" {bands} is Student's 95 % interval over the runs, percentile by percentile."
-        f" Markers are at p{units.percent(p)}."
+        f" Markers are at p{units.percent(p)}{', with that interval as a bar' * (not few)}."
     )
 
 
