@@ -50,9 +50,7 @@ def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
         del within
         (run,) = runs
         seen = world.run(Trial(run.number, frozenset(run.loop), "", 0), rng)
-        made = run_of(
-            tmp_path, latencies(seen, rng, 0), name=f"{experiment.path.name}/{run.folder}"
-        )
+        made = run_of(tmp_path, latencies(seen, rng), name=f"{experiment.path.name}/{run.folder}")
         told = {"loop": run.loop, "repetition": 0, "dut": run.dut.model_dump(mode="json")}
         (made.path / "loop.json").write_text(json.dumps(told))
         experiment.add(Outcome(run.folder, run.label, floor=False))

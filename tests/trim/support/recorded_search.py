@@ -44,7 +44,6 @@ def searched(
     *,
     watts: Mapping[str, float] | None = None,
     takes: Mapping[str, str] | None = None,
-    lost: int = 0,
 ) -> Path:
     """Search, and lay out its directory as ``tailtrim trim`` does.
 
@@ -53,7 +52,6 @@ def searched(
         world: what changes do.
         watts: what changes take; ``None``: there is no meter.
         takes: CPUs that changes take away.
-        lost: packets that each run loses.
 
     """
     place = folder / "search"
@@ -67,7 +65,7 @@ def searched(
     while search.trial is not None:
         trial = search.trial
         name = f"run-{trial.number:03d}"
-        drawn = latencies(world.run(trial, rng), rng, lost)
+        drawn = latencies(world.run(trial, rng), rng)
         run = run_of(folder, drawn, name=f"search/{name}")
         dut = {"preset": "forward", "mode": "poll" if "polling" in trial.changes else "wait"}
         told = {"loop": dict.fromkeys(trial.changes, "applied"), "repetition": 0, "dut": dut}
@@ -84,14 +82,12 @@ def searched(
     return place
 
 
-def latencies(seen: Observation, rng: random.Random, lost: int = 0) -> list[int | None]:
+def latencies(seen: Observation, rng: random.Random) -> list[int | None]:
     """Return latencies around 20 µs; a few packets take what the world says."""
     assert seen.tail_ns is not None
     found: list[int | None] = [round(20_000 * math.exp(rng.gauss(0, 0.1))) for _ in range(_PACKETS)]
     for place in range(_SLOW):
         found[place * (_PACKETS // _SLOW)] = round(seen.tail_ns * (0.8 + 0.06 * place))
-    for place in range(lost):
-        found[1 + 2 * place] = None
     return found
 
 
