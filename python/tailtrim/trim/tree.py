@@ -119,10 +119,12 @@ def _phases(
         note = "what does not come up is left out; later rounds boot anew, too"
         yield _Phase("Boot with each change", trials, trials, (_BASELINE, *booting), note)
         left -= trials
+    screened = False
     if len(tried) >= FEWEST_CANDIDATES and len(groups) > 1:
         matrix = design(len(groups))
         pair, allowed = 2 * (len(matrix) + 1), rows_allowed(left, len(matrix))
-        if allowed >= pair:
+        screened = allowed >= pair
+        if screened:
             yield _screening(list(groups), pair, allowed)
     each = len(names) + 2
     longest = Looks((left - 2 * CONFIRM) // (len(names) // 2 + 2)).longest
@@ -131,7 +133,8 @@ def _phases(
         FEWEST * each,
         min(longest * each, max(left - 2 * CONFIRM, FEWEST * each)),
         (_BASELINE, f"all: {' + '.join(names)}", *(f"all but {name}" for name in names)),
-        f"{FEWEST} to {longest} rounds; what is decided, and what screening left out, is in none",
+        f"{FEWEST} to {longest} rounds; what is decided"
+        f"{', and what screening left out,' * screened} is in none any more",
     )
     yield _Phase(
         "Confirmation",
