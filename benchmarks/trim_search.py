@@ -53,6 +53,13 @@ _APART = replace(
         "network": ("harmful",),
     },
 )
+#: Some take boots, which differ by themselves as much as runs; one of these does not come up.
+_BOOTS = replace(
+    _PLANTED,
+    booting=frozenset({"irq_affinity", "isolation", "idle_states", "decoy_1", "decoy_3"}),
+    boot_sigma=0.1,
+    unbootable=frozenset({"decoy_3"}),
+)
 _NOTHING = replace(_PLANTED, alone={}, together={})
 
 
@@ -73,9 +80,11 @@ _CASES = (
     _Case("planted, drift of 35 % in 100 trials", replace(_PLANTED, drift=0.3)),
     _Case("decoys and harm within groups", _MIXED),
     _Case("interaction across groups", _APART),
+    _Case("planted, five over boots, one does not boot", _BOOTS, 600),
     _Case("eight decoys", _NOTHING),
     _Case("eight decoys, heavy-tailed noise", replace(_NOTHING, noise="heavy")),
     _Case("eight decoys, one run in ten disturbed", replace(_NOTHING, noise="disturbed")),
+    _Case("eight decoys, five over boots", replace(_BOOTS, alone={}, together={}), 600),
     _Case("eight decoys, drift of 35 % in 100 trials", replace(_NOTHING, drift=0.3)),
 )
 
@@ -85,10 +94,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--searches", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--world", default="", help="only worlds with this in their name")
     asked = parser.parse_args()
     print("| world | trials allowed | exactly right | a false keep | a miss | trials, median |")
     print("|---|---|---|---|---|---|")
-    for case in _CASES:
+    for case in (one for one in _CASES if asked.world in one.name):
         counts: Counter[str] = Counter()
         trials = []
         for search in range(asked.seed, asked.seed + asked.searches):

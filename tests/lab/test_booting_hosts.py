@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from booting_hosts import LINE, OLD, RELEASE, BootingHost, Plug
 from hosts import described
+from test_ending import started, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +104,44 @@ def test_a_boot_that_hangs_is_cycled_once_and_fails_its_runs(
     # The outlet mended it: the second boot comes up.
     assert lab.result("run-001", "nodes")["boot"]["boot_line"]["seen"] == dut.line
     assert dut.line == f"{LINE} quiet nosoftlockup"
+
+
+def test_a_search_goes_on_behind_a_boot_line_that_hangs(
+    lab: Lab, three_hosts: Hosts, dut: BootingHost, plug: Plug
+) -> None:
+    pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
+    dut.hangs_after_kexec()
+    said = bootable(three_hosts, power=plug.said, boot_s=8)
+    words = {"soft": "nosoftlockup", "hard": "nowatchdog"}
+    changes = {name: {"baseline": "", "changed": word} for name, word in words.items()}
+    boot = {"kernel": RELEASE, "cmdline": "quiet $soft $hard"}
+    plan = lab.plan(testbed=said, boot=boot, trim={"candidates": changes})
+    # With this seed a change is booted first: the one that hangs.
+    with started(lab, "trim", str(plan), "--out", "out", "--seed", "2") as process:
+        record = lab.folder / "out" / "trim.json"
+        wait_until(lambda: len(searched(record)) > 2, process, within_s=240)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    first, *others = searched(record)[:3]
+
+    assert "after its power was cycled" in first["observation"]["untried"]
+    assert dut.cycles == 1
+    assert first["changes"]
+    boots = [
+        json.loads(path.read_text()) for path in sorted(record.parent.glob("boots/*/boot.json"))
+    ]
+    assert "failed" in boots[0]
+    for one, boot in zip(others, boots[1:], strict=False):
+        line = [changes[name]["changed"] for name in one["changes"]]
+        assert boot["boot_line"]["seen"] == " ".join([LINE, "quiet", *line])
+
+
+def searched(record: Path) -> list[dict[str, Any]]:
+    """Return the trials of a search so far."""
+    if not record.exists():
+        return []
+    trials: list[dict[str, Any]] = json.loads(record.read_text())["trials"]
+    return trials
 
 
 def test_a_boot_that_hangs_without_power_leaves_the_host_out(

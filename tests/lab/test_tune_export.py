@@ -104,7 +104,7 @@ def test_tuned_loads_the_profile(tune: Tune, server: Path, tmp_path: Path) -> No
     assert parsed["scheduler"]["isolated_cores"] == "1-3"
 
 
-def test_ansible_tasks_are_tasks(tune: Tune, server: Path, tmp_path: Path) -> None:
+def test_ansible_reads_the_role(tune: Tune, server: Path, tmp_path: Path) -> None:
     (path,) = export(tune, server, "ansible", tmp_path / "out")
     tasks = yaml.safe_load(path.read_text())
     assert all({"name"} < task.keys() for task in tasks)
@@ -112,7 +112,7 @@ def test_ansible_tasks_are_tasks(tune: Tune, server: Path, tmp_path: Path) -> No
     assert "/etc/sysctl.d/99-tailtrim.conf" in copied
     tools.need(tools.ANSIBLE)
     play = tmp_path / "play.yml"
-    play.write_text(f"- hosts: localhost\n  tasks:\n    - import_tasks: {path}\n")
+    play.write_text(f"- hosts: localhost\n  roles:\n    - role: {path.parents[1]}\n")
     subprocess.run(["ansible-playbook", "--syntax-check", str(play)], check=True)  # noqa: S607
 
 

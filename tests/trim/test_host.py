@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tailtrim.errors import HostError
 from tailtrim.nodes.agent import program
 from tailtrim.plan.trimming import HostChanges
 from tailtrim.trim import host
@@ -56,8 +57,9 @@ def _texts(root: Path) -> dict[str, str]:
     return {name: (root / name).read_text() for name in FILES}
 
 
-def _tuning() -> HostTuning:
-    return HostTuning(HostChanges(name=socket.gethostname(), profile="latency-kernel", isolate="1"))
+def _tuning(killed: Path | None = None) -> HostTuning:
+    asked = HostChanges(name=socket.gethostname(), profile="latency-kernel", isolate="1")
+    return HostTuning(asked, killed)
 
 
 def test_what_is_applied_is_reverted_byte_for_byte(root: Path) -> None:
@@ -84,6 +86,28 @@ def test_a_new_process_takes_back_what_a_killed_one_applied(root: Path) -> None:
     _tuning().revert()
 
     assert _texts(root) == FILES
+
+
+def test_what_a_killed_search_applied_is_a_candidate_again(root: Path, tmp_path: Path) -> None:
+    # While it was applied, the host had it already, and the search was told to be of another plan.
+    _tuning().apply(frozenset({"vm.stat_interval"}))
+    (tmp_path / "trim.json").write_text('{"applied": ["vm.stat_interval"]}')
+
+    again = _tuning(tmp_path)
+
+    assert _texts(root) == FILES
+    assert "vm.stat_interval" in {one.name for one in again.candidates}
+
+
+def test_what_a_user_applied_after_a_search_was_killed_is_left_alone(
+    root: Path, tmp_path: Path
+) -> None:
+    _tuning().apply(frozenset({"vm.swappiness"}))
+    (tmp_path / "trim.json").write_text('{"applied": ["vm.stat_interval"]}')
+
+    with pytest.raises(HostError, match=r"not of this search are applied: vm\.swappiness"):
+        _tuning(tmp_path)
+    assert _texts(root) != FILES
 
 
 def test_a_change_that_takes_effect_later_is_told_and_not_tried(root: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import stat
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from tailtrim.errors import HostError, OutputError, PlanError
+from tailtrim.errors import HostError, OutputError, PlanError, RunError
 from tailtrim.experiment import Experiment, Outcome
-from tailtrim.trim import host, loop
+from tailtrim.trim import conducted, host
 from tailtrim.trim.loop import Loop
 from tailtrim.trim.planned import Planned
 from tailtrim.trim.simulation import World
@@ -19,8 +20,10 @@ from tailtrim.trim.trial import Settings, Trial
 from tailtrim.trim.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tailtrim.plan import Boot, Run
 
 pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
 
@@ -80,21 +83,49 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
+class Booted:
+    """Nodes that boot, except with one word on their boot line."""
+
+    lines: ClassVar[list[str]] = []
+
+    def __init__(self) -> None:
+        self.untried: str | None = None
+        self.lines.clear()
+
+    def run(self, run: Run) -> None:
+        if run.boot is None:
+            return
+        self.lines.append(run.boot.cmdline)
+        self.untried = "no boot" if "panics" in run.boot.cmdline else None
+
+    def leave(self, boot: Boot) -> str:
+        self.lines.append(boot.cmdline)
+        return "dut-1"
+
+
 def _lab(
     monkeypatch: pytest.MonkeyPatch, effects: dict[str, float], end_at: int | None = None
 ) -> list[Trial]:
     """Have runs be those of a world; a run may be interrupted. Returns the trials."""
     world, rng, trials = World({}, effects, {}, sigma=0.03), random.Random(1), []  # noqa: S311
 
-    def conduct(experiment: Experiment, *_: Any, runs: list[Any]) -> None:
+    def conduct(experiment: Experiment, *_: Any, runs: list[Any], within: Booted) -> None:
         (run,) = runs
         if run.number == end_at:
             raise KeyboardInterrupt
+        within.run(run)
         experiment.add(Outcome(run.folder, run.label, floor=False, failed="no testbed"))
         trials.append(Trial(run.number, frozenset(run.loop), "", 0))
 
-    monkeypatch.setattr(loop, "conduct", conduct)
-    monkeypatch.setattr(loop, "observation", lambda *_: world.run(trials[-1], rng))
+    @contextmanager
+    def nodes_of(*_: Any) -> Iterator[Booted]:
+        yield booted
+
+    booted = Booted()
+    monkeypatch.setattr(conducted, "conduct", conduct)
+    monkeypatch.setattr(conducted, "nodes_of", nodes_of)
+    monkeypatch.setattr(conducted, "images_for", lambda *_: {})
+    monkeypatch.setattr(conducted, "observation", lambda *_: world.run(trials[-1], rng))
     return trials
 
 
@@ -162,6 +193,7 @@ def test_a_search_is_not_taken_up_with_other_candidates(
         ("work_ns: $work", "work_ns: 1", r"\$work is not used"),
         ("trim:\n", "repeat: 2\ntrim:\n", "one combination"),
         ("trim:\n", "trim:\n  quantile: p101\n", "quantile"),
+        ("dut: {", "dut: {node: vm, ", "needs boot"),
     ],
 )
 def test_a_wrong_plan_is_told(plan: Path, old: str, new: str, told: str) -> None:
@@ -169,6 +201,69 @@ def test_a_wrong_plan_is_told(plan: Path, old: str, new: str, told: str) -> None
 
     with pytest.raises(PlanError, match=told):
         Planned(plan)
+
+
+BOOTING = """\
+name: booting
+dut: {preset: router, node: vm}
+boot: {kernel: bookworm/cloud, cmdline: "quiet $line $more"}
+traffic: {frame_bytes: 64, rate_pps: 1000, duration_s: 2}
+trim:
+  candidates:
+    line: {baseline: "", changed: isolcpus=1}
+    more: {baseline: "", changed: panics}
+"""
+
+
+def test_boot_lines_are_tried_and_what_is_kept_is_left(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write_text(BOOTING)
+    trials = _lab(monkeypatch, {"line": -0.5})
+    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+
+    assert result.kept == ("line",)
+    verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
+    assert verdicts["more"] == (Verdict.UNTRIED, "it could not be tried: no boot")
+    *lines, last = [" ".join(line.split()) for line in Booted.lines]
+    assert lines[:3].count("quiet panics") == 1
+    assert set(lines[3:]) == {"quiet", "quiet isolcpus=1"}
+    assert len(lines) == len(trials)
+    assert last == "quiet isolcpus=1"
+    assert any("dut-1 is in what is kept" in one for one in result.notices)
+
+
+def test_a_node_that_boots_without_changes_only_is_put_back(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write_text(BOOTING.replace("isolcpus=1", "panics"))
+    _lab(monkeypatch, {})
+    result = Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+
+    assert result.kept == ()
+    assert len(Booted.lines) == 4
+    assert Booted.lines[-1].split() == ["quiet"]
+
+
+def test_a_node_that_does_not_boot_without_changes_ends_the_search(
+    plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan.write_text(BOOTING.replace("quiet", "panics"))
+    _lab(monkeypatch, {})
+
+    with pytest.raises(RunError, match="without changes: no boot"):
+        Loop(Planned(plan), tmp_path / "out", _settings()).go(_ignore, _ignore)
+
+
+@pytest.mark.parametrize("words", ["mitigations=off", "quiet nosmt=force"])
+def test_a_risk_is_taken_only_if_it_is_named(plan: Path, words: str) -> None:
+    plan.write_text(BOOTING.replace("isolcpus=1", words))
+    with pytest.raises(PlanError, match="takes away CPUs or protection"):
+        Planned(plan)
+
+    named = words.rsplit(maxsplit=1)[-1].partition("=")[0]
+    plan.write_text(BOOTING.replace("isolcpus=1", f"{words}, risk: [{named}]"))
+    assert len(Planned(plan).boots()) == 4
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -28,6 +29,7 @@ PLANTED = World(
     together={frozenset(("irq_affinity", "isolation")): -0.3},
 )
 SETTINGS = Settings(trials=300)
+CHECKS = {"swap": "MEM-007", "tick": "ISO-003", "irq": "IRQ-002"}
 
 
 def test_keeps_exactly_what_helps_in_19_of_20() -> None:
@@ -164,3 +166,70 @@ def test_the_looks_spend_all_of_the_error_and_no_more(rounds: int) -> None:
     shares = [looks.share(done) or 0.0 for done in range(looks.longest + 1)]
 
     assert sum(shares) == pytest.approx(1)
+
+
+BOOTING = World(
+    groups={"line": ("isolated", "panics"), "device": ("batch",), "rest": ("decoy",)},
+    alone={"isolated": -0.4, "batch": -0.3},
+    together={},
+    booting=frozenset({"isolated", "panics"}),
+    unbootable=frozenset({"panics"}),
+)
+
+
+def test_trials_of_one_boot_are_together_and_each_block_boots_anew() -> None:
+    search = Search(BOOTING.candidates, SETTINGS)
+    rng = random.Random(1)  # noqa: S311 - noise, not a secret
+    while search.trial is not None:
+        search.tell(BOOTING.run(search.trial, rng))
+
+    blocks: dict[int, list[frozenset[str]]] = {}
+    for trial, _ in search.seen:
+        blocks.setdefault(trial.block, []).append(trial.changes & BOOTING.booting)
+    for boots in blocks.values():
+        changed = sum(one != before for one, before in pairwise(boots))
+        assert changed == len(set(boots)) - 1
+    orders = {tuple(boots) for boots in blocks.values() if len(set(boots)) > 1}
+    assert len(orders) > 1
+
+
+def test_a_change_that_does_not_boot_is_left_out_and_the_search_goes_on() -> None:
+    result = simulate(BOOTING, SETTINGS, 1)
+
+    verdicts = {one.name: (one.verdict, one.reason) for one in result.found}
+    assert set(result.kept) == {"isolated", "batch"}
+    assert verdicts["panics"] == (
+        Verdict.UNTRIED,
+        "it could not be tried: the device's node did not boot",
+    )
+
+
+def test_changes_that_do_not_boot_together_only_are_beyond_a_limit() -> None:
+    groups = {"line": ("isolated", "other"), "rest": ("decoy",)}
+    both = frozenset({"isolated", "other"})
+    world = replace(BOOTING, groups=groups, booting=both, unbootable=frozenset(), clash=both)
+    result = simulate(world, SETTINGS, 1)
+
+    verdicts = {one.name: one.verdict for one in result.found}
+    assert len(both & set(result.kept)) < 2
+    assert Verdict.LIMIT in (verdicts["isolated"], verdicts["other"])
+
+
+def test_the_causes_of_the_baseline_order_the_changes_of_the_host() -> None:
+    planned = Candidate("batch", "batch")
+    host = [Candidate(name, name, checks=(check,)) for name, check in CHECKS.items()]
+    # So few trials that one of them is tried, and the plan's own.
+    search = Search([planned, *host], replace(SETTINGS, trials=35, explain=True))
+    rng = random.Random(1)  # noqa: S311 - noise, not a secret
+    phases: list[str] = []
+    while search.trial is not None:
+        seen, phase = PLANTED.run(search.trial, rng), search.trial.phase
+        # One run of three says something else.
+        costs = {"MEM-007": 9e9, "ISO-003": 0.0} if not phases else {"ISO-003": 2e6, "IRQ-002": 1e6}
+        search.tell(replace(seen, costs_ns=costs) if phase == "explain" else seen)
+        phases.append(phase)
+
+    assert phases[:4] == ["explain"] * 3 + ["eliminate"]
+    assert search.result is not None
+    untried = [one.name for one in search.result.found if one.verdict is Verdict.UNTRIED]
+    assert untried == ["irq", "swap"]

@@ -60,6 +60,24 @@ fn what_other_tools_read() {
     golden("tailtrim-tune.service", &units[0].content);
 }
 
+/// A profile of the changes that a search kept had lines about isolation, whatever was kept.
+#[test]
+fn what_is_left_out_is_not_exported() {
+    let only = |names: &[&str]| {
+        on_server(|request| request.only = names.iter().map(|name| (*name).to_owned()).collect()).1
+    };
+    let one_setting = only(&["vm.stat_interval"]);
+    golden("only-tuned.conf", &one(export::tuned(&one_setting)));
+    golden("only-ansible.yml", &one(export::ansible(&one_setting)));
+    assert_eq!(export::systemd(&one_setting).len(), 1);
+    golden("only-interrupts-tuned.conf", &one(export::tuned(&only(&["IRQ-002"]))));
+    golden("only-default-tuned.conf", &one(export::tuned(&only(&["irq.default"]))));
+    let services = only(&["isolation.systemd"]);
+    golden("only-services-tuned.conf", &one(export::tuned(&services)));
+    assert_eq!(export::systemd(&services).len(), 2);
+    assert!(one(export::openshift(&services)).contains("more than the changes that were named"));
+}
+
 #[test]
 fn the_papers_words_by_their_true_names() {
     let (_, poll) = on_server(|_| {});

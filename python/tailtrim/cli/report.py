@@ -23,6 +23,7 @@ Examples:
   tailtrim report results/forwarder-tail       # all runs of an experiment
   tailtrim report results/forwarder-tail --assert 'p99.9 < 50us'       # with a line at 50 µs
   tailtrim report results/reflector-tests      # effect of each factor on latency
+  tailtrim report results/trim                 # what tailtrim trim found
 """
 
 
@@ -31,7 +32,8 @@ def command(
         list[Path],
         typer.Argument(
             metavar="DIR…",
-            help="Run directories, written by analyze --out; or an experiment, written by run.",
+            help="Run directories, written by analyze --out; or an experiment, written by run, or"
+            " by trim.",
         ),
     ],
     *,
@@ -75,7 +77,14 @@ def _write(
     from tailtrim.experiment import is_experiment, recorded  # noqa: PLC0415
     from tailtrim.report import names_of, write, write_experiment  # noqa: PLC0415
     from tailtrim.slo import Measured  # noqa: PLC0415
+    from tailtrim.trim.recorded import is_search  # noqa: PLC0415
+    from tailtrim.trim.recorded import recorded as found_search  # noqa: PLC0415
+    from tailtrim.trim.report import findings  # noqa: PLC0415
+    from tailtrim.trim.report import write as write_search  # noqa: PLC0415
 
+    if len(directories) == 1 and is_search(directories[0]):
+        _tell(write_search(findings(found_search(directories[0])), out))
+        return asserting.of_experiment(recorded(directories[0])) if objectives else []
     if len(directories) == 1 and is_experiment(directories[0]):
         if factors.has_factors(directories[0]):
             tell_factors(directories[0], out)

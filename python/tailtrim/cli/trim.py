@@ -11,12 +11,13 @@ import typer
 
 from tailtrim.cli.console import IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
-from tailtrim.errors import HostError, TailtrimError
+from tailtrim.errors import HostError, PicturesError, TailtrimError
 from tailtrim.plan import examples
 from tailtrim.report import units
 
 if TYPE_CHECKING:
-    from tailtrim.trim.planned import Planned
+    from tailtrim.trim.asked import Asked
+    from tailtrim.trim.report import Findings
     from tailtrim.trim.trial import Observation, Settings, Trial
 
 EXAMPLES = """\b
@@ -25,11 +26,11 @@ Examples:
   tailtrim trim trim --budget 20min
   tailtrim trim my-plan.yml --budget 2h --out results/my-plan
   tailtrim trim my-plan.yml --resume          # after an interruption, also a crash
+  tailtrim trim trim-boot --budget 30min      # boot lines of a virtual machine
+  tailtrim trim host.yml --watch 'tailtrim ping 192.0.2.7 -c 5000 --out "$RUN"'
 """
 
 _UNITS_S = {"s": 1, "min": 60, "h": 3_600}
-#: s: what a run takes at least beside its traffic, to make and remove the testbed.
-_BESIDE_S = 2.0
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -59,6 +60,15 @@ def command(  # noqa: PLR0913 - one parameter an option
             " are expected to gain most.",
         ),
     ] = None,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Instead of the plan's traffic: a command for sh that leaves a run directory at"
+            " $RUN, such as 'tailtrim ping 192.0.2.7 -c 5000 --out \"$RUN\"'. Then PLAN has name,"
+            " duration_s and trim.host.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of the random order.")] = 1,
     resume: Annotated[
         bool,
@@ -71,23 +81,33 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Find the changes that cut the tail, and keep only those whose gain is proven."""
     from tailtrim.trim.packages import require  # noqa: PLC0415 - the help does without
-    from tailtrim.trim.planned import Planned  # noqa: PLC0415
 
     try:
         require()
         plan = examples.located(plan)
-        if not dry:
+        if not dry and watch is None:
             _enter(plan)
-        planned = Planned(plan, explained)
+        planned = _asked(plan, watch, explained, out, resume=resume and not dry)
         settings = _settings(planned, _seconds(budget), seed)
         if dry:
             _tell_tree(planned, settings)
             return
-        place = out or Path("results") / planned.plan.name
-        _search(planned, place, None if resume else settings, json=json)
+        _search(planned, None if resume else settings, json=json)
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
+
+
+def _asked(
+    plan: Path, watch: str | None, explained: Path | None, out: Path | None, *, resume: bool
+) -> Asked:
+    if watch is not None:
+        from tailtrim.trim.watched import WatchedAsked  # noqa: PLC0415 - the help does without
+
+        return WatchedAsked(plan, watch, explained, out, resume=resume)
+    from tailtrim.trim.planned import Planned  # noqa: PLC0415 - the help does without
+
+    return Planned(plan, explained, out, resume=resume)
 
 
 def _enter(plan: Path) -> None:
@@ -101,22 +121,19 @@ def _enter(plan: Path) -> None:
         enter()
 
 
-def _settings(planned: Planned, seconds: float, seed: int) -> Settings:
+def _settings(planned: Asked, seconds: float, seed: int) -> Settings:
     from tailtrim.trim.trial import Settings  # noqa: PLC0415 - the help does without
 
     return Settings(
         error=planned.trimming.error,
         worth=planned.trimming.worth,
         # A lower bound of the time: by the time of the first trials it is corrected.
-        trials=int(seconds / _each_s(planned)),
+        trials=int(seconds / planned.each_s),
         seconds=seconds,
         seed=seed,
         limits=planned.limits,
+        explain=planned.explains,
     )
-
-
-def _each_s(planned: Planned) -> float:
-    return planned.plan.traffic.duration_s + _BESIDE_S
 
 
 def _seconds(budget: str) -> float:
@@ -126,19 +143,26 @@ def _seconds(budget: str) -> float:
     return float(found[1]) * _UNITS_S[found[2]]
 
 
-def _tell_tree(planned: Planned, settings: Settings) -> None:
-    from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
+def _tell_tree(planned: Asked, settings: Settings) -> None:
+    from tailtrim.trim.tree import tree  # noqa: PLC0415 - the help does without
 
-    for line in wording.tree(planned.candidates, planned.impossible, settings, _each_s(planned)):
+    for line in tree(planned.candidates, planned.impossible, settings, planned.each_s):
         say(units.printable(line))
 
 
-def _search(planned: Planned, place: Path, settings: Settings | None, *, json: bool) -> None:
+def _search(planned: Asked, settings: Settings | None, *, json: bool) -> None:
     from tailtrim.trim import wording  # noqa: PLC0415 - the help does without
     from tailtrim.trim.loop import Loop  # noqa: PLC0415
+    from tailtrim.trim.recorded import recorded  # noqa: PLC0415
+    from tailtrim.trim.report import cost_words, findings  # noqa: PLC0415
 
+    place = planned.place
     with ending_orderly():
         loop = Loop(planned, place, settings)
+        loop.workload.prepare(
+            lambda what: say(f"{what} …", err=True),
+            lambda doubt: say(f"warning: {units.printable(doubt)}", err=True),
+        )
 
         def ended(trial: Trial, seen: Observation) -> None:
             say(units.printable(wording.progress(trial, seen, loop.search.left)), err=True)
@@ -149,13 +173,28 @@ def _search(planned: Planned, place: Path, settings: Settings | None, *, json: b
             done = len(loop.search.seen)
             say(f"interrupted: {done} trials are in {place}, --resume goes on", err=True)
             raise
+    found = findings(recorded(place))
     if json:
-        say(encoding.dumps(result.as_json()))
+        say(encoding.dumps(found.as_json()))
     else:
-        for line in wording.report(result, loop.quantile):
+        for line in (*wording.report(result, loop.quantile), "", *cost_words.lines(found.costs)):
             say(units.printable(line))
         say(f"\nExperiment: {place}")
-    for notice in result.notices:
+    _report(found, place, json=json)
+    for notice in (*loop.workload.notices, *result.notices):
         say(f"warning: {units.printable(notice)}", err=True)
     if not result.kept:
         raise typer.Exit(NEGATIVE)
+
+
+def _report(found: Findings, place: Path, *, json: bool) -> None:
+    """Write the page; what is missing for it does not spoil the search."""
+    from tailtrim.trim.report import write  # noqa: PLC0415 - the help does without
+
+    try:
+        page, *_ = write(found, place / "report")
+    except PicturesError as error:
+        complain(error, "warning")
+        return
+    if not json:
+        say(f"Report:     {page}")

@@ -33,6 +33,11 @@ class Command(ProgramDevice):
         description="Program and arguments; {in} and {out} stand for its interfaces."
     )
 
+    @property
+    def polls(self) -> None:
+        """What a program does while it waits is its own business."""
+        return
+
     def require(self, host: Host) -> None:
         """Make sure that its program is there."""
         host.require(Tool(shlex.split(self.command)[0], elsewhere="it on the PATH (dut.command)"))

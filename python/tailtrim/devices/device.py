@@ -75,6 +75,11 @@ class Device(Strict):
         return False
 
     @property
+    def polls(self) -> bool | None:
+        """Whether it keeps a CPU busy without packets; ``None`` where that is not known."""
+        return False
+
+    @property
     def needs(self) -> tuple[Ability, ...]:
         """What it needs that not every testbed can do."""
         return ()

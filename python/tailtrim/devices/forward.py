@@ -64,6 +64,11 @@ class Forward(DisturbedDevice):
         """The delay and the disturbance."""
         return ((self.delay,) if self.delay else ()) + super().named
 
+    @property
+    def polls(self) -> bool:
+        """Whether it polls instead of waiting."""
+        return self.mode == "poll"
+
     def serving(self, at: Forwarding) -> list[int]:
         """Return the CPU on which it polls."""
         return [at.dut.cpus[-1]]

@@ -93,6 +93,11 @@ class Reflector(Device):
         "tuned": TUNED,
     }
 
+    @property
+    def polls(self) -> bool:
+        """Whether it polls instead of waiting."""
+        return self.busy_poll
+
     @field_validator("path", "firewall")
     @classmethod
     def _known_rule(cls, value: str, info: ValidationInfo) -> str:

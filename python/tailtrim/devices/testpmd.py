@@ -35,6 +35,11 @@ class Testpmd(ProgramDevice):
         if self.driver == "af_xdp" and not host.facts.root:
             raise HostError("testpmd with driver af_xdp: only root may load its XDP program")
 
+    @property
+    def polls(self) -> bool:
+        """It polls in each of its drivers."""
+        return True
+
     def serving(self, at: Forwarding) -> list[int]:
         """Return the CPU on which it polls."""
         return [at.dut.cpus[-1]]

@@ -31,7 +31,8 @@ is what the client counted, device.json what the reflector did.
 A run appears when it is complete. One that is not to be trusted is marked as invalid, with reasons.
 """
 
-from tailtrim.experiment.conduct import conduct
+from tailtrim.experiment.booted import Booted
+from tailtrim.experiment.conduct import conduct, nodes_of
 from tailtrim.experiment.estimate import Estimate
 from tailtrim.experiment.guests import images_for
 from tailtrim.experiment.plan_kept import keep_plan
@@ -45,6 +46,7 @@ from tailtrim.experiment.recorded import (
 )
 
 __all__ = [
+    "Booted",
     "Estimate",
     "Experiment",
     "Outcome",
@@ -54,6 +56,7 @@ __all__ = [
     "images_for",
     "is_experiment",
     "keep_plan",
+    "nodes_of",
     "recorded",
     "runs_of",
 ]

@@ -99,6 +99,7 @@ class Booted:
         self._experiment, self._way = experiment, way
         self._stack = ExitStack()
         self._block: Hashable = None
+        self._boot_now: Boot | None = None
         self._node: BootedNode | None = None
         self._failed: str | None = None
         self._doubts: tuple[str, ...] = ()
@@ -111,6 +112,14 @@ class Booted:
     def __exit__(self, *_: object) -> None:
         """End what runs."""
         self._end()
+
+    @property
+    def untried(self) -> str | None:
+        """Why the boot of the last run is not the one that was asked for; ``None`` if it is.
+
+        The node did not come up, or its kernel took nothing of a word of its boot line.
+        """
+        return self._failed or "; ".join(self._doubts) or None
 
     def prepare(self) -> None:
         """Make sure that all boots are possible, as :meth:`Way.prepare` does."""
@@ -139,6 +148,22 @@ class Booted:
             raise RunError(self._failed or "no boot")
         return self._way.forwarding(self._node, run, folder)
 
+    def leave(self, boot: Boot) -> str | None:
+        """Have a node that stays when this ends be in a boot; returns its name, if it stays.
+
+        Raises:
+            HostError: it cannot be booted at all.
+            RunError: it did not come up as asked.
+
+        """
+        if self._way.node is None:
+            return None
+        if self._boot_now != boot or self._node is None or not self._node.alive:
+            self._end()
+            self._block = None
+            self._boot(boot, lambda _: None)
+        return self._way.node
+
     def hand_over(self, folder: Path) -> None:
         """Give a run what the node printed in it, as :meth:`Way.hand_over` does."""
         if self._node is not None:
@@ -163,10 +188,12 @@ class Booted:
     def _end(self) -> None:
         self._stack.close()
         self._node, self._failed, self._doubts, self._first = None, None, (), None
+        self._boot_now = None
 
     def _boot(self, boot: Boot, told: Callable[[str], None]) -> None:
         """Boot the node; a guest that dies while it boots is booted once more."""
         told(f"booting {boot.kernel}")
+        self._boot_now = boot
         place = self._new_folder()
         try:
             self._booted(boot, place, {})

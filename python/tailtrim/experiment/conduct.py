@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,7 @@ def conduct(  # noqa: PLR0913 - each is named
     following: Callable[[], Run | None] = lambda: None,
     *,
     runs: Sequence[Run] | None = None,
+    within: Booted | None = None,
 ) -> None:
     """Do the runs that are missing, and those that follow from them.
 
@@ -70,19 +71,33 @@ def conduct(  # noqa: PLR0913 - each is named
         following: returns one more run after the last, which nothing boots for; ``None`` at the
             end.
         runs: these runs of the experiment instead, whether they are there or not.
+        within: nodes that stay afterwards, of :func:`nodes_of`; by default they end with the runs.
 
     Raises:
         HostError: this host cannot do it.
         OutputError: results cannot be written.
 
     """
-    way = _way(experiment, images or {})
-    with (
-        experiment.testbed,
-        Booted(experiment, way) as booted,
-        Devices(experiment, booted) as devices,
-    ):
+    with ExitStack() as stack:
+        booted = within or stack.enter_context(nodes_of(experiment, images or {}))
+        devices = stack.enter_context(Devices(experiment, booted))
         _conduct_all(experiment, devices, (told, ended), following, runs)
+
+
+@contextmanager
+def nodes_of(experiment: Experiment, images: dict[Boot, Image]) -> Iterator[Booted]:
+    """Have the nodes of an experiment, and what boots, for as long as the context lasts.
+
+    Args:
+        experiment: whose nodes.
+        images: what runs boot; may grow before a run needs it.
+
+    Raises:
+        HostError: this host cannot have them.
+
+    """
+    with experiment.testbed, Booted(experiment, _way(experiment, images)) as booted:
+        yield booted
 
 
 def _way(experiment: Experiment, images: dict[Boot, Image]) -> Way:

@@ -14,7 +14,7 @@ from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tailtrim.experiment.record import Experiment
     from tailtrim.nodes.vm.image import Image
@@ -39,14 +39,18 @@ def passed_ports(plan: Plan) -> dict[str, PassedPort]:
 
 
 def images_for(
-    experiment: Experiment, told: Callable[[str], None], warned: Callable[[str], None]
+    experiment: Experiment,
+    told: Callable[[str], None],
+    warned: Callable[[str], None],
+    boots: Iterable[Boot] | None = None,
 ) -> dict[Boot, Image]:
-    """Make the images that missing runs boot, and look at their boot lines.
+    """Make the images that runs boot, and look at their boot lines.
 
     Args:
         experiment: whose runs.
         told: is called with what is being done, where it takes time.
         warned: is called with what may be wrong with a boot line.
+        boots: what they boot; by default what the missing runs do.
 
     Raises:
         HostError: this host cannot make one, or not pass a device through to it.
@@ -56,7 +60,9 @@ def images_for(
     """
     if experiment.plan.testbed != LOCAL:
         return {}
-    boots = dict.fromkeys(run.boot for run in experiment.missing() if run.boot is not None)
+    if boots is None:
+        boots = [run.boot for run in experiment.missing() if run.boot is not None]
+    boots = dict.fromkeys(boots)
     vm = experiment.plan.vm
     passed = passed_ports(experiment.plan) if boots else {}
     drivers = tuple(sorted({port.module for port in passed.values()}))

@@ -6,11 +6,13 @@ import errno
 import fcntl
 import os
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -34,3 +36,18 @@ def lock(folder: Path, owner: object) -> None:
     except OSError as error:
         if error.errno == errno.EWOULDBLOCK:
             raise OutputError(f"{folder}: another process is running it") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder for as long as the context lasts, as :func:`lock`."""
+    owner = _Owner()
+    lock(folder, owner)
+    try:
+        yield
+    finally:
+        del owner
+
+
+class _Owner:
+    """What holds a lock."""

@@ -71,7 +71,7 @@ class RebootedHosts:
     def __init__(self, experiment: Experiment, testbed: HostsTestbed) -> None:
         """Boot nothing yet."""
         self._experiment, self._testbed = experiment, testbed
-        booting = any(run.boot is not None for run in experiment.runs)
+        booting = experiment.plan.boots_node or any(run.boot for run in experiment.runs)
         self.node = testbed.device if booting else None
 
     def prepare(self) -> None:

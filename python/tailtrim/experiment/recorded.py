@@ -76,11 +76,13 @@ class RecordedExperiment(Tabular):
             if record["schema"] != SCHEMA:
                 found = record["schema"]
                 raise RunDirectoryError(f"{place}: the schema is {found!r}, expected {SCHEMA!r}")
-            self.name = str(record["plan"]["name"])
+            #: The plan, as its experiment has it.
+            self.plan: dict[str, Any] = dict(record["plan"])
+            self.name = str(self.plan["name"])
             self.began: str | None = record.get("began")
             self.host: dict[str, Any] = dict(record["host"])
             #: What its plan says of the testbed: ``"local"``, or the nodes of a testbed file.
-            self.testbed: Any = record["plan"].get("testbed", "local")
+            self.testbed: Any = self.plan.get("testbed", "local")
             self.versions: dict[str, str] = dict(record["versions"])
             self.command: list[str] = list(record["command"])
             self.runs = tuple(_run(self.path, outcome_of(raw)) for raw in record["outcomes"])

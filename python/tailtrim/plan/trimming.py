@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from tailtrim._native import quantile
 from tailtrim.plan.base import Name, Number, Scalar
@@ -20,7 +20,7 @@ _SHAPE = "expected changes, such as {batch: {baseline: 32, changed: 4}}"
 
 
 class PlannedChange(Strict):
-    """A change of the plan itself: of the device, of what disturbs it, of its container."""
+    """A change of the plan itself: of the device, what disturbs it, its container, what boots."""
 
     baseline: Scalar = Field(description="What $NAME stands for without the change.")
     changed: Scalar = Field(description="What $NAME stands for with the change.")
@@ -29,6 +29,17 @@ class PlannedChange(Strict):
         description="Changes of one group are screened together, since some do nothing alone."
         " Default: the change alone.",
     )
+    risk: list[Name] = Field(
+        default_factory=list,
+        description="Boot parameters that take away CPUs or protection, such as mitigations: a"
+        " change that has one is tried only if it is named here.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Searches from before there were risks can be gone on with.
+        every: dict[str, Any] = handler(self)
+        return {key: value for key, value in every.items() if key != "risk" or self.risk}
 
 
 class HostChanges(Strict):
@@ -67,6 +78,11 @@ class TrimLimits(Strict):
         description="Highest share of the baseline's delivered packets per second that a change"
         " may cost.",
     )
+    watts: Number | None = Field(
+        default=None,
+        gt=0,
+        description="Highest mean power of the device's node; it needs a meter.",
+    )
 
 
 class Trimming(Strict):
@@ -89,8 +105,8 @@ class Trimming(Strict):
     limits: TrimLimits = Field(default_factory=TrimLimits)
     candidates: dict[Name, PlannedChange] = Field(
         default_factory=dict,
-        description="Changes of the plan, by name: $NAME in dut or traffic stands for the"
-        " value. In the order of expected gain.",
+        description="Changes of the plan, by name: $NAME in dut, traffic or boot stands for"
+        " the value. In the order of expected gain.",
     )
     host: HostChanges | None = Field(
         default=None, description="Changes of this host; with testbed: local only."

@@ -6,7 +6,7 @@ import random
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
-from tailtrim.trim.trial import Seen, Trial
+from tailtrim.trim.trial import EXPLAIN, Seen, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -22,26 +22,37 @@ BASELINE: frozenset[str] = frozenset()
 
 
 class Course:
-    """What was tried and seen so far, and what the budget still allows."""
+    """What was tried and seen so far, and what the budget still allows.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: how to search.
+        booting: the changes that take a boot.
+
+    """
+
+    def __init__(self, settings: Settings, booting: frozenset[str] = BASELINE) -> None:
         """Begin with nothing tried."""
-        self.settings = settings
+        self.settings, self._booting = settings, booting
         self.seen: list[Seen] = []
         self._order = random.Random(settings.seed)  # noqa: S311 - an order, not a secret
         self._block = 0
 
     def block(self, phase: str, sets: Sequence[frozenset[str]]) -> Steps[list[Observation]]:
-        """Try each set of changes once, in random order.
+        """Try each set of changes once, in random order; those of one boot are together.
 
         Returns:
             what was seen, in the order of ``sets``.
 
         """
-        order = list(range(len(sets)))
-        self._order.shuffle(order)
+        boots: dict[frozenset[str], list[int]] = {}
+        for place, one in enumerate(sets):
+            boots.setdefault(one & self._booting, []).append(place)
+        of_boots = list(boots.values())
+        self._order.shuffle(of_boots)
+        for places in of_boots:
+            self._order.shuffle(places)
         found: dict[int, Observation] = {}
-        for place in order:
+        for place in (place for places in of_boots for place in places):
             trial = Trial(len(self.seen), sets[place], phase, self._block)
             found[place] = yield trial
             self.seen.append(Seen(trial, found[place]))
@@ -63,5 +74,6 @@ class Course:
         return trials + reserve <= self.left()
 
     def baselines(self) -> list[Seen]:
-        """Return the trials without changes, in order."""
-        return [one for one in self.seen if one.trial.changes == BASELINE]
+        """Return the trials without changes, in order; not those that a trace made slower."""
+        without = (one for one in self.seen if one.trial.changes == BASELINE)
+        return [one for one in without if one.trial.phase != EXPLAIN]

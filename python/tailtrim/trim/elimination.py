@@ -19,7 +19,7 @@ from tailtrim.trim.spending import FEWEST, Looks
 from tailtrim.trim.verdict import Found, Gain, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tailtrim.trim.course import Course, Steps
     from tailtrim.trim.trial import Candidate, Observation
@@ -109,7 +109,7 @@ class Elimination:
     def _round(self) -> Steps[None]:
         course, whole = self._course, self.whole
         names = list(self._undecided)
-        sets = [BASELINE, whole, *(whole - {name} for name in names)]
+        sets = sets_of(whole, names)
         _, at_whole, *others = yield from course.block("eliminate", sets)
         limits, baselines = course.settings.limits, course.baselines()
         self._broken.append(beyond(at_whole, limits, baselines))
@@ -213,6 +213,11 @@ class Elimination:
     def _tell(self, standing: _Standing, verdict: Verdict, reason: str, gain: Gain | None) -> None:
         one = standing.candidate
         self.found.append(Found(one.name, one.group, verdict, reason, gain))
+
+
+def sets_of(whole: frozenset[str], undecided: Iterable[str]) -> list[frozenset[str]]:
+    """Return the changes of each trial of a round: none, the whole, and all but each one."""
+    return [BASELINE, whole, *(whole - {name} for name in undecided)]
 
 
 def cost(without: Observation, with_it: Observation) -> float | None:

@@ -14,49 +14,53 @@ if TYPE_CHECKING:
     from tailtrim.trim.trial import Candidate
 
 
-def by_causes(
-    candidates: Sequence[Candidate],
-    checks: Mapping[str, Sequence[str]],
-    explained: RunDirectory,
-    p: str,
-) -> list[Candidate]:
-    """Return the candidates with those first whose cause costs the quantile most.
+def by_causes(candidates: Sequence[Candidate], costs_ns: Mapping[str, float]) -> list[Candidate]:
+    """Return the candidates with those first, of the ones with checks, whose cause costs most.
 
-    The others keep their order behind them.
+    Those without stay where they are: before them, in the order of the plan.
 
     Args:
-        candidates: in the order of the catalogue.
-        checks: the checks of the audit that each one is for.
-        explained: a run with an explanation.
+        candidates: in the order of the plan, then of the catalogue.
+        costs_ns: by how much the quantile is longer for the causes of each check of the audit.
+
+    """
+
+    def gain_ns(one: Candidate) -> float:
+        return max((costs_ns.get(check, 0.0) for check in one.checks or ()), default=0.0)
+
+    planned = [one for one in candidates if one.checks is None]
+    known = [one for one in candidates if one.checks is not None]
+    return planned + sorted(known, key=gain_ns, reverse=True)
+
+
+def costs(explained: RunDirectory, p: str) -> dict[str, float] | None:
+    """Return by how much the quantile of a run is longer for the causes of each check, in ns.
+
+    Args:
+        explained: the run.
         p: the quantile as summaries write it.
+
+    Returns:
+        the costs; ``None`` if the run has no explanation that rests on a trace.
 
     Raises:
         RunDirectoryError: the explanation cannot be read.
-        ValueError: the run has none that rests on a trace.
 
     """
     explanation = read(explained)
-    if explanation is None:
-        raise ValueError(f"{explained.path}: no explanation of a trace, expected a run with one")
-    costs_ns = _costs(explanation, p)
-
-    def gain_ns(one: Candidate) -> int:
-        return max((costs_ns.get(check, 0) for check in checks.get(one.name, ())), default=0)
-
-    return sorted(candidates, key=gain_ns, reverse=True)
+    return None if explanation is None else _costs(explanation, p)
 
 
-def _costs(explanation: HostExplanation, p: str) -> dict[str, int]:
-    """Return by how much the quantile is longer for the causes of each check, in ns."""
+def _costs(explanation: HostExplanation, p: str) -> dict[str, float]:
     verdict = explanation.verdict
     # Without this quantile among those of the explanation, the part of all lateness stands for it.
     whole_ns = explanation.at(p, verdict.quantiles_ns)
-    costs: dict[str, int] = {}
+    found: dict[str, float] = {}
     for cause in verdict.causes:
         without_ns = explanation.at(p, cause.without_ns)
         cost_ns = cause.excess_ns
         if whole_ns is not None and without_ns is not None:
             cost_ns = whole_ns - without_ns
         for check in cause.signature.checks if cause.signature else ():
-            costs[check] = max(costs.get(check, 0), cost_ns)
-    return costs
+            found[check] = max(found.get(check, 0), cost_ns)
+    return found

@@ -12,11 +12,14 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
+from tailtrim.experiment.locked import locked
 from tailtrim.nodes.agent import program
+from tailtrim.trim import state as records
 from tailtrim.trim.trial import Candidate
 from tailtrim.trim.verdict import Found, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tailtrim.plan.trimming import HostChanges
@@ -52,18 +55,24 @@ class HostTuning:
 
     Args:
         asked: what the plan says.
+        killed: the folder of a search that may have been killed: what it has applied is taken back
+            before the host is looked at.
 
     Raises:
         HostError: the plan names another host, or the agent is missing.
+        OutputError: the search in the folder is running.
 
     """
 
-    def __init__(self, asked: HostChanges) -> None:
+    def __init__(self, asked: HostChanges, killed: Path | None = None) -> None:
         """Ask the agent what it would change."""
         here = socket.gethostname()
         if asked.name != here:
             told = f"trim.host.name: the plan names {asked.name!r}, this host is {here!r}"
             raise HostError(f"{told}: nothing is changed on a host that is not named")
+        if killed is not None and (names := records.applied(killed)):
+            with locked(killed):
+                self._take_back(names)
         self._request = ["--profile", asked.profile]
         self._request += ["--isolate", asked.isolate] if asked.isolate else []
         only = [word for name in asked.only for word in ("--only", name)]
@@ -71,8 +80,6 @@ class HostTuning:
         if done.returncode:
             raise HostError(f"tailtrim tune plan: {_last(done)}")
         self.candidates: list[Candidate] = []
-        #: The checks of the audit that each candidate is for.
-        self.checks: dict[str, list[str]] = {}
         self.impossible: list[Found] = []
         for change in json.loads(done.stdout)["changes"]:
             self._sort(change, asked.only)
@@ -93,8 +100,8 @@ class HostTuning:
         elif "needed" not in states:
             reason = f"cannot be set here ({', '.join(sorted(states))})"
         if reason is None:
-            self.candidates.append(Candidate(name, group))
-            self.checks[name] = checks
+            takes = str(change.get("takes") or "")
+            self.candidates.append(Candidate(name, group, checks=tuple(checks), takes=takes))
         else:
             self.impossible.append(Found(name, group, Verdict.UNTRIED, reason))
 
@@ -110,6 +117,16 @@ class HostTuning:
             error.add_note("tailtrim tune revert takes them back")
             raise error
 
+    def _take_back(self, names: Sequence[str]) -> None:
+        """Take back what a killed search has applied, and nothing that a user has since."""
+        others = {value["change"] for value in self._status().get("values", ())} - set(names)
+        if others:
+            told = f"changes that are not of this search are applied: {', '.join(sorted(others))}"
+            error = HostError(told)
+            error.add_note("tailtrim tune revert takes them back")
+            raise error
+        self.revert()
+
     def applied(self) -> bool:
         """Whether a journal says that changes are applied.
 
@@ -117,11 +134,16 @@ class HostTuning:
             HostError: the agent cannot tell.
 
         """
+        return bool(self._status()["applied"])
+
+    def _status(self) -> dict[str, Any]:
         done = _agent("status", "--json")
         try:
-            return bool(json.loads(done.stdout)["applied"])
-        except (ValueError, KeyError) as error:
+            found: dict[str, Any] = json.loads(done.stdout)
+            found["applied"]
+        except (ValueError, KeyError, TypeError) as error:
             raise HostError(f"tailtrim tune status: {_last(done)}") from error
+        return found
 
     def apply(self, changes: frozenset[str]) -> str | None:
         """Apply changes and read them back.

@@ -1,20 +1,15 @@
-"""The loop: each trial of a search becomes a run of one experiment, with the host as it asks."""
+"""The loop: the trials of a search, one after the other, with the host as each asks."""
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError, RunError
-from tailtrim.experiment import Experiment, conduct, keep_plan
-from tailtrim.experiment.record import RECORD
-from tailtrim.rundir import RunDirectory
 from tailtrim.trim import state as records
 from tailtrim.trim.course import BASELINE
-from tailtrim.trim.observed import observation
 from tailtrim.trim.search import Search
 from tailtrim.trim.trial import Observation
 
@@ -22,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tailtrim.plan import Run
-    from tailtrim.trim.planned import Planned
+    from tailtrim.trim.asked import Asked
     from tailtrim.trim.trial import Settings, Trial
     from tailtrim.trim.verdict import Result
 
@@ -32,11 +26,11 @@ _SILENT = 8
 
 
 class Loop:
-    """A search on a testbed.
+    """A search on a workload.
 
     Args:
-        planned: what may be changed.
-        folder: the directory of the experiment.
+        planned: what may be changed, and on which workload.
+        folder: the directory of the trials.
         settings: how to search; ``None``: take up the search that is there.
 
     Raises:
@@ -45,7 +39,7 @@ class Loop:
 
     """
 
-    def __init__(self, planned: Planned, folder: Path, settings: Settings | None) -> None:
+    def __init__(self, planned: Asked, folder: Path, settings: Settings | None) -> None:
         """Begin, or replay what was seen before the interruption."""
         self._planned, self._folder = planned, folder
         self.quantile = planned.trimming.quantile
@@ -57,12 +51,10 @@ class Loop:
         if tuning is not None and not self._state.applied:
             tuning.require_untuned()
         self.search = Search(self._state.candidates, self._state.settings)
-        runs = [planned.run(trial) for trial in self._replayed()]
-        if settings is None and self.search.trial is not None and _begun(folder) > len(runs):
-            runs.append(planned.run(self.search.trial))
-        self.experiment = Experiment(folder, planned.plan, runs, resume=settings is None)
-        self.experiment.quantiles = [self.quantile]
-        keep_plan(planned.path, self.experiment)
+        #: What packets pass in the trials, and a directory for each.
+        self.workload = planned.workload(
+            folder, list(self._replayed()), self.search.trial, resume=settings is None
+        )
         if tuning is not None and self._state.applied:
             # The search that was interrupted: only now is the folder locked.
             tuning.revert()
@@ -79,12 +71,12 @@ class Loop:
             self.search.tell(seen)
 
     def go(
-        self, told: Callable[[Run, str], None], ended: Callable[[Trial, Observation], None]
+        self, told: Callable[[str], None], ended: Callable[[Trial, Observation], None]
     ) -> Result:
         """Try until the search ends; the host is left with what is kept.
 
         Args:
-            told: is called with a run and what it is doing.
+            told: is called with what a trial is doing.
             ended: is called with a trial and what it measured.
 
         Raises:
@@ -92,17 +84,19 @@ class Loop:
             OutputError: results cannot be written.
 
         """
-        while self.search.trial is not None:
-            trial = self.search.trial
-            seen = self._try(trial, told)
-            self.search.tell(seen)
-            self._save(self.search.result)
-            ended(trial, seen)
-            self._give_up()
-        result = self.search.result
-        assert result is not None  # noqa: S101 - a search without a trial has a result
-        result = replace(result, found=(*result.found, *self._planned.impossible))
-        result = replace(result, notices=(*result.notices, *self._leave(result)))
+        with self.workload:
+            while self.search.trial is not None:
+                trial = self.search.trial
+                seen = self._try(trial, told)
+                self.search.tell(seen)
+                self._save(self.search.result)
+                ended(trial, seen)
+                self._give_up()
+            result = self.search.result
+            assert result is not None  # noqa: S101 - a search without a trial has a result
+            result = replace(result, found=(*result.found, *self._planned.impossible))
+            left = (*self.workload.leave(result), *self._leave(result))
+            result = replace(result, notices=(*result.notices, *left))
         self._save(result)
         return result
 
@@ -114,25 +108,15 @@ class Loop:
         reason = seen[-1].failed or seen[-1].doubt
         raise RunError(f"the first {len(seen)} trials have no tail, the last one because {reason}")
 
-    def _try(self, trial: Trial, told: Callable[[Run, str], None]) -> Observation:
-        experiment, run = self.experiment, self._planned.run(trial)
-        if len(experiment.runs) == trial.number:
-            experiment.runs.append(run)
-        experiment.save()
+    def _try(self, trial: Trial, told: Callable[[str], None]) -> Observation:
         began_s = time.monotonic()
         with self._host(self._planned.of_host(trial.changes)) as refused:
             if refused is not None:
-                return Observation(None, seconds=time.monotonic() - began_s, failed=refused)
-            if self._planned.tuning is not None:
-                # What a trial changes on the host does not make its run invalid.
-                experiment.environment.clear()
-            conduct(experiment, told, lambda *_: None, runs=[run])
-        took_s = time.monotonic() - began_s
-        outcome = experiment.outcomes[run.folder]
-        place = self._folder / run.folder
-        complete = not (outcome.failed or outcome.skipped)
-        summary = RunDirectory(place).summary if complete else None
-        return observation(outcome, summary, self.quantile, took_s)
+                self.workload.passed_over(trial)
+                seen = Observation(None, failed=refused)
+            else:
+                seen = self.workload.measure(trial, told)
+        return replace(seen, seconds=time.monotonic() - began_s)
 
     @contextmanager
     def _host(self, changes: frozenset[str]) -> Iterator[str | None]:
@@ -155,9 +139,11 @@ class Loop:
             return
         for place in tuning.export(kept, self._folder / "export"):
             yield f"the changes of the host that are kept are in {place}"
+        self._applied(kept)
         refused = tuning.apply(kept)
         if refused is not None:
             tuning.revert()
+            self._applied(BASELINE)
             yield f"what is kept could not be applied again: {refused}"
             return
         yield "what is kept of the host's changes is applied: tailtrim tune revert takes it back"
@@ -168,12 +154,3 @@ class Loop:
 
     def _save(self, result: Result | None) -> None:
         self._state.save(self._folder, self.search.seen, result)
-
-
-def _begun(folder: Path) -> int:
-    """Return how many runs the record of the experiment has, with the one that was interrupted."""
-    try:
-        return len(json.loads((folder / RECORD).read_text("utf-8"))["order"])
-    except (OSError, ValueError, KeyError, TypeError):
-        # Whoever takes up the experiment says what is wrong with it.
-        return 0

@@ -5,30 +5,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import PlanError
-from tailtrim.plan import load
-from tailtrim.rundir import RunDirectory
-from tailtrim.trim.expected import by_causes
-from tailtrim.trim.host import HostTuning
-from tailtrim.trim.trial import Candidate, Limits
+from tailtrim.experiment.expected import Expected
+from tailtrim.plan import load, loop_variables
+from tailtrim.trim.asked import Asked
+from tailtrim.trim.conducted import Conducted
+from tailtrim.trim.elimination import sets_of
+from tailtrim.trim.risk import refuse
+from tailtrim.trim.trial import BOOT, EXPLAIN, Candidate, Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from tailtrim.plan import Plan, Run
-    from tailtrim.plan.trimming import Trimming
-    from tailtrim.trim.trial import Trial
-    from tailtrim.trim.verdict import Found
+    from tailtrim.plan import Boot, Plan, Run
 
+#: s: what a run takes at least beside its traffic, to make and remove the testbed.
+_BESIDE_S = 2.0
 _WHAT_IT_NEEDS = "such as trim: {candidates: {batch: {baseline: 32, changed: 4}}}"
 
 
-class Planned:
+class Planned(Asked):
     """A plan with changes to try.
 
     Args:
         path: the plan.
         explained: a run that says why packets were late: changes of the host against these causes
             come first.
+        out: as of :class:`.asked.Asked`, as is ``resume``.
+        resume: the search is taken up.
 
     Raises:
         HostError: the host to be changed is not this one, or cannot be.
@@ -38,7 +42,14 @@ class Planned:
 
     """
 
-    def __init__(self, path: Path, explained: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        explained: Path | None = None,
+        out: Path | None = None,
+        *,
+        resume: bool = False,
+    ) -> None:
         """Read it, and look at the run of each change alone."""
         #: Where the plan is.
         self.path = path
@@ -46,53 +57,66 @@ class Planned:
         self.plan, runs = load(path)
         if self.plan.trim is None:
             raise PlanError(f"{path}: trim is missing, {_WHAT_IT_NEEDS}")
-        self.trimming: Trimming = self.plan.trim
+        trimming = self.plan.trim
         told = f"{path}: tailtrim trim needs one combination and one repetition"
-        if len([run for run in runs if not run.floor]) != 1:
+        # With boot, each block of trials boots anew: boots says nothing here.
+        again = self.plan.boots_node
+        if len([one for one in runs if not (one.floor or (again and one.repetition))]) != 1:
             raise PlanError(f"{told}, without loop, factors, repeat and trace: both")
-        if self.plan.boot is not None or self.plan.in_guest:
-            raise PlanError(f"{path}: tailtrim trim changes no boot lines yet, leave boot out")
-        if self.trimming.host is not None and self.plan.testbed != "local":
+        self._booting = loop_variables(path, ("boot",)) & set(trimming.candidates)
+        for name in sorted(self._booting):
+            refuse(path, name, trimming.candidates[name])
+        if trimming.host is not None and self.plan.testbed != "local":
             raise PlanError(f"{path}: trim.host: possible with testbed: local only")
-        self.tuning = HostTuning(self.trimming.host) if self.trimming.host else None
-        self._of_host = self.tuning.candidates if self.tuning else []
-        if explained is not None:
-            checks = self.tuning.checks if self.tuning else {}
-            of_run = RunDirectory(explained)
-            self._of_host = by_causes(self._of_host, checks, of_run, self.trimming.quantile)
-        for name in self.trimming.candidates:
+        super().__init__(trimming, self.plan.name, explained, out, resume=resume)
+        self.explains = bool(self.plan.trace) and explained is None
+        for name in trimming.candidates:
             load(path, changed={name})
 
     @property
     def candidates(self) -> list[Candidate]:
         """The changes in order of expected gain: those of the plan, then those of the host."""
         planned = [
-            Candidate(name, one.group or name) for name, one in self.trimming.candidates.items()
+            Candidate(name, one.group or name, boots=name in self._booting)
+            for name, one in self.trimming.candidates.items()
         ]
-        return planned + self._of_host
+        return planned + super().candidates
 
     @property
-    def impossible(self) -> list[Found]:
-        """The changes of the host that cannot be tried."""
-        return self.tuning.impossible if self.tuning else []
+    def each_s(self) -> float:
+        """How long a trial takes at least: its traffic, what is made and removed, and boots."""
+        each_s = self.plan.traffic.duration_s + _BESIDE_S
+        if not self.boots():
+            return each_s
+        # A round of all changes: it boots without changes, with all, and without each that boots.
+        names = [one.name for one in self.candidates]
+        sets = sets_of(frozenset(names), names)
+        runs = [self.run(Trial(n, one, "eliminate", 0)) for n, one in enumerate(sets)]
+        return max(each_s, Expected.of(self.plan, runs).takes_s / len(runs))
 
-    @property
-    def limits(self) -> Limits:
-        """What a change must not cost."""
-        limits = self.trimming.limits
-        return Limits(loss=limits.loss, rate_loss=limits.throughput)
-
-    def of_host(self, changes: frozenset[str]) -> frozenset[str]:
-        """Return those of the changes that are the host's."""
-        return changes - set(self.trimming.candidates)
+    def workload(
+        self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
+    ) -> Conducted:
+        """Return the testbed of the plan."""
+        return Conducted(self, folder, done, next_one, resume=resume)
 
     def run(self, trial: Trial) -> Run:
         """Return the run of a trial; its variables tell which changes are made."""
         _, runs = load(self.path, changed=trial.changes)
-        (run,) = (run for run in runs if not run.floor)
+        run = next(run for run in runs if not run.floor)
         planned = self.trimming.candidates
         values = {
             name: planned[name].changed if name in planned else "applied"
             for name in sorted(trial.changes)
         }
-        return run.model_copy(update={"number": trial.number, "loop": values})
+        told = {"number": trial.number, "loop": values, "traced": trial.phase == EXPLAIN}
+        # A boot is one observation, so that no two blocks share one.
+        told |= {"repetition": trial.block} if run.boot is not None else {}
+        return run.model_copy(update=told)
+
+    def boots(self) -> list[Boot]:
+        """Return what the node boots without changes, with each of them, and with all."""
+        every = [one.name for one in self.candidates if one.boots]
+        sets = [frozenset[str](), *(frozenset([name]) for name in every), frozenset(every)]
+        found = (self.run(Trial(0, one, BOOT, 0)).boot for one in sets)
+        return [boot for boot in dict.fromkeys(found) if boot is not None]

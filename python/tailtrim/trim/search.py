@@ -7,15 +7,19 @@ trials: a search that was interrupted is taken up by telling it what was seen.
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
+from tailtrim.trim import path
 from tailtrim.trim.course import BASELINE, Course
 from tailtrim.trim.drift import drift
 from tailtrim.trim.elimination import Elimination, Holm, cost, gain_of
+from tailtrim.trim.expected import by_causes
 from tailtrim.trim.guard import beyond
 from tailtrim.trim.paired import Paired
 from tailtrim.trim.screening import FEWEST_CANDIDATES, MOST_GROUPS, Screened, screen
 from tailtrim.trim.spending import FEWEST, Looks
+from tailtrim.trim.trial import BOOT, EXPLAIN
 from tailtrim.trim.verdict import Found, Result, Verdict
 
 if TYPE_CHECKING:
@@ -30,6 +34,35 @@ if TYPE_CHECKING:
 CONFIRM, CONFIRM_MOST = 8, 16
 #: Trials that elimination leaves for them.
 _RESERVE = 2 * CONFIRM
+#: Baselines with a trace: of two one could not tell which is the exception.
+EXPLAINED = 3
+
+
+def affordable(
+    candidates: Sequence[Candidate], settings: Settings, *, done: int = 0
+) -> tuple[list[Candidate], list[Found]]:
+    """Part the candidates into those that the budget allows to try, and the others.
+
+    Args:
+        candidates: in the order of expected gain.
+        settings: how to search.
+        done: trials that there were already.
+
+    """
+    trials = settings.trials - done - _RESERVE
+    tried: list[Candidate] = []
+    found: list[Found] = []
+    for one in candidates:
+        groups = {other.group for other in tried} | {one.group}
+        booting = sum(other.boots for other in (*tried, one))
+        # FEWEST rounds of the baseline, the whole, and the whole without each of them.
+        most = (trials - (booting + 1 if booting else 0)) // FEWEST - 2
+        if len(tried) < most and len(groups) <= MOST_GROUPS:
+            tried.append(one)
+            continue
+        reason = "the budget is too small" if len(tried) >= most else "too many groups"
+        found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
+    return tried, found
 
 
 class Search:
@@ -43,7 +76,8 @@ class Search:
 
     def __init__(self, candidates: Sequence[Candidate], settings: Settings) -> None:
         """Begin with nothing tried."""
-        self._course = Course(settings)
+        booting = frozenset(one.name for one in candidates if one.boots)
+        self._course = Course(settings, booting)
         self._candidates = list(candidates)
         self._steps = self._all()
         #: The next trial; ``None`` at the end.
@@ -74,7 +108,12 @@ class Search:
 
     def _all(self) -> Steps[Result]:
         course, settings = self._course, self._course.settings
-        tried, found = self._affordable()
+        if settings.explain:
+            yield from self._explained()
+        tried, found = affordable(self._candidates, settings, done=len(course.seen))
+        unbooted = yield from self._booted(tried)
+        found += unbooted
+        tried = [one for one in tried if one.name not in {other.name for other in unbooted}]
         groups: dict[str, list[Candidate]] = {}
         for one in tried:
             groups.setdefault(one.group, []).append(one)
@@ -97,23 +136,30 @@ class Search:
                     else one
                     for one in found
                 ]
+            yield from path.measure(course, found)
         return self._ended(found, total, elimination.needed_trials)
 
-    def _affordable(self) -> tuple[list[Candidate], list[Found]]:
-        """Part the candidates into those that the budget allows to try, and the others."""
-        settings = self._course.settings
-        # FEWEST rounds of the baseline, the whole, and the whole without each of them.
-        most = (settings.trials - _RESERVE) // FEWEST - 2
-        tried: list[Candidate] = []
-        found: list[Found] = []
-        for one in self._candidates:
-            groups = {other.group for other in tried} | {one.group}
-            if len(tried) < most and len(groups) <= MOST_GROUPS:
-                tried.append(one)
-                continue
-            reason = "the budget is too small" if len(tried) >= most else "too many groups"
-            found.append(Found(one.name, one.group, Verdict.UNTRIED, reason))
-        return tried, found
+    def _explained(self) -> Steps[None]:
+        """Put the changes first whose causes cost the baseline's quantile most."""
+        seen = yield from self._course.block(EXPLAIN, [BASELINE] * EXPLAINED)
+        told = [one.costs_ns for one in seen if one.costs_ns]
+        checks = {check for costs in told for check in costs}
+        costs = {check: median(one.get(check, 0.0) for one in told) for check in checks}
+        self._candidates = by_causes(self._candidates, costs)
+
+    def _booted(self, tried: Sequence[Candidate]) -> Steps[list[Found]]:
+        """Boot with each change alone that takes a boot; return those that do not come up."""
+        booting = [one for one in tried if one.boots]
+        if not booting:
+            return []
+        sets = [BASELINE, *(frozenset([one.name]) for one in booting)]
+        _, *seen = yield from self._course.block(BOOT, sets)
+        told = [(one, at.untried) for one, at in zip(booting, seen, strict=True)]
+        return [
+            Found(one.name, one.group, Verdict.UNTRIED, f"it could not be tried: {why}")
+            for one, why in told
+            if why is not None
+        ]
 
     def _ended(self, found: list[Found], total: Gain | None, needed_trials: int | None) -> Result:
         course = self._course

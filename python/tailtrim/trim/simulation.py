@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tailtrim.trim.search import Search
@@ -27,6 +27,7 @@ Noise = Literal["normal", "heavy", "disturbed"]
 
 _BASELINE_NS = 100_000.0
 _DISTURBED_SHARE, _DISTURBED_BY = 0.1, 3.0
+_UNBOOTED = "the device's node did not boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,10 @@ class World:
         sigma: standard deviation of the log of the tail between runs.
         noise: its law.
         drift: by how much the log of the tail moves in a hundred trials.
+        booting: the changes that take a boot.
+        boot_sigma: standard deviation of the log of the tail between boots.
+        unbootable: those with which nothing boots.
+        clash: changes with which nothing boots if all of them are made.
 
     """
 
@@ -50,11 +55,19 @@ class World:
     sigma: float = 0.1
     noise: Noise = "normal"
     drift: float = 0.0
+    booting: frozenset[str] = frozenset()
+    boot_sigma: float = 0.0
+    unbootable: frozenset[str] = frozenset()
+    clash: frozenset[str] = frozenset()
 
     @property
     def candidates(self) -> list[Candidate]:
         """All changes, group by group."""
-        return [Candidate(one, group) for group, names in self.groups.items() for one in names]
+        return [
+            Candidate(one, group, boots=one in self.booting)
+            for group, names in self.groups.items()
+            for one in names
+        ]
 
     @property
     def helpful(self) -> frozenset[str]:
@@ -65,6 +78,8 @@ class World:
 
     def run(self, trial: Trial, rng: random.Random) -> Observation:
         """Return what a trial would measure."""
+        if trial.changes & self.unbootable or (self.clash and self.clash <= trial.changes):
+            return Observation(None, failed=_UNBOOTED, untried=_UNBOOTED)
         log = math.log(_BASELINE_NS) + self.drift * trial.number / 100
         log += sum(effect for name, effect in self.alone.items() if name in trial.changes)
         log += sum(effect for names, effect in self.together.items() if names <= trial.changes)
@@ -76,8 +91,17 @@ def simulate(world: World, settings: Settings, seed: int) -> Result:
     """Search in a world; ``seed`` is that of the noise."""
     rng = random.Random(seed)  # noqa: S311 - noise, not a secret
     search = Search(world.candidates, settings)
+    boots: dict[tuple[int, frozenset[str]], float] = {}
     while search.trial is not None:
-        search.tell(world.run(search.trial, rng))
+        trial = search.trial
+        boot = (trial.block, trial.changes & world.booting)
+        if boot not in boots:
+            boots[boot] = world.boot_sigma * rng.gauss(0, 1) if world.boot_sigma else 0.0
+        seen = world.run(trial, rng)
+        if seen.tail_ns is not None:
+            # What a boot has of its own is the same for all its trials.
+            seen = replace(seen, tail_ns=seen.tail_ns * math.exp(boots[boot]))
+        search.tell(seen)
     assert search.result is not None  # noqa: S101 - a search without a trial has a result
     return search.result
 

@@ -64,6 +64,21 @@ class State:
         write_json(folder / NAME, told)
 
 
+def applied(folder: Path) -> list[str]:
+    """Return the changes of the host that a search had applied when it was killed, or has kept."""
+    try:
+        return list(map(str, json.loads((folder / NAME).read_text("utf-8"))["applied"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        # Whoever loads it says what is wrong with it.
+        return []
+
+
+def candidate(told: dict[str, Any]) -> Candidate:
+    """Return a candidate that was recorded."""
+    checks = told.get("checks")
+    return Candidate(**told | {"checks": None if checks is None else tuple(checks)})
+
+
 def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
     """Read a search that was interrupted.
 
@@ -80,7 +95,7 @@ def load(folder: Path, quantile: str, candidates: Sequence[Candidate]) -> State:
         state = State(
             known["quantile"],
             Settings(**settings),
-            [Candidate(**one) for one in known["candidates"]],
+            [candidate(one) for one in known["candidates"]],
             [Observation(**one["observation"]) for one in known["trials"]],
             list(known["applied"]),
         )

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Phases before the search: why packets of the baseline are late; what boots at all.
+EXPLAIN, BOOT = "explain", "boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,18 +18,30 @@ class Candidate:
 
     Candidates of one group belong together: screening switches them on and off at the same time,
     since some do nothing alone.
+
+    Args:
+        name: what it is called.
+        group: what it belongs to.
+        boots: it takes a boot: of another kernel, or with another boot line.
+        checks: the checks of the audit that it is for; ``None`` if that is not known.
+        takes: the CPUs that it takes away from everything else, as the kernel writes such lists.
+
     """
 
     name: str
     group: str
+    boots: bool = False
+    checks: tuple[str, ...] | None = None
+    takes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One run with some of the changes; none of them is the baseline.
 
-    ``phase`` is ``screen``, ``eliminate`` or ``confirm``. Trials of one ``block`` follow each
-    other in random order, so that a host that drifts moves all of them alike.
+    ``phase`` is ``explain``, ``boot``, ``screen``, ``eliminate``, ``confirm`` or ``path``. Trials
+    of one ``block`` follow each other in random order, so that a host that drifts moves all of them
+    alike; those of one boot are together.
     """
 
     number: int
@@ -45,6 +63,8 @@ class Observation:
         seconds: what the trial took with its set-up, in s.
         failed: why the changes are not to be kept: the run broke, or lost too many packets.
         doubt: why the run is not to be trusted, which is no fault of the changes.
+        untried: why the changes could not be made: what boots did not come up with them.
+        costs_ns: by how much the quantile is longer for the causes of each check of the audit.
 
     """
 
@@ -55,6 +75,8 @@ class Observation:
     seconds: float = 0.0
     failed: str | None = None
     doubt: str | None = None
+    untried: str | None = None
+    costs_ns: Mapping[str, float] = field(default_factory=dict)
 
 
 class Seen(NamedTuple):
@@ -91,6 +113,7 @@ class Settings:
         seconds: longest time, in s; ``None`` for no limit.
         seed: of the random order.
         limits: what a change must not cost.
+        explain: the first trials have a trace, whose causes order the changes.
 
     """
 
@@ -100,3 +123,4 @@ class Settings:
     seconds: float | None = None
     seed: int = 1
     limits: Limits = field(default_factory=Limits)
+    explain: bool = False

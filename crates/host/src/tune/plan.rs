@@ -198,6 +198,27 @@ impl Plan {
         Ok(())
     }
 
+    /// Whether this change is wanted: the profile has it, and `--only` and `--without` leave it in. It may
+    /// have nothing to do on this host today.
+    #[must_use]
+    pub fn wants(&self, id: &str) -> bool {
+        let absent = || self.absent.iter().find(|absent| absent.id == id);
+        let checks = match self.changes.iter().find(|change| change.id == id) {
+            Some(change) => &change.checks,
+            None => match absent() {
+                Some(absent) => &absent.checks,
+                None => return false,
+            },
+        };
+        let named = |names: &[String]| {
+            names.iter().any(|name| {
+                name == id || checks.iter().any(|check| check.eq_ignore_ascii_case(name))
+            })
+        };
+        let Request { only, without, .. } = &self.request;
+        !named(without) && (only.is_empty() || named(only))
+    }
+
     /// All words for the boot line, in order.
     #[must_use]
     pub fn boot_words(&self) -> Vec<&str> {

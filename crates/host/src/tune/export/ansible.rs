@@ -1,4 +1,4 @@
-//! Tasks of Ansible, by builtin modules only.
+//! A role of Ansible, by builtin modules only.
 
 use super::ExportedFile;
 use super::files::{grub, sysctl};
@@ -7,7 +7,7 @@ use super::systemd::{cpu_affinity, tmpfiles};
 use crate::tune::plan::Plan;
 use std::fmt::Write;
 
-/// A file of tasks.
+/// The tasks of a role, for a folder of roles.
 #[must_use]
 pub fn ansible(plan: &Plan) -> Vec<ExportedFile> {
     let settings = Settings::of(plan);
@@ -59,7 +59,7 @@ pub fn ansible(plan: &Plan) -> Vec<ExportedFile> {
     if !text.contains("\n- name:") {
         text += "[]\n";
     }
-    ExportedFile::one("tailtrim.yml", text)
+    ExportedFile::one("tailtrim/tasks/main.yml", text)
 }
 
 fn copy(text: &mut String, name: &str, path: &str, content: &str) {

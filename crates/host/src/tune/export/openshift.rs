@@ -30,6 +30,9 @@ pub fn openshift(plan: &Plan) -> Vec<ExportedFile> {
     if division.isolated.is_empty() {
         text += "# No CPU is isolated: this profile reserves all of them.\n";
     }
+    if !plan.request.only.is_empty() {
+        text += "# A PerformanceProfile always isolates CPUs, which is more than the changes that were named.\n";
+    }
     text += &left_out(&["irq.affinity", "settings of interfaces"], "a PerformanceProfile");
     let _ = write!(
         text,

@@ -36,16 +36,19 @@ pub fn systemd(plan: &Plan) -> Vec<ExportedFile> {
     files
 }
 
-/// The CPUs of services, where some are isolated.
-pub(super) fn cpu_affinity(plan: &Plan) -> Option<String> {
-    if plan.division.isolated.is_empty() {
+/// The CPUs of services, where they are to leave the isolated ones.
+pub(super) fn services_cpus(plan: &Plan) -> Option<String> {
+    if plan.division.isolated.is_empty() || !plan.wants("isolation.systemd") {
         return None;
     }
     let cpus: Vec<String> = plan.division.housekeeping.iter().map(|cpu| cpu.to_string()).collect();
-    Some(format!(
-        "# Written by tailtrim-agent tune export.\n[Manager]\nCPUAffinity={}\n",
-        cpus.join(" ")
-    ))
+    Some(cpus.join(" "))
+}
+
+/// A drop-in with the CPUs of services.
+pub(super) fn cpu_affinity(plan: &Plan) -> Option<String> {
+    let cpus = services_cpus(plan)?;
+    Some(format!("# Written by tailtrim-agent tune export.\n[Manager]\nCPUAffinity={cpus}\n"))
 }
 
 /// Files in `/sys`, as `systemd-tmpfiles` writes them.

@@ -2,6 +2,7 @@
 
 use super::ExportedFile;
 use super::settings::{Settings, left_out};
+use super::systemd::services_cpus;
 use crate::tune::place::NicGroup;
 use crate::tune::plan::Plan;
 use std::fmt::Write;
@@ -10,11 +11,14 @@ use std::fmt::Write;
 #[must_use]
 pub fn tuned(plan: &Plan) -> Vec<ExportedFile> {
     let settings = Settings::of(plan);
-    let isolated = &plan.division.isolated;
     let mut text = String::from("# Written by tailtrim-agent tune export.\n");
-    let by_scheduler = |id: &&str| matches!(*id, "irq.affinity" | "isolation.kthreads");
     let mut others = settings.others.clone();
-    others.retain(|id| !by_scheduler(id));
+    // tuned moves kernel threads and sets the default together with the interrupts, not without them.
+    let moves = !plan.division.isolated.is_empty() && plan.wants("irq.affinity");
+    others.retain(|id| !(moves && matches!(*id, "irq.affinity" | "isolation.kthreads")));
+    if !moves && plan.changes.iter().any(|change| change.id == "irq.default") {
+        others.push("irq.default");
+    }
     if !settings.stopped.is_empty() {
         others.push("services that are stopped");
     }
@@ -33,22 +37,11 @@ pub fn tuned(plan: &Plan) -> Vec<ExportedFile> {
     section(&mut text, "vm", vm.into_iter());
     cpu(&mut text, &settings, plan);
     section(&mut text, "sysfs", rest.into_iter().filter(|(path, _)| !is_elsewhere(path)));
-    if !isolated.is_empty() {
-        let list = isolated.to_string();
-        let scheduler = [
-            ("isolated_cores", list.clone()),
-            ("default_irq_smp_affinity", "calc".to_owned()),
-            // Kept where they are: what polls packets.
-            (
-                "ps_blacklist",
-                ".*pmd.*;.*PMD.*;^DPDK;.*qemu-.*;^lcore-.*;^rte_mp_.*;^eal-.*".to_owned(),
-            ),
-        ];
-        section(&mut text, "scheduler", scheduler.into_iter());
-        section(&mut text, "irqbalance", [("banned_cpus", list)].into_iter());
-        let host: Vec<String> =
-            plan.division.housekeeping.iter().map(|cpu| cpu.to_string()).collect();
-        section(&mut text, "systemd", [("cpu_affinity", host.join(" "))].into_iter());
+    if moves {
+        scheduler(&mut text, plan);
+    }
+    if let Some(cpus) = services_cpus(plan) {
+        section(&mut text, "systemd", [("cpu_affinity", cpus)].into_iter());
     }
     interfaces(&mut text, &settings);
     let words = plan.boot_words();
@@ -60,6 +53,22 @@ pub fn tuned(plan: &Plan) -> Vec<ExportedFile> {
         );
     }
     ExportedFile::one("tailtrim/tuned.conf", text)
+}
+
+/// Interrupts off the isolated CPUs, with what tuned does together with them where it is wanted.
+fn scheduler(text: &mut String, plan: &Plan) {
+    let list = plan.division.isolated.to_string();
+    let default = if plan.wants("irq.default") { "calc" } else { "ignore" };
+    // What stays where it is: what polls packets, or everything.
+    let polls = ".*pmd.*;.*PMD.*;^DPDK;.*qemu-.*;^lcore-.*;^rte_mp_.*;^eal-.*";
+    let stays = if plan.wants("isolation.kthreads") { polls } else { ".*" };
+    let values = [
+        ("isolated_cores", list.clone()),
+        ("default_irq_smp_affinity", default.to_owned()),
+        ("ps_blacklist", stays.to_owned()),
+    ];
+    section(text, "scheduler", values.into_iter());
+    section(text, "irqbalance", [("banned_cpus", list)].into_iter());
 }
 
 fn section<'a>(text: &mut String, name: &str, values: impl Iterator<Item = (&'a str, String)>) {

@@ -1,0 +1,139 @@
+"""What a search is asked for: which changes, under which limits, on which workload."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+from tailtrim.rundir import RunDirectory
+from tailtrim.trim.expected import by_causes, costs
+from tailtrim.trim.host import HostTuning
+from tailtrim.trim.trial import Candidate, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tailtrim.plan.trimming import Trimming
+    from tailtrim.trim.trial import Observation, Trial
+    from tailtrim.trim.verdict import Found, Result
+
+
+class Workload(Protocol):
+    """What packets pass in the trials, for as long as its context lasts; each has a directory."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+
+    def __exit__(self, *_: object) -> None:
+        """End all that runs."""
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What users should know of how it went."""
+
+    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+        """Make what trials need.
+
+        Args:
+            told: is called with what is being done, where it takes time.
+            warned: is called with what may be wrong.
+
+        """
+
+    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+        """Measure a trial; changes of the host are made."""
+
+    def passed_over(self, trial: Trial) -> None:
+        """Take note of a trial that cannot be measured."""
+
+    def leave(self, result: Result) -> Iterator[str]:
+        """Leave what is kept beside changes of the host, and say so."""
+
+
+class Asked(ABC):
+    """What a search is asked for.
+
+    Args:
+        trimming: which changes of the host, and how to search.
+        name: what results are called.
+        explained: a run that says why packets were late: changes of the host against these causes
+            come first.
+        out: the folder of the trials; by default that of the name.
+        resume: the search is taken up: changes of the host that it has applied are taken back.
+
+    Raises:
+        HostError: the host to be changed is not this one, or cannot be.
+        OutputError: the search that is to be taken up is running.
+        RunDirectoryError: the explanation cannot be read.
+        ValueError: there is none.
+
+    """
+
+    #: The first trials are to have a trace, which orders the changes of the host.
+    explains = False
+
+    def __init__(
+        self,
+        trimming: Trimming,
+        name: str,
+        explained: Path | None,
+        out: Path | None,
+        *,
+        resume: bool,
+    ) -> None:
+        """Look at the changes of the host."""
+        self.trimming = trimming
+        #: The folder of the trials.
+        self.place = out or Path("results") / name
+        killed = self.place if resume else None
+        self.tuning = HostTuning(trimming.host, killed) if trimming.host else None
+        self._of_host = self.tuning.candidates if self.tuning else []
+        if explained is not None:
+            costs_ns = costs(RunDirectory(explained), trimming.quantile)
+            if costs_ns is None:
+                told = f"{explained}: no explanation of a trace"
+                raise ValueError(f"{told}, expected a run with one")
+            self._of_host = by_causes(self._of_host, costs_ns)
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """The changes in order of expected gain."""
+        return self._of_host
+
+    @property
+    def impossible(self) -> list[Found]:
+        """The changes of the host that cannot be tried."""
+        return self.tuning.impossible if self.tuning else []
+
+    @property
+    def limits(self) -> Limits:
+        """What a change must not cost."""
+        limits = self.trimming.limits
+        return Limits(loss=limits.loss, rate_loss=limits.throughput, watts=limits.watts)
+
+    def of_host(self, changes: frozenset[str]) -> frozenset[str]:
+        """Return those of the changes that are the host's."""
+        return changes & {one.name for one in self._of_host}
+
+    @property
+    @abstractmethod
+    def each_s(self) -> float:
+        """How long a trial takes at least, in s."""
+
+    @abstractmethod
+    def workload(
+        self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
+    ) -> Workload:
+        """Return what the trials are made on.
+
+        Args:
+            folder: for their directories.
+            done: the trials that are there.
+            next_one: the one that may have been interrupted.
+            resume: take up what is there.
+
+        Raises:
+            OutputError: the folder belongs to something else.
+
+        """

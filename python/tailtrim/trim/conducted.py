@@ -1,0 +1,192 @@
+"""Trials as runs of one experiment, on the testbed of its plan; what boots stays between them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from tailtrim.errors import HostError, RunError
+from tailtrim.experiment import Experiment, conduct, images_for, keep_plan, nodes_of
+from tailtrim.experiment.record import RECORD
+from tailtrim.rundir import RunDirectory
+from tailtrim.trim import state as records
+from tailtrim.trim.course import BASELINE
+from tailtrim.trim.expected import costs
+from tailtrim.trim.observed import observation
+from tailtrim.trim.power import with_power
+from tailtrim.trim.trial import BOOT, EXPLAIN, Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tailtrim.experiment import Booted
+    from tailtrim.nodes.vm.image import Image
+    from tailtrim.plan import Boot, Run
+    from tailtrim.trim.planned import Planned
+    from tailtrim.trim.trial import Observation
+    from tailtrim.trim.verdict import Result
+
+
+class Conducted:
+    """The testbed of a plan: a workload of searches.
+
+    Args:
+        planned: the plan.
+        folder: the directory of the experiment.
+        done: the trials that are there.
+        next_one: the one that may have been interrupted.
+        resume: take up the experiment that is there.
+
+    Raises:
+        OutputError: the directory belongs to something else.
+
+    """
+
+    def __init__(
+        self,
+        planned: Planned,
+        folder: Path,
+        done: Sequence[Trial],
+        next_one: Trial | None,
+        *,
+        resume: bool,
+    ) -> None:
+        """Begin the experiment, or take it up."""
+        self._planned, self._folder = planned, folder
+        self.quantile = planned.trimming.quantile
+        trials = list(done)
+        if resume and next_one is not None and _begun(folder) > len(trials):
+            trials.append(next_one)
+        runs = [planned.run(one) for one in trials]
+        self._tried_boots = any(one.phase == BOOT for one in done)
+        resume = resume or _only_begun(folder)
+        self.experiment = Experiment(folder, planned.plan, runs, resume=resume)
+        self.experiment.quantiles = [self.quantile]
+        self.experiment.save()
+        keep_plan(planned.path, self.experiment)
+        self._images: dict[Boot, Image] = {}
+        self._stack = ExitStack()
+        self._nodes: Booted | None = None
+        testbed = planned.plan.testbed
+        self._device_node = None if testbed == "local" else testbed.roles_of_nodes["dut"]
+
+    def __enter__(self) -> Self:
+        """Reserve the nodes."""
+        self._nodes = self._stack.enter_context(nodes_of(self.experiment, self._images))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what runs on them."""
+        self._nodes = None
+        self._stack.close()
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What users should know of how it went."""
+        return [*self.experiment.testbed.notices, *self.experiment.notices]
+
+    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+        """Make what trials boot, and look at their boot lines.
+
+        Args:
+            told: is called with what is being done, where it takes time.
+            warned: is called with what may be wrong with a boot line.
+
+        Raises:
+            HostError: this host cannot make it.
+            OutputError: the cache cannot be written.
+            PlanError: a boot line does not do what it says.
+
+        """
+        self._images |= images_for(self.experiment, told, warned, self._planned.boots())
+
+    def passed_over(self, trial: Trial) -> None:
+        """Take note of a trial that cannot be measured."""
+        self._noted(trial)
+
+    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+        """Do the run of a trial.
+
+        Raises:
+            HostError: this host cannot do it, or a host has died.
+            OutputError: results cannot be written.
+            RunError: the node does not boot without changes.
+
+        """
+        experiment, run = self.experiment, self._noted(trial)
+        if self._planned.tuning is not None:
+            # What a trial changes on the host does not make its run invalid.
+            experiment.environment.clear()
+        if run.boot is not None and run.boot not in self._images:
+            self._images |= images_for(experiment, told, lambda _: None, [run.boot])
+        conduct(
+            experiment,
+            lambda _, what: told(what),
+            lambda *_: None,
+            runs=[run],
+            within=self._nodes,
+        )
+        if experiment.testbed.gone is not None:
+            # The trial is not told: it is done again when the host is back.
+            raise HostError(experiment.testbed.gone)
+        outcome = experiment.outcomes[run.folder]
+        complete = not (outcome.failed or outcome.skipped)
+        of_run = RunDirectory(self._folder / run.folder) if complete else None
+        seen = observation(outcome, of_run.summary if of_run else None, self.quantile)
+        if of_run:
+            seen = with_power(seen, of_run.path, self._device_node)
+        if of_run and trial.phase == EXPLAIN:
+            return replace(seen, costs_ns=costs(of_run, self.quantile) or {})
+        return seen if run.boot is None else replace(seen, untried=self._untried(trial))
+
+    def _untried(self, trial: Trial) -> str | None:
+        """Return why the node is not in the boot of a trial."""
+        untried = self._nodes.untried if self._nodes else None
+        if trial.phase == BOOT:
+            self._tried_boots = True
+            if untried and trial.changes == BASELINE:
+                raise RunError(f"nothing can be tried, without changes: {untried}")
+        return untried
+
+    def _noted(self, trial: Trial) -> Run:
+        run = self._planned.run(trial)
+        if len(self.experiment.runs) == trial.number:
+            self.experiment.runs.append(run)
+        self.experiment.save()
+        return run
+
+    def leave(self, result: Result) -> Iterator[str]:
+        """Have a node that boots be in the boot that is kept, and say how that is made to last."""
+        run = self._planned.run(Trial(0, frozenset(result.kept), BOOT, 0))
+        if run.boot is None or self._nodes is None or not self._tried_boots:
+            return
+        line = " ".join(run.boot.cmdline.split())
+        boot = f"kernel {run.boot.kernel}, boot line {line!r}"
+        try:
+            stays = self._nodes.leave(run.boot)
+        except (HostError, RunError) as error:
+            yield f"the device's node could not be left in what is kept ({boot}): {error}"
+            return
+        if stays is None:
+            yield f"what is kept boots with {boot}; no virtual machine of the search is left"
+        else:
+            told = f"{stays} is in what is kept: {boot}"
+            yield f"{told}; its next reset boots what its boot loader says"
+
+
+def _only_begun(folder: Path) -> bool:
+    """Whether a search was killed before it had written more than an empty record."""
+    there = (folder / RECORD).exists() and not (folder / records.NAME).exists()
+    return there and _begun(folder) == 0
+
+
+def _begun(folder: Path) -> int:
+    """Return how many runs the record of the experiment has, with the one that was interrupted."""
+    try:
+        return len(json.loads((folder / RECORD).read_text("utf-8"))["order"])
+    except (OSError, ValueError, KeyError, TypeError):
+        # Whoever takes up the experiment says what is wrong with it.
+        return 0

@@ -1,0 +1,178 @@
+"""Trials on a workload that is not the plan's: a command that leaves a run directory each time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from tailtrim.errors import OutputError, RunDirectoryError
+from tailtrim.experiment import Outcome
+from tailtrim.experiment.locked import lock
+from tailtrim.plan.watched import load_watched
+from tailtrim.rundir import RunDirectory
+from tailtrim.trim import state as records
+from tailtrim.trim.asked import Asked
+from tailtrim.trim.observed import observation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from tailtrim.trim.trial import Observation, Trial
+    from tailtrim.trim.verdict import Result
+
+#: The variable by which a command is told where its run directory is to be.
+RUN = "RUN"
+#: s: how long a command may take to end when it is told to.
+_END_S = 5.0
+_LAST = 300
+_WITH_US = ("setpriv", "--pdeathsig", "TERM")
+
+
+class WatchedAsked(Asked):
+    """Changes of this host, tried on a command.
+
+    Args:
+        path: the file with the changes.
+        command: for ``sh -c``; leaves a run directory at ``$RUN``.
+        explained: as of :class:`.asked.Asked`, as are the others.
+        out: the folder of the trials.
+        resume: the search is taken up.
+
+    Raises:
+        HostError: the host to be changed is not this one, or cannot be.
+        PlanError: the file makes no sense.
+
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        command: str,
+        explained: Path | None = None,
+        out: Path | None = None,
+        *,
+        resume: bool = False,
+    ) -> None:
+        """Read the file."""
+        plan = load_watched(path)
+        super().__init__(plan.trim, plan.name, explained, out, resume=resume)
+        self._duration_s, self._command = plan.duration_s, command
+
+    @property
+    def each_s(self) -> float:
+        """What the file says."""
+        return self._duration_s
+
+    def workload(
+        self, folder: Path, done: Sequence[Trial], next_one: Trial | None, *, resume: bool
+    ) -> Watched:
+        """Return the command."""
+        del done, next_one
+        return Watched(self._command, folder, self.trimming.quantile, resume=resume)
+
+
+class Watched:
+    """A command: a workload of searches.
+
+    Args:
+        command: for ``sh -c``; leaves a run directory at ``$RUN``.
+        folder: for those directories, and what the command prints.
+        quantile: as summaries write it.
+        resume: take up what is there.
+
+    Raises:
+        OutputError: the folder belongs to something else.
+
+    """
+
+    #: There is nothing to tell beside the trials.
+    notices: Sequence[str] = ()
+
+    def __init__(self, command: str, folder: Path, quantile: str, *, resume: bool) -> None:
+        """Take the folder."""
+        self._command, self._folder, self._quantile = command, folder, quantile
+        there = folder.exists() and any(folder.iterdir())
+        if there and not (resume and (folder / records.NAME).exists()):
+            raise OutputError(f"{folder}: is not empty, so nothing is written to it")
+        lock(folder, self)
+
+    def __enter__(self) -> Self:
+        """Return the workload itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it: a command ends with its trial."""
+
+    def prepare(self, told: Callable[[str], None], warned: Callable[[str], None]) -> None:
+        """Do nothing: a command has what it needs."""
+
+    def passed_over(self, trial: Trial) -> None:
+        """Do nothing: the record of the search has the trial."""
+
+    def leave(self, result: Result) -> Iterator[str]:
+        """Leave nothing."""
+        del result
+        return iter(())
+
+    def measure(self, trial: Trial, told: Callable[[str], None]) -> Observation:
+        """Run the command, and read what it has left.
+
+        Raises:
+            OutputError: results cannot be written.
+
+        """
+        told("watching")
+        name = f"run-{trial.number:03d}"
+        place, log = self._folder / name, self._folder / f"{name}.log"
+        shutil.rmtree(place, ignore_errors=True)
+        failed = self._run(place, log)
+        summary = None
+        if failed is None:
+            try:
+                summary = RunDirectory(place).summary
+            except RunDirectoryError as error:
+                failed = f"the command has left no run directory at ${RUN}: {error}"
+        outcome = Outcome(name, self._command, floor=False, failed=failed)
+        return observation(outcome, summary, self._quantile)
+
+    def _run(self, place: Path, log: Path) -> str | None:
+        """Run the command to its end; returns why it failed."""
+        try:
+            output = log.open("wb")
+        except OSError as error:
+            raise OutputError(f"{log}: cannot be written: {error.strerror}") from error
+        with (
+            output,
+            subprocess.Popen(  # noqa: S603 - the user's own command
+                # It ends with this process, also when that is killed.
+                [*_WITH_US, "/bin/sh", "-c", self._command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {RUN: str(place.absolute())},
+                start_new_session=True,
+            ) as process,
+        ):
+            try:
+                code = process.wait()
+            finally:
+                _end(process)
+        if code == 0:
+            return None
+        lines = log.read_text("utf-8", errors="replace").strip().splitlines() or ["it says nothing"]
+        return f"the command ended with {code}: {lines[-1][:_LAST]}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End what a command has started, whatever ended the wait for it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+            return

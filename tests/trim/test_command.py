@@ -1,0 +1,105 @@
+"""``tailtrim trim`` from its plan to its page; runs are of made-up packets."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from recorded_search import latencies
+from synthetic import run_of
+from typer.testing import CliRunner, Result
+
+from tailtrim.cli import application, trim
+from tailtrim.experiment import Experiment, Outcome
+from tailtrim.trim import conducted
+from tailtrim.trim.simulation import World
+from tailtrim.trim.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytest.importorskip("pydoe", reason="needs tailtrim[trim]")
+
+PLAN = """\
+name: world
+dut: {preset: forward, batch: $batch, mode: $polling}
+traffic: {frame_bytes: 64, rate_pps: 1000, duration_s: 2}
+trim:
+  quantile: p99
+  candidates:
+    polling: {baseline: wait, changed: poll}
+    batch: {baseline: 32, changed: 4}
+"""
+EFFECTS = {"polling": -0.9}
+
+
+class _Nodes:
+    untried = None
+
+
+@pytest.fixture
+def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Return what starts the command on a plan, without a testbed."""
+    world, rng = World({}, EFFECTS, {}, sigma=0.05), random.Random(3)  # noqa: S311 - noise
+
+    def conduct(experiment: Experiment, *_: Any, runs: list[Any], within: _Nodes) -> None:
+        del within
+        (run,) = runs
+        seen = world.run(Trial(run.number, frozenset(run.loop), "", 0), rng)
+        made = run_of(tmp_path, latencies(seen, rng), name=f"{experiment.path.name}/{run.folder}")
+        told = {"loop": run.loop, "repetition": 0, "dut": run.dut.model_dump(mode="json")}
+        (made.path / "loop.json").write_text(json.dumps(told))
+        experiment.add(Outcome(run.folder, run.label, floor=False))
+
+    @contextmanager
+    def nodes_of(*_: Any) -> Iterator[_Nodes]:
+        yield _Nodes()
+
+    monkeypatch.setattr(conducted, "conduct", conduct)
+    monkeypatch.setattr(conducted, "nodes_of", nodes_of)
+    monkeypatch.setattr(conducted, "images_for", lambda *_: {})
+    monkeypatch.setattr(trim, "_enter", lambda _: None)
+    plan = tmp_path / "plan.yml"
+    plan.write_text(PLAN)
+    runner = CliRunner()
+    return lambda *words: runner.invoke(
+        application.app, ["trim", str(plan), "--out", str(tmp_path / "out"), *words]
+    )
+
+
+def test_a_search_ends_with_costs_and_a_page(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    done = invoke("--budget", "5min")
+
+    assert done.exit_code == 0, done.output
+    assert "Throughput: 10,000 → 10,000 packets/s delivered" in done.stdout
+    assert "Power: not known" in done.stdout
+    assert "CPUs: the device polls: one CPU more is always busy" in done.stdout
+    page = tmp_path / "out" / "report" / "report.html"
+    assert f"Report:     {page}" in done.stdout
+    assert "wait → poll" in page.read_text()
+    assert (tmp_path / "out" / "report" / "figures" / "path.svg").is_file()
+
+
+def test_json_has_all_numbers_and_nothing_else_is_printed(invoke: Callable[..., Result]) -> None:
+    done = invoke("--budget", "5min", "--json")
+
+    told = json.loads(done.stdout)
+    assert told["kept"] == ["polling"]
+    assert [one["name"] for one in told["path"]] == ["baseline", "+ polling"]
+    assert told["costs"]["processors"] == {
+        "taken": {},
+        "polls_before": False,
+        "polls_after": True,
+    }
+
+
+def test_a_dry_run_measures_nothing(invoke: Callable[..., Result], tmp_path: Path) -> None:
+    done = invoke("--dry-run", "--budget", "5min")
+
+    assert done.exit_code == 0, done.output
+    assert "all but polling" in done.stdout
+    assert not (tmp_path / "out").exists()
