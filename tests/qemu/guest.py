@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 CPUS = 4
 BOOT_TIMEOUT_S = 240
-# The guest speaks on its second serial port; what comes on the first one is kept for failures. An emulated timer on a
-# busy host is late, which a kernel takes for a broken IO-APIC: it need not check that.
+# The guest speaks on its second serial port; what comes on the first one is kept for failures.
+# An emulated timer on a busy host is late. A kernel that checks it takes the IO-APIC for broken.
 COMMON = "console=ttyS0 panic=-1 no_timer_check"
 
 
