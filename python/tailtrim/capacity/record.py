@@ -97,6 +97,7 @@ def _told(seen: Seen | None) -> dict[str, Any]:
         "took_s": round(seen.took_s, 3),
         "invalid": seen.invalid,
         "sent_share": seen.sent_share,
+        "own_pps": seen.own_pps,
         "counts": {name: asdict(count) for name, count in seen.counts.items()},
     }
 
@@ -106,7 +107,8 @@ def _trial(data: dict[str, Any]) -> tuple[Trial, Seen | None]:
     if data["took_s"] is None:
         return trial, None
     counts = {name: Count(**count) for name, count in data["counts"].items()}
-    return trial, Seen(trial, data["took_s"], counts, data["invalid"], data["sent_share"])
+    more = (data["invalid"], data["sent_share"], data.get("own_pps"))
+    return trial, Seen(trial, data["took_s"], counts, *more)
 
 
 def _found(data: dict[str, Any]) -> Found:
