@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from tailtrim.capacity.goal import Bound
 from tailtrim.capacity.lateness import LateSpan, beyond, late_packets, late_spans
+from tailtrim.capacity.loss_goal import LossGoal
+from tailtrim.capacity.promise import Condition, Promise
+from tailtrim.capacity.trial import LOST, Count, Seen, Trial
 from tailtrim.errors import RunDirectoryError
 from tailtrim.experiment.tap_memory import held, wanted_mb
 from tailtrim.plan import Traffic
+from tailtrim.slo import objectives
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,6 +105,41 @@ def test_packets_of_late_spans_are_counted_from_when_they_were_due() -> None:
     assert late_packets(spans, 100_000, beyond_ns=0) == 600 + 13
 
 
+NDR, PDR = LossGoal("NDR", 0.0, 1.0, 3.0), LossGoal("PDR", 0.005, 1.0, 3.0)
+
+
+def lossy(bad: int, unknown: int) -> Seen:
+    return Seen(Trial(1_000, 1.0), 1.0, {LOST: Count(bad, 1_000, unknown=unknown)})
+
+
+def test_loss_that_may_be_the_generators_makes_a_load_neither_good_nor_bad() -> None:
+    perhaps, surely, hardly = lossy(0, 5), lossy(6, 5), lossy(0, 0)
+    # Five of 1,000 are PDR's limit, whoever lost them.
+    assert PDR.judged([perhaps] * 2, 1e3).bound is Bound.LOWER
+    assert NDR.judged([perhaps] * 2, 1e3).bound is None
+    assert NDR.judged([perhaps] * 2, 1e3).more_s == 1.0
+    assert NDR.judged([perhaps] * 3, 1e3).given_up
+    assert NDR.judged([perhaps, hardly, hardly], 1e3).bound is Bound.LOWER
+    for goal in (NDR, PDR):
+        assert goal.judged([perhaps, surely, surely], 1e3).bound is Bound.UPPER
+
+
+def test_what_is_unknown_counts_for_neither_side_of_a_promise() -> None:
+    (one,) = (Condition.of(each) for each in objectives("p99 < 1ms"))
+    goal = Promise("p99 < 1ms", (one,), 0.95, 1.0, 1.0)
+
+    def bound(*count: int) -> Bound | None:
+        bad, packets, unknown = count
+        counts = {one.text: Count(bad, packets, unknown=unknown)}
+        return goal.judged([Seen(Trial(1_000, 1.0), 1.0, counts)], 1e3).bound
+
+    assert bound(0, 500, 0) is Bound.LOWER
+    assert bound(0, 550, 50) is Bound.LOWER
+    # What is known is too little.
+    assert bound(0, 550, 350) is None
+    assert bound(40, 550, 50) is Bound.UPPER
+
+
 class Run:
     """What :func:`late_spans` takes of a run directory."""
 
@@ -126,9 +166,7 @@ def test_the_log_of_departures_is_read(tmp_path: Path) -> None:
 
 
 def test_taps_have_memory_for_the_whole_run_within_limits() -> None:
-    few, many, more = (
-        Traffic(rate_pps=pps, duration_s=10) for pps in (1_000, 150_000, 10_000_000)
-    )
+    few, many, more = (Traffic(rate_pps=pps, duration_s=10) for pps in (1_000, 150_000, 10_000_000))
     assert (wanted_mb(few, 96), wanted_mb(more, 96)) == (128, 1_024)
     # 1.5 million frames of 144 bytes, twice.
     assert wanted_mb(many, 96) == 412

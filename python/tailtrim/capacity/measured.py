@@ -90,7 +90,7 @@ def _own_pps(run: RunDirectory) -> float | None:
     """Return what the device is able to forward by its own count, if it was busy at all."""
     counted = run.device()
     try:
-        return counted["received"] * 1e9 / counted["busy_ns"]
+        return float(counted["received"] * 1e9 / counted["busy_ns"])
     except (KeyError, TypeError, ZeroDivisionError):
         return None
 

@@ -21,11 +21,15 @@ RECORD = "capacity.json"
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The record of a search: ``trials`` in order; the last may have no result yet."""
+    """The record of a search: ``trials`` in order; the last may have no result yet.
+
+    ``prediction`` is what the model of one of them says, as JSON data, once it was asked.
+    """
 
     search: dict[str, Any]
     trials: tuple[tuple[Trial, Seen | None], ...]
     found: tuple[Found, ...]
+    prediction: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -33,6 +37,7 @@ class Capacity:
             "schema": SCHEMA,
             "search": self.search,
             "goals": [one.as_json() for one in self.found],
+            "prediction": self.prediction,
             "trials": [
                 {"run": f"run-{number:03d}", **asdict(trial), **_told(seen)}
                 for number, (trial, seen) in enumerate(self.trials)
@@ -67,6 +72,7 @@ def read(path: Path) -> Capacity | None:
             dict(data["search"]),
             tuple(_trial(one) for one in data["trials"]),
             tuple(_found(one) for one in data["goals"]),
+            data.get("prediction"),
         )
     except FileNotFoundError:
         return None

@@ -151,7 +151,7 @@ class Search:
         random.Random(self.seed + len(seen)).shuffle(left)  # noqa: S311 - an order, not a secret
         counted = valid(seen)
         for load in left:
-            duration_s = max(one.trial.duration_s for one in counted[load])
+            duration_s = median(one.trial.duration_s for one in counted[load])
             yield Trial(load, duration_s, Purpose.VERIFICATION)
 
 

@@ -67,6 +67,7 @@ class Wanted:
             "unit": self.loads.unit,
             "smallest": search.smallest,
             "largest": search.largest,
+            "largest_pps": search.pps(search.largest),
             "width": search.width,
             "trial_s": search.trial_s,
             "goals": [_told(goal) for goal in search.goals],
@@ -81,7 +82,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     searched: Searched = "load",
     width: float = 0.02,
     confidence: float = 0.95,
-    budget_s: float = 600.0,
+    budget_s: float = 540.0,
 ) -> Wanted:
     """Return the search that a plan and options ask for: NDR, PDR and a promise.
 

@@ -25,7 +25,7 @@ BESIDE_S = 2.0
 
 @dataclass
 class Device:
-    """A device in a testbed whose generator reaches ``generator_pps``.
+    """A device in a testbed whose generator reaches ``generator_pps``, and whose taps hold so many.
 
     ``latency`` returns the latency in s of each packet of a trial, infinite where it is lost.
     """
@@ -33,6 +33,7 @@ class Device:
     rng: np.random.Generator
     conditions: Sequence[Condition] = ()
     generator_pps: float = math.inf
+    taps_hold: float = math.inf
     done: list[Seen] = field(default_factory=list)
 
     def latency(self, load: int, packets: int) -> Latencies:
@@ -43,6 +44,8 @@ class Device:
         if trial.load > self.generator_pps:
             share = self.generator_pps / trial.load
             return Seen(trial, took_s, {}, "the generator was late", share)
+        if trial.load * trial.duration_s > self.taps_hold:
+            return Seen(trial, took_s, {}, "the egress tap dropped 9 frames")
         latency_s = self.latency(trial.load, max(round(trial.load * trial.duration_s), 1))
         counts = {LOST: Count(int(np.isinf(latency_s).sum()), latency_s.size)}
         for one in self.conditions:

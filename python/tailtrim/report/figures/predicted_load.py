@@ -11,7 +11,10 @@ from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, P
 from tailtrim.report.figures.palette import distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.queueing import PredictedQuantile, Prediction
+    from tailtrim.report.arrays import Floats
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _KILO = 1_000
@@ -97,18 +100,22 @@ def _line(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> 
 
 
 def _band(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> Band:
-    """Return the band, in cells so narrow that its edges look like lines."""
-    rates = np.array([rate for rate, _ in curve])
-    edges = np.linspace(rates[0], rates[-1], _CELLS + 1)
-    value, low, high = (
+    told = tuple(
         np.array([getattr(one, edge) for _, one in curve]) / y.unit_ns
         for edge in ("value_ns", "low_ns", "high_ns")
     )
+    return band(place, np.array([rate for rate, _ in curve]), told)
+
+
+def band(place: int, at: Floats, told: Sequence[Floats]) -> Band:
+    """Return value, low and high along an axis, in cells so narrow that edges look like lines."""
+    value, low, high = told
+    edges = np.linspace(at[0], at[-1], _CELLS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     return Band(
         place,
         edges,
-        np.interp(middles, rates, low),
-        np.interp(middles, rates, high),
-        np.interp(edges, rates, value),
+        np.interp(middles, at, low),
+        np.interp(middles, at, high),
+        np.interp(edges, at, value),
     )
