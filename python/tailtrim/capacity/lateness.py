@@ -48,8 +48,8 @@ class LateSpan:
     late_ns: int
 
 
-def late_spans(run: RunDirectory) -> list[LateSpan]:
-    """Return when the generator of a run was late, in order; nothing where it has no log.
+def late_spans(run: RunDirectory) -> list[LateSpan] | None:
+    """Return when the generator of a run was late, in order; ``None`` where that is not known.
 
     Raises:
         RunDirectoryError: the log is damaged.
@@ -59,13 +59,16 @@ def late_spans(run: RunDirectory) -> list[LateSpan]:
     # The log has the system's clock, a NIC stamps by its own.
     taps = run.capture().get("taps", {}).values()
     if not log.exists() or any(tap.get("stamps") == BY_NIC for tap in taps):
-        return []
+        return None
     try:
         with log.open(encoding="utf-8", newline="") as lines:
+            rows = csv.DictReader(lines)
+            if "late_ns" not in (rows.fieldnames or ()):
+                return None
             found = [
                 LateSpan(int(row["from_ns"]), int(row["to_ns"]), int(row["late_ns"]))
-                for row in csv.DictReader(lines)
-                if row["kind"] == "late" and row.get("late_ns")
+                for row in rows
+                if row["kind"] == "late"
             ]
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise RunDirectoryError(f"{log}: not a log of departures ({error})") from error

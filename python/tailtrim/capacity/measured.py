@@ -59,12 +59,14 @@ def seen(  # noqa: PLR0913 - what a run has
     if run is None:
         return Seen(trial, took_s, invalid=outcome.failed or outcome.skipped or "no result")
     generator = run.generator()
-    lateness = _lateness(limits, generator)
+    spans = late_spans(run)
+    # Where it is not known which packets were late, a late generator makes the trial invalid.
+    lateness = _lateness(limits, generator) if spans is not None else set()
     invalid = "; ".join(doubt for doubt in outcome.invalid if doubt not in lateness) or None
     unsent, share = _unsent(generator)
     lost = run.summary.ingress.lost + run.summary.ingress.beyond_window + unsent
     packets = run.summary.ingress.matched + lost
-    spans = late_spans(run)
+    spans = spans or []
     pps = packets / trial.duration_s
     perhaps = min(lost, late_packets(spans, pps, beyond_ns=limits.lateness_p99_us * 1e3))
     counts = {LOST: Count(lost - perhaps, packets, unknown=perhaps)}
