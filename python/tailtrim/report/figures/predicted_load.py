@@ -63,10 +63,11 @@ def predicted_load(found: Prediction) -> Figure | None:
             if one.p == p
         )
     r_max = units.rate(found.r_max_pps.value)
+    changed = "".join(f"\n{units.printable(one)}" for one in found.changes)
     return Figure(
         key="predicted",
         title="Predicted latency against load",
-        caption="Lines and bands are predicted from one run; marks with bars were measured.",
+        caption=_caption(found),
         panels=(
             Panel(
                 x,
@@ -74,12 +75,20 @@ def predicted_load(found: Prediction) -> Figure | None:
                 tuple(lines),
                 tuple(intervals),
                 tuple(bands),
-                uprights=(Rule(found.r_max_pps.value / _KILO, f"R_max {r_max} kpkt/s"),),
+                uprights=(Rule(found.r_max_pps.value / _KILO, f"R_max {r_max} kpkt/s{changed}"),),
             ),
         ),
         names=tuple(f"{units.percent(p)} %" for p in _SHOWN),
         looks=distinct(len(_SHOWN)),
     )
+
+
+def _caption(found: Prediction) -> str:
+    if not found.changes:
+        return "Lines and bands are predicted from one run; marks with bars were measured."
+    changed = ", ".join(found.changes)
+    told = "marks with bars were measured as it was."
+    return f"Lines and bands are predicted from one run, {changed}; {told}"
 
 
 # A device that is overloaded would leave no room for the rest.
