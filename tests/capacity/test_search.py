@@ -217,3 +217,34 @@ def test_width_and_throughput_are_those_of_the_lower_bound() -> None:
     assert ndr.width is not None
     assert 0 < ndr.width <= 0.02 + 1e-3
     assert math.isclose(ndr.as_json()["width"], ndr.width)
+
+
+def test_trials_are_as_short_as_the_taps_hold() -> None:
+    asked = search(SLO, budget_s=1_200.0)
+    device = Queue(np.random.default_rng(4), SLO.conditions, taps_hold=60_000)
+    (one,) = found(asked, device.searched(asked))
+    assert one.lower is not None
+    assert one.upper is not None
+    invalid = [seen.trial.load * seen.trial.duration_s for seen in device.done if seen.invalid]
+    # Each invalid one makes all that follow shorter by half: longer trials soon end.
+    assert 1 <= len(invalid) <= 6
+    capacity = device.capacity(0.01, 0.005)
+    assert one.lower.load <= capacity <= one.upper.load
+
+
+def test_where_it_is_known_what_the_taps_hold_no_trial_is_longer() -> None:
+    asked = replace(search(SLO, budget_s=1_200.0), most_packets=60_000)
+    device = Queue(np.random.default_rng(4), SLO.conditions, taps_hold=60_000)
+    assert not [seen for seen in device.searched(asked) if seen.invalid]
+    assert max(seen.trial.duration_s for seen in device.done) > 4
+
+
+def test_the_end_of_the_budget_is_kept_for_the_curve_and_for_measuring_bounds_again() -> None:
+    asked = search(NDR, SLO, budget_s=150.0)
+    seen = Queue(np.random.default_rng(2), SLO.conditions).searched(asked)
+    (_, promise) = found(asked, seen)
+    assert promise.ended is Ended.BUDGET
+    purposes = [one.trial.purpose for one in seen]
+    assert purposes.count(Purpose.CURVE) >= 5
+    assert Purpose.VERIFICATION in purposes
+    assert sum(one.took_s for one in seen) <= 150

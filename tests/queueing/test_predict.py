@@ -189,6 +189,21 @@ def test_the_command_compares_and_leaves_files(traced: Path, tmp_path: Path) -> 
     }
 
 
+def test_a_what_if_is_not_told_as_found_by_runs_that_were_as_it_was(
+    traced: Path, tmp_path: Path
+) -> None:
+    other, out = tmp_path / "other", tmp_path / "out"
+    left_run(other, replace(WORLD.at(0.6), seconds=2.0), np.random.default_rng(20), traced=False)
+    words = ("predict", traced, other, "--rate", "5k,10k", "--faster", "20%", "--out", out)
+    told = run(*words).output
+    assert "measured as it was" in told
+    assert "found" not in told
+    figure = (out / "predicted.svg").read_text()
+    assert "on a CPU 20 % faster" in figure
+    # Also what was measured and could not be predicted has its place in the legend.
+    assert "99.9 %" in figure
+
+
 @pytest.mark.parametrize("option", [("--rate", "fast"), ("--rate", "0"), ("--faster", "-100%")])
 def test_a_wrong_option_is_named(traced: Path, option: tuple[str, str]) -> None:
     told = run("predict", traced, *option)

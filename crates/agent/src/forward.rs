@@ -107,6 +107,8 @@ struct ForwardReport<'a> {
     back: Option<&'a Forwarded>,
     delay: Option<String>,
     seed: u64,
+    /// How long the loop was busy with frames: frames by this is what it is able to forward.
+    busy_ns: u64,
     /// How often it disturbed itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     disturbed: Option<usize>,
@@ -175,7 +177,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
         Err(message) => return failed(&message, Exit::Disturbed),
     };
     match forwarded {
-        Ok(ForwardResult { there, back, stalls }) => {
+        Ok(ForwardResult { there, back, stalls, busy_ns }) => {
             if let Some(path) = &request.stall_log
                 && let Err(message) = disturb::log(path, &stalls)
             {
@@ -186,6 +188,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
                 back: back.as_ref(),
                 delay: request.delay.map(|delay| delay.to_string()),
                 seed: request.seed,
+                busy_ns,
                 disturbed,
                 ports: [from.capabilities(), to.capabilities()],
                 host: &host,

@@ -83,7 +83,7 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Log of when the sender's CPU stood still while it sent (kind stalled), and of when it sent late probes (late):
-    /// lines of kind,from,to in ns of CLOCK_REALTIME
+    /// lines of kind,from,to,late in ns, from and to of CLOCK_REALTIME; late is the largest lateness
     #[arg(long, value_name = "FILE")]
     pub(crate) stall_log: Option<PathBuf>,
     #[command(flatten)]
@@ -213,11 +213,12 @@ fn senders_ports(request: &Generate) -> Result<Vec<Box<dyn Port>>, (String, Exit
 }
 
 fn write_stalls(path: &Path, stalls: &Stalls) -> Result<(), String> {
-    let mut text = "kind,from_ns,to_ns\n".to_owned();
-    for (kind, spans) in [("stalled", &stalls.stalled), ("late", &stalls.late)] {
-        for (from_ns, to_ns) in spans {
-            text.push_str(&format!("{kind},{from_ns},{to_ns}\n"));
-        }
+    let mut text = "kind,from_ns,to_ns,late_ns\n".to_owned();
+    for (from_ns, to_ns) in &stalls.stalled {
+        text.push_str(&format!("stalled,{from_ns},{to_ns},\n"));
+    }
+    for ((from_ns, to_ns), late_ns) in &stalls.late {
+        text.push_str(&format!("late,{from_ns},{to_ns},{late_ns}\n"));
     }
     std::fs::write(path, text)
         .map_err(|error| format!("{}: cannot be written: {error}", path.display()))

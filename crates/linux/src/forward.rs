@@ -90,6 +90,8 @@ pub struct ForwardResult {
     pub back: Option<Forwarded>,
     /// When the loop stood still, if that was watched.
     pub stalls: Vec<Span>,
+    /// How long it was busy with frames, both directions together, in ns.
+    pub busy_ns: u64,
 }
 
 /// Why forwarding ended early.
@@ -122,11 +124,13 @@ pub fn forward(
     // Of the loop, not of a direction: it stands still for both.
     let mut work = Work::lasting(how.work_ns, how.watch);
     let mut idle = Idle::default();
+    let mut busy_ns = 0;
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if let Some(pause) = &how.pause {
             pause.take();
         }
+        let start_ns = clock::monotonic_ns();
         let mut came = there.pass(one, other, how, &mut work, &mut log)?;
         let mut received = there.forwarded.received;
         if let Some(back) = &mut back {
@@ -134,6 +138,7 @@ pub fn forward(
             received += back.forwarded.received;
         }
         if came > 0 {
+            busy_ns += clock::monotonic_ns().saturating_sub(start_ns).unsigned_abs();
             seen.store(received, Ordering::Relaxed);
             continue;
         }
@@ -158,7 +163,7 @@ pub fn forward(
         log.flush().map_err(ForwardError::Log)?;
     }
     let back = back.map(|back| back.end(other, one)).transpose()?;
-    Ok(ForwardResult { there: there.end(one, other)?, back, stalls: work.stalls })
+    Ok(ForwardResult { there: there.end(one, other)?, back, stalls: work.stalls, busy_ns })
 }
 
 /// What to do when nothing has come.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity.goal import Bound
-from tailtrim.capacity.trial import Purpose
+from tailtrim.capacity.trial import ATTEMPTS, Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tailtrim.capacity.goal import Goal, Judgement
     from tailtrim.capacity.trial import Seen
-
-#: A trial that is invalid is done so many times before its load is taken for not measurable.
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,22 @@ def valid(seen: Sequence[Seen]) -> dict[int, list[Seen]]:
 
 
 def not_measurable(seen: Sequence[Seen]) -> list[int]:
-    """Return the loads at which the last attempts were all invalid, in order."""
-    row: dict[int, int] = {}
+    """Return the loads at which the last attempts were all invalid, in order.
+
+    Longer trials than the last one do not count: it may be as short as the search has them.
+    """
+    tried: dict[int, list[Seen]] = {}
     for one in seen:
         if one.trial.purpose is not Purpose.WARM_UP:
-            row[one.trial.load] = row.get(one.trial.load, 0) + 1 if one.invalid else 0
-    return sorted(load for load, times in row.items() if times >= ATTEMPTS)
+            tried.setdefault(one.trial.load, []).append(one)
+    return sorted(load for load, trials in tried.items() if _failed(trials) >= ATTEMPTS)
+
+
+def _failed(trials: Sequence[Seen]) -> int:
+    """Return how many of the last trials at a load, as short as the very last, were invalid."""
+    last = trials[-1].trial
+    row = takewhile(lambda one: one.invalid is not None, reversed(trials))
+    return sum(one.trial.duration_s <= last.duration_s for one in row)
 
 
 def bounds(goal: Goal, seen: Sequence[Seen], pps: Callable[[int], float]) -> Bounds:

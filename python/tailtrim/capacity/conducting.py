@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity import record
-from tailtrim.capacity.bounds import ATTEMPTS
 from tailtrim.capacity.measured import seen as seen_of
 from tailtrim.capacity.record import Capacity, results
 from tailtrim.capacity.result import found
 from tailtrim.capacity.search import beside_s
+from tailtrim.capacity.trial import ATTEMPTS
 from tailtrim.errors import OutputError, RunError
 from tailtrim.experiment import Experiment, conduct
 from tailtrim.rundir import RunDirectory
@@ -130,7 +130,8 @@ class Searching:
         trial, _ = self.trials[number]
         place = self.experiment.path / outcome.run
         run = None if outcome.failed or outcome.skipped else RunDirectory(place)
-        seen = seen_of(trial, took_s, outcome, run, self.wanted.conditions)
+        limits = self.experiment.plan.limits
+        seen = seen_of(trial, took_s, outcome, run, self.wanted.conditions, limits=limits)
         self.trials[number] = (trial, seen)
         record.write(self.experiment.path, self.capacity)
         return seen

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from tailtrim.errors import PlanError
 from tailtrim.plan import Traffic
+from tailtrim.plan.traffic import amount_of
 
 if TYPE_CHECKING:
     from tailtrim.plan import Run
@@ -17,12 +17,6 @@ Unit = Literal["packets/s", "bit/s", "packets in a burst"]
 #: What is searched for by ``--search``.
 Searched = Literal["load", "burst"]
 
-_RATE = re.compile(r"([0-9.]+) ?([kMG]?)(pps|bit/s)?")
-_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
-#: Preamble, start of frame and gap: bytes on the wire beside a frame with FCS.
-_BETWEEN = 20
-#: The simple IMIX, as the generator has it: 7 of 64 bytes, 4 of 594, 1 of 1,518.
-_IMIX = (7 * 64 + 4 * 594 + 1518) / 12
 #: The lowest load is that of the plan divided by this.
 _RANGE = 1_000
 
@@ -75,11 +69,10 @@ class Loads:
 
     def pps(self, load: int) -> float:
         """Return the packets per second at a load."""
-        amount, unit = float(load), self.unit
-        if self.unit == "packets in a burst":
-            rate, of_rate = _rate(self.traffic)
-            amount, unit = float(rate), "bit/s" if of_rate == "bit/s" else "packets/s"
-        return amount / (8 * (self._mean_bytes() + _BETWEEN)) if unit == "bit/s" else amount
+        if self.unit == "packets/s":
+            return float(load)
+        mean_pps = self.traffic.packets_per_s or 0.0
+        return mean_pps if self.unit == "packets in a burst" else mean_pps * load / self.largest
 
     def sent(self, load: int, duration_s: float) -> Traffic:
         """Return what is sent at a load, for so long."""
@@ -98,18 +91,9 @@ class Loads:
             return {"burst": load}
         return {"rate": f"{load}bit/s" if self.unit == "bit/s" else load}
 
-    def _mean_bytes(self) -> float:
-        if self.traffic.frame_bytes == "imix":
-            return _IMIX
-        sizes = [int(size) for size in str(self.traffic.frame_bytes).split(",")]
-        return sum(sizes) / len(sizes)
-
 
 def _rate(traffic: Traffic) -> tuple[Decimal, str]:
     """Return the rate of a plan, and pps or bit/s."""
     if traffic.rate_pps is not None:
         return Decimal(traffic.rate_pps), "pps"
-    found = _RATE.fullmatch(traffic.rate or "")
-    if found is None:
-        raise PlanError(f"traffic.rate: {traffic.rate!r} is not a rate such as 120kpps")
-    return Decimal(found[1]) * _FACTORS[found[2]], found[3] or "pps"
+    return amount_of(traffic.rate or "")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity.goal import Bound, Judgement
-from tailtrim.capacity.trial import LOST
+from tailtrim.capacity.trial import ATTEMPTS, LOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,8 @@ class LossGoal:
 
     A trial is good if its loss ratio is at most ``loss_ratio``. A load is a lower bound if bad
     trials have at most the share ``exceed_ratio`` of the trial time, of which there is to be
-    ``duration_sum_s``. Trials shorter than ``final_trial_s`` count only where they are bad.
+    ``duration_sum_s``. Trials shorter than ``final_trial_s`` count only where they are bad. A
+    trial of which the generator may have caused what decides it is not counted.
     """
 
     name: str
@@ -31,12 +32,16 @@ class LossGoal:
 
     def good(self, one: Seen) -> bool:
         """Whether the loss ratio of a trial is at most that of the goal."""
-        return one.counts[LOST].ratio <= self.loss_ratio
+        return one.counts[LOST].most_ratio <= self.loss_ratio
+
+    def _bad(self, one: Seen) -> bool:
+        return one.counts[LOST].ratio > self.loss_ratio
 
     def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:  # noqa: ARG002 - time counts here
         """Classify a load; the missing trials are taken for good, then for bad."""
         good_s, bad_s, short_good_s, short_bad_s = 0.0, 0.0, 0.0, 0.0
-        for one in seen:
+        told = [one for one in seen if self.good(one) or self._bad(one)]
+        for one in told:
             duration_s = one.trial.duration_s
             long, good = duration_s >= self.final_trial_s, self.good(one)
             good_s += duration_s * (long and good)
@@ -49,7 +54,8 @@ class LossGoal:
         optimistic = excess_s <= whole_s * self.exceed_ratio
         pessimistic = whole_s - good_s <= whole_s * self.exceed_ratio
         if optimistic != pessimistic:
-            return Judgement(None, self.final_trial_s)
+            given_up = len(seen) - len(told) >= ATTEMPTS
+            return Judgement(None, 0.0 if given_up else self.final_trial_s)
         return Judgement(Bound.LOWER if optimistic else Bound.UPPER)
 
     def throughput_share(self, seen: Sequence[Seen]) -> float:
@@ -60,9 +66,9 @@ class LossGoal:
         long = [one for one in seen if one.trial.duration_s >= self.final_trial_s]
         whole_s = max(sum(one.trial.duration_s for one in long), self.duration_sum_s)
         left_s, ratio = whole_s * (1 - self.exceed_ratio), None
-        for one in sorted(long, key=lambda one: one.counts[LOST].ratio):
+        for one in sorted(long, key=lambda one: one.counts[LOST].most_ratio):
             if ratio is not None and left_s <= 0:
                 return 1 - ratio
-            ratio = one.counts[LOST].ratio
+            ratio = one.counts[LOST].most_ratio
             left_s -= one.trial.duration_s
         return 1 - ratio if ratio is not None and left_s <= 0 else 0.0

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim.capacity.lateness import beyond, late_packets, late_spans
 from tailtrim.capacity.trial import LOST, Count, Seen
 from tailtrim.compare import plan_length
 from tailtrim.errors import RunDirectoryError, TailtrimError
+from tailtrim.experiment.validity import load_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tailtrim.capacity.lateness import LateSpan
     from tailtrim.capacity.promise import Condition
     from tailtrim.capacity.trial import Trial
     from tailtrim.experiment import Outcome
+    from tailtrim.plan import Limits
     from tailtrim.rundir import RunDirectory
 
 #: With fewer packets beyond the deadline nothing is known of how they cluster: as many as
 #: :func:`.plan_length` needs.
 _TELLING = 10
+#: Of such a share of the packets it has to be known whether they were good. The others are taken to
+#: be as these: were none of them bad, a share of bad packets would be a tenth smaller at most.
+_KNOWN = 0.9
 
 
-def seen(
+def seen(  # noqa: PLR0913 - what a run has
     trial: Trial,
     took_s: float,
     outcome: Outcome,
     run: RunDirectory | None,
     conditions: Sequence[Condition],
+    *,
+    limits: Limits,
 ) -> Seen:
     """Return what a trial showed.
 
@@ -39,6 +49,8 @@ def seen(
         outcome: what became of its run.
         run: its run directory, if it has one.
         conditions: what packets are held against beside loss.
+        limits: those of the plan. Its generator may be late by more: packets of which that
+            leaves open whether the device was good count for neither side.
 
     Raises:
         RunDirectoryError: the run directory is damaged.
@@ -47,15 +59,42 @@ def seen(
     if run is None:
         return Seen(trial, took_s, invalid=outcome.failed or outcome.skipped or "no result")
     generator = run.generator()
-    invalid = "; ".join(outcome.invalid) or None
+    spans = late_spans(run)
+    # Where it is not known which packets were late, a late generator makes the trial invalid.
+    lateness = _lateness(limits, generator) if spans is not None else set()
+    invalid = "; ".join(doubt for doubt in outcome.invalid if doubt not in lateness) or None
     unsent, share = _unsent(generator)
     lost = run.summary.ingress.lost + run.summary.ingress.beyond_window + unsent
-    known = run.summary.ingress.matched + lost
-    counts = {LOST: Count(lost, known)}
+    packets = run.summary.ingress.matched + lost
+    spans = spans or []
+    pps = packets / trial.duration_s
+    perhaps = min(lost, late_packets(spans, pps, beyond_ns=limits.lateness_p99_us * 1e3))
+    counts = {LOST: Count(lost - perhaps, packets, unknown=perhaps)}
     for one in conditions:
-        late = 0 if one.deadline_ns is None else _late(run, one.deadline_ns)
-        counts[one.text] = Count(lost + late, known, _design_effect(run, one, late))
-    return Seen(trial, took_s, counts, invalid, share)
+        late, unknown = _late(run, one, spans)
+        effect = _design_effect(run, one, late)
+        counts[one.text] = Count(lost - perhaps + late, packets, effect, perhaps + unknown)
+    if invalid is None and any(one.known < _KNOWN * one.packets for one in counts.values()):
+        most = max(one.unknown / one.packets for one in counts.values())
+        invalid = f"the generator was late: of {100 * most:.0f} % of the packets nothing is known"
+    return Seen(trial, took_s, counts, invalid, share, _own_pps(run))
+
+
+def _lateness(limits: Limits, generator: dict[str, Any]) -> set[str]:
+    """Return what is said against a run only because its generator was late for a while."""
+    if "streams" in generator:
+        return set()
+    lenient = limits.model_copy(update={"lateness_p99_us": math.inf})
+    return {*load_doubts(limits, generator)} - {*load_doubts(lenient, generator)}
+
+
+def _own_pps(run: RunDirectory) -> float | None:
+    """Return what the device is able to forward by its own count, if it was busy at all."""
+    counted = run.device()
+    try:
+        return float(counted["received"] * 1e9 / counted["busy_ns"])
+    except (KeyError, TypeError, ZeroDivisionError):
+        return None
 
 
 def _unsent(generator: dict[str, Any]) -> tuple[int, float]:
@@ -72,11 +111,18 @@ def _unsent(generator: dict[str, Any]) -> tuple[int, float]:
         ) from error
 
 
-def _late(run: RunDirectory, deadline_ns: int) -> int:
-    """Return how many delivered packets are not within a deadline."""
+def _late(run: RunDirectory, condition: Condition, spans: list[LateSpan]) -> tuple[int, int]:
+    """Return how many delivered packets are not within a deadline, and how many are unknown."""
+    if condition.deadline_ns is None:
+        return 0, 0
+    if spans:
+        table = run.table("sample", columns=("ingress_ns", "latency_ns"))
+        ingress_ns, latency_ns = (table[name].to_numpy() for name in ("ingress_ns", "latency_ns"))
+        bad, unknown = beyond(ingress_ns, latency_ns, spans, condition.deadline_ns)
+        return int(bad.sum()), int(unknown.sum())
     table = run.table("histogram", columns=("latency_ns", "count"))
     latency_ns, count = (table[name].to_numpy() for name in ("latency_ns", "count"))
-    return int(np.sum(count[latency_ns >= deadline_ns]))
+    return int(np.sum(count[latency_ns >= condition.deadline_ns])), 0
 
 
 def _design_effect(run: RunDirectory, condition: Condition, late: int) -> float:

@@ -13,7 +13,7 @@ from tailtrim.capacity.goal import Bound, Judgement
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailtrim.capacity.trial import Seen
+    from tailtrim.capacity.trial import Count, Seen
     from tailtrim.slo import Objective
 
 #: So many times the fewest independent packets, or the least time, are measured at a load before
@@ -79,7 +79,7 @@ class Promise:
 
     def good(self, one: Seen) -> bool:
         """Whether the ratios of a trial are below those of all conditions."""
-        return all(one.counts[each.text].ratio < each.ratio for each in self.conditions)
+        return all(_share(one.counts[each.text]) < each.ratio for each in self.conditions)
 
     def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
@@ -112,8 +112,13 @@ class Promise:
         ratios = []
         for condition in self.conditions:
             counts = [one.counts[condition.text] for one in seen]
-            ratios.append(sum(one.bad for one in counts) / max(sum(c.packets for c in counts), 1))
+            ratios.append(sum(one.bad for one in counts) / max(sum(c.known for c in counts), 1))
         return 1 - max(ratios)
+
+
+def _share(count: Count) -> float:
+    """Return the share of bad packets among those of which that is known."""
+    return count.bad / max(count.known, 1)
 
 
 def _design_effect(seen: Sequence[Seen], condition: Condition) -> float:
@@ -126,7 +131,7 @@ def _effective(
 ) -> tuple[float, float]:
     """Return how many independent packets those of all trials are worth: the bad ones, and all."""
     counts = [one.counts[condition.text] for one in seen]
-    bad, packets = sum(one.bad for one in counts), sum(one.packets for one in counts)
+    bad, packets = sum(one.bad for one in counts), sum(one.known for one in counts)
     return bad / design_effect, packets / design_effect
 
 

@@ -21,11 +21,15 @@ RECORD = "capacity.json"
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The record of a search: ``trials`` in order; the last may have no result yet."""
+    """The record of a search: ``trials`` in order; the last may have no result yet.
+
+    ``prediction`` is what the model of one of them says, as JSON data, once it was asked.
+    """
 
     search: dict[str, Any]
     trials: tuple[tuple[Trial, Seen | None], ...]
     found: tuple[Found, ...]
+    prediction: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -33,6 +37,7 @@ class Capacity:
             "schema": SCHEMA,
             "search": self.search,
             "goals": [one.as_json() for one in self.found],
+            "prediction": self.prediction,
             "trials": [
                 {"run": f"run-{number:03d}", **asdict(trial), **_told(seen)}
                 for number, (trial, seen) in enumerate(self.trials)
@@ -67,6 +72,7 @@ def read(path: Path) -> Capacity | None:
             dict(data["search"]),
             tuple(_trial(one) for one in data["trials"]),
             tuple(_found(one) for one in data["goals"]),
+            data.get("prediction"),
         )
     except FileNotFoundError:
         return None
@@ -97,6 +103,7 @@ def _told(seen: Seen | None) -> dict[str, Any]:
         "took_s": round(seen.took_s, 3),
         "invalid": seen.invalid,
         "sent_share": seen.sent_share,
+        "own_pps": seen.own_pps,
         "counts": {name: asdict(count) for name, count in seen.counts.items()},
     }
 
@@ -106,7 +113,8 @@ def _trial(data: dict[str, Any]) -> tuple[Trial, Seen | None]:
     if data["took_s"] is None:
         return trial, None
     counts = {name: Count(**count) for name, count in data["counts"].items()}
-    return trial, Seen(trial, data["took_s"], counts, data["invalid"], data["sent_share"])
+    more = (data["invalid"], data["sent_share"], data.get("own_pps"))
+    return trial, Seen(trial, data["took_s"], counts, *more)
 
 
 def _found(data: dict[str, Any]) -> Found:

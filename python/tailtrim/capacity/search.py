@@ -6,15 +6,16 @@ interruption.
 
 from __future__ import annotations
 
+import math
 import random
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tailtrim.capacity.bounds import ATTEMPTS, bounds, not_measurable, valid
+from tailtrim.capacity.bounds import bounds, not_measurable, valid
 from tailtrim.capacity.trial import LOST, Purpose, Trial
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Search:
     """What is searched for: bounds at most ``width`` apart (relatively) for each goal.
 
     ``smallest`` and ``largest`` are the lowest and highest load, ``pps`` says how many packets per
-    second a load has. ``trial_s`` is the duration of the first trial at a load. ``seed`` is that of
+    second a load has. ``trial_s`` is the duration of the first trial at a load, and the shortest
+    one; the longest has ``most_packets``: more of them disturb the measurement. ``seed`` is that of
     the order in which bounds are verified.
     """
 
@@ -49,6 +51,7 @@ class Search:
     width: float = 0.02
     budget_s: float = 600.0
     seed: int = 1
+    most_packets: float = math.inf
 
     #: How many places on the grid of loads the bounds of a goal may be apart.
     steps = _STEPS
@@ -69,28 +72,55 @@ class Search:
             seen: the trials so far, in order.
 
         """
-        left_s = self.budget_s - sum(one.took_s for one in seen) - beside_s(seen)
-        return next((one for one in self._wanted(seen) if one.duration_s <= left_s), None)
+        beside = beside_s(seen)
+        left_s = self.budget_s - sum(one.took_s for one in seen) - beside
+        if not seen:
+            return self._in_time(Trial(self.largest, self.trial_s, Purpose.WARM_UP), left_s)
+        if (again := self._repeated(seen)) is not None:
+            return self._in_time(again, left_s)
+        found = {goal: bounds(goal, seen, self.pps) for goal in self.goals}
+        last = [*self._curve(found, seen), *self._verifications(found, seen)]
+        # What ends the search has its time also where a goal could go on for longer.
+        kept_s = sum(one.duration_s + beside for one in last)
+        for one in self._wanted(found, seen):
+            if one.duration_s <= left_s - kept_s:
+                return one
+        return next((one for one in last if one.duration_s <= left_s), None)
+
+    @staticmethod
+    def _in_time(trial: Trial, left_s: float) -> Trial | None:
+        return trial if trial.duration_s <= left_s else None
 
     def wants(self, goal: Goal, seen: Sequence[Seen]) -> bool:
         """Whether a goal needs more trials."""
         return self._of(goal, bounds(goal, seen, self.pps), seen) is not None
 
-    def _wanted(self, seen: Sequence[Seen]) -> Iterator[Trial]:
-        """Yield the trials that may be next, the best first."""
-        if not seen:
-            yield Trial(self.largest, self.trial_s, Purpose.WARM_UP)
-            return
-        if (again := _repeated(seen)) is not None:
-            yield again
-            return
-        found = {goal: bounds(goal, seen, self.pps) for goal in self.goals}
+    def _wanted(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> list[Trial]:
+        """Return the trials that goals need, the best first."""
         wanted = [trial for goal, known in found.items() if (trial := self._of(goal, known, seen))]
         # Short trials first: what they say may spare the long ones.
-        yield from sorted(wanted, key=lambda one: one.duration_s)
-        if not wanted:
-            yield from self._curve(found, seen)
-            yield from self._verifications(found, seen)
+        return sorted(wanted, key=lambda one: one.duration_s)
+
+    def _repeated(self, seen: Sequence[Seen]) -> Trial | None:
+        """Return the last trial if it was invalid and may be repeated, then as long as may be."""
+        last = seen[-1]
+        if last.invalid is None or last.trial.purpose is Purpose.WARM_UP:
+            return None
+        if last.trial.load in not_measurable(seen):
+            return None
+        longest_s = self._longest_s(last.trial.load, seen)
+        return replace(last.trial, duration_s=min(last.trial.duration_s, longest_s))
+
+    def _longest_s(self, load: int, seen: Sequence[Seen]) -> float:
+        """Return how long a trial may be: half of the shortest one that was invalid.
+
+        By its packets: taps that are too slow for more spoil trials of so many at any load.
+        """
+        packets = self.most_packets
+        for one in seen:
+            if one.invalid is not None and one.trial.duration_s > self.trial_s:
+                packets = min(packets, self.pps(one.trial.load) * one.trial.duration_s / 2)
+        return max(packets / self.pps(load), self.trial_s)
 
     def _of(self, goal: Goal, known: Bounds, seen: Sequence[Seen]) -> Trial | None:
         """Return the trial that a goal needs next."""
@@ -101,7 +131,8 @@ class Search:
                 return None
             load = self.loads[at]
         begun = known.judged.get(load)
-        return Trial(load, begun.more_s if begun is not None else self.trial_s)
+        more_s = begun.more_s if begun is not None else self.trial_s
+        return Trial(load, min(more_s, self._longest_s(load, seen)))
 
     def _curve(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> Iterator[Trial]:
         """Yield trials at loads below the bounds: for the curve, and to find holes."""
@@ -120,7 +151,7 @@ class Search:
         random.Random(self.seed + len(seen)).shuffle(left)  # noqa: S311 - an order, not a secret
         counted = valid(seen)
         for load in left:
-            duration_s = max(one.trial.duration_s for one in counted[load])
+            duration_s = median(one.trial.duration_s for one in counted[load])
             yield Trial(load, duration_s, Purpose.VERIFICATION)
 
 
@@ -137,15 +168,6 @@ def _doubted(goal: Goal, known: Bounds, seen: Sequence[Seen]) -> int | None:
 def beside_s(seen: Sequence[Seen]) -> float:
     """Return what a trial takes beside its duration."""
     return median(s.took_s - s.trial.duration_s for s in seen) if seen else _BESIDE_S
-
-
-def _repeated(seen: Sequence[Seen]) -> Trial | None:
-    """Return the last trial if it was invalid and may be repeated."""
-    last = seen[-1]
-    if last.invalid is None or last.trial.purpose is Purpose.WARM_UP:
-        return None
-    times = sum(one.trial == last.trial and one.invalid is not None for one in seen)
-    return last.trial if times < ATTEMPTS else None
 
 
 class _Place:

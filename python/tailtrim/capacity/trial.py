@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: What says nothing is measured so many times before it is left.
+ATTEMPTS = 3
 #: Of :attr:`Seen.counts`: packets that were lost or not sent.
 LOST = "lost"
 
@@ -38,17 +40,29 @@ class Count:
     """How many of the packets of a trial were bad.
 
     So many packets as ``design_effect`` are worth one independent one: bad packets come in
-    clusters.
+    clusters. Of those that are ``unknown``, which are not among the bad ones, the generator was
+    late, so that the device may have been good (:mod:`.lateness`).
     """
 
     bad: int
     packets: int
     design_effect: float = 1.0
+    unknown: int = 0
 
     @property
     def ratio(self) -> float:
-        """The share of bad packets."""
+        """The share of bad packets, if none of the unknown ones is bad."""
         return self.bad / self.packets if self.packets else 0.0
+
+    @property
+    def most_ratio(self) -> float:
+        """The share of bad packets, if all unknown ones are."""
+        return (self.bad + self.unknown) / self.packets if self.packets else 0.0
+
+    @property
+    def known(self) -> int:
+        """Packets of which it is known whether they are bad."""
+        return self.packets - self.unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,8 @@ class Seen:
 
     ``invalid`` says why it shows the generator or the taps rather than the device, ``sent_share``
     which share of the load the generator reached. ``counts`` has :data:`LOST` and each condition
-    of a promise.
+    of a promise. ``own_pps`` is what the device is able to forward by its own count of the time
+    that packets took it, if it counts that.
     """
 
     trial: Trial
@@ -65,3 +80,4 @@ class Seen:
     counts: Mapping[str, Count] = field(default_factory=dict)
     invalid: str | None = None
     sent_share: float = 1.0
+    own_pps: float | None = None

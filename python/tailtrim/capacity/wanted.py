@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from tailtrim.capacity.promise import Condition, Promise
 from tailtrim.capacity.search import Search
 from tailtrim.devices import Reflector
 from tailtrim.errors import PlanError
+from tailtrim.experiment.tap_memory import held
 from tailtrim.slo import objectives
 
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Wanted:
             "unit": self.loads.unit,
             "smallest": search.smallest,
             "largest": search.largest,
+            "largest_pps": search.pps(search.largest),
             "width": search.width,
             "trial_s": search.trial_s,
             "goals": [_told(goal) for goal in search.goals],
@@ -79,7 +82,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     searched: Searched = "load",
     width: float = 0.02,
     confidence: float = 0.95,
-    budget_s: float = 600.0,
+    budget_s: float = 540.0,
 ) -> Wanted:
     """Return the search that a plan and options ask for: NDR, PDR and a promise.
 
@@ -113,6 +116,10 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
     conditions = tuple(Condition.of(one) for one in objectives(slo)) if slo is not None else ()
     if slo is not None:
         goals.append(Promise(slo, conditions, confidence, trial_s, least_s))
+    # Where taps begin to write, they take a CPU from the generator. A reflector has no taps.
+    most = math.inf
+    if not isinstance(run.dut, Reflector):
+        most = held(run.traffic, plan.snap_bytes) * trial_s / (trial_s + lead_s)
     search = Search(
         goals=tuple(goals),
         smallest=loads.smallest,
@@ -122,6 +129,7 @@ def wanted(  # noqa: PLR0913 - keyword-only options, each with a default
         width=width,
         budget_s=budget_s,
         seed=plan.seed,
+        most_packets=most,
     )
     return Wanted(run, loads, search, conditions, lead_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsons
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,8 +62,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         float, typer.Option(metavar="P", help="Confidence of each bound of the promise.")
     ] = 0.95,
     budget: Annotated[
-        str, typer.Option(metavar="TIME", help="How long all trials may take, such as 10m.")
-    ] = "10m",
+        str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9m.")
+    ] = "9m",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -103,7 +104,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     except (TailtrimError, ValueError) as error:
         complain(error)
         raise typer.Exit(IMPOSSIBLE if isinstance(error, HostError) else USAGE) from error
-    _finish(searching.capacity, place, json=json)
+    _finish(_predicted(searching.capacity, place), place, json=json)
 
 
 class _Options:
@@ -175,6 +176,17 @@ def _conduct(searching: Searching) -> None:
         told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
         say(f"{told}; --resume goes on", err=True)
         raise
+
+
+def _predicted(capacity: Capacity, place: Path) -> Capacity:
+    """Return the record with what the model of one trial predicts, and keep it."""
+    from tailtrim.capacity import record  # noqa: PLC0415 - the help does without
+    from tailtrim.experiment import recorded  # noqa: PLC0415
+    from tailtrim.report.inputs.predicted_capacity import prediction_of  # noqa: PLC0415
+
+    told = replace(capacity, prediction=prediction_of(recorded(place), capacity))
+    record.write(place, told)
+    return told
 
 
 def _finish(capacity: Capacity, place: Path, *, json: bool) -> None:

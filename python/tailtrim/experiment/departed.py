@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Stamps of a NIC, which has its own clock.
-_BY_NIC = "hardware"
+BY_NIC = "hardware"
 
 
 def departures(log: Path, capture: Mapping[str, Any], *, shares_cpu: bool) -> Departures:
@@ -27,7 +27,7 @@ def departures(log: Path, capture: Mapping[str, Any], *, shares_cpu: bool) -> De
         ValueError: it is not such a log.
 
     """
-    if any(tap.get("stamps") == _BY_NIC for tap in capture["taps"].values()):
+    if any(tap.get("stamps") == BY_NIC for tap in capture["taps"].values()):
         # The log has times of CLOCK_REALTIME. Behind a NIC no packet waits in the sender's hands.
         return WELL
     read = Departures.read(log)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from tailtrim.devices import Reflector
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
+from tailtrim.experiment import tap_memory
 from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.guests import passed_ports
 from tailtrim.experiment.measure import generating, tracing
@@ -37,7 +38,7 @@ from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import device_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from tailtrim.devices import InlineDevice
     from tailtrim.nodes.description import NodeEntry, TestbedDescription
@@ -216,7 +217,7 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
             for made in nodes:
                 made.note("warm up", _warm_up(plan, run))
         for node, words, cpus in (
-            *((node, words, node.cpus) for node, words in _capturing(plan, at)),
+            *((node, words, node.cpus) for node, words in _capturing(plan, run, at)),
             *([(at.dut, tracing(at, dut), ())] if run.traced else []),
             (at.loadgen, generating(run, dut.destination(at), at), ()),
         ):
@@ -227,10 +228,13 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
     return nodes
 
 
-def _capturing(plan: Plan, at: Forwarding) -> Iterable[tuple[Node, list[str]]]:
+def _capturing(plan: Plan, run: Run, at: Forwarding) -> Iterator[tuple[Node, list[str]]]:
     # With two clocks, the source of stamps is what has a bound when the run begins.
     one_clock = at.tap_in.node is at.tap_out.node
-    return capturing(at, plan.snap_bytes, "best" if one_clock else "STAMPS")
+    # As much as a node with memory enough has.
+    buffer = ["--buffer", str(tap_memory.wanted_mb(run.traffic, plan.snap_bytes))]
+    for node, words in capturing(at, plan.snap_bytes, "best" if one_clock else "STAMPS"):
+        yield node, [*words, *buffer]
 
 
 def _warm_up(plan: Plan, run: Run) -> str:

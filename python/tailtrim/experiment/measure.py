@@ -90,7 +90,7 @@ def measure(  # noqa: PLR0913 - what a run takes
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
-        capture = stack.enter_context(Taps(at, plan.snap_bytes, clocks.stamps))
+        capture = stack.enter_context(Taps(at, run.traffic, plan.snap_bytes, clocks.stamps))
         metered.ready(told, loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
         trace = None

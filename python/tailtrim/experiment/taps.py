@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim.errors import RunError
+from tailtrim.experiment import tap_memory
 from tailtrim.nodes.agent import Agent
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.plan import Traffic
 
 #: What ports count as lost, as ip(8) names it.
 _LOST = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "nohandler")
@@ -26,6 +28,7 @@ class Taps:
 
     Args:
         at: the run's testbed.
+        traffic: what is to be captured.
         snap_bytes: bytes that are kept of each frame.
         stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
 
@@ -35,12 +38,14 @@ class Taps:
 
     """
 
-    def __init__(self, at: Forwarding, snap_bytes: int, stamps: str) -> None:
+    def __init__(self, at: Forwarding, traffic: Traffic, snap_bytes: int, stamps: str) -> None:
         """Begin to capture."""
         self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
         self._agents: list[Agent] = []
         with ExitStack() as stack:
+            wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes)
             for node, words in capturing(at, snap_bytes, stamps):
+                words += ["--buffer", str(tap_memory.available_mb(node, wanted_mb))]
                 self._agents.append(stack.enter_context(Agent(node, *words, cpus=node.cpus)))
             for agent in self._agents:
                 agent.ready()

@@ -19,6 +19,26 @@ _LEAST, _LARGEST_SMALL, _MOST = 64, 1_518, 9_018
 _PROBE = {4: 64, 6: 84}
 _TAG = 4
 
+#: Preamble, start of frame and gap: bytes on the wire beside a frame with FCS.
+_BETWEEN = 20
+#: The simple IMIX, as the generator has it: 7 of 64 bytes, 4 of 594, 1 of 1,518.
+_IMIX = (7 * 64 + 4 * 594 + 1518) / 12
+_RATE = re.compile(rf"(?P<number>{DECIMAL}) ?(?P<factor>[kMG]?)(?P<unit>pps|bit/s)?")
+_FACTORS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+def amount_of(rate: str) -> tuple[Decimal, str]:
+    """Return the amount of a rate such as ``120kpps``, and ``pps`` or ``bit/s``.
+
+    Raises:
+        ValueError: it is not one.
+
+    """
+    found = _RATE.fullmatch(rate)
+    if found is None:
+        raise ValueError(f"{rate!r} is not a rate such as 120kpps")
+    return Decimal(found["number"]) * _FACTORS[found["factor"]], found["unit"] or "pps"
+
 
 class Traffic(Strict):
     """What the load generator sends."""
@@ -120,6 +140,22 @@ class Traffic(Strict):
         if self.frame_bytes == "imix":
             return [_LEAST, _LARGEST_SMALL]
         return [int(size) for size in str(self.frame_bytes).split(",")]
+
+    @property
+    def packets_per_s(self) -> float | None:
+        """Packets a second on average; ``None`` where a replay brings its own."""
+        if self.rate_pps is not None:
+            return float(self.rate_pps)
+        if self.rate is None:
+            return None
+        amount, unit = amount_of(self.rate)
+        if unit == "bit/s":
+            return float(amount) / (8 * (self._mean_bytes + _BETWEEN))
+        return float(amount)
+
+    @property
+    def _mean_bytes(self) -> float:
+        return _IMIX if self.frame_bytes == "imix" else sum(self._sizes) / len(self._sizes)
 
     @property
     def largest_frame(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity.result import Ended
+from tailtrim.report import capacity_prediction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +59,9 @@ def notes(capacity: Capacity) -> list[str]:
     invalid = sum(seen.invalid is not None for seen in done)
     took_s = sum(seen.took_s for seen in done)
     told = f" {invalid} of them invalid: repeated, and not counted." if invalid else ""
-    return [*of_goals, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
+    named, scale = _scaled(capacity)
+    predicted = capacity_prediction.sentences(capacity, unit=named, scale=scale)
+    return [*of_goals, *predicted, f"{len(done)} trials took {took_s / 60:,.1f} min.{told}"]
 
 
 def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
@@ -81,7 +84,8 @@ def _notes(capacity: Capacity, one: Found) -> Iterator[str]:
         more = f" and {len(one.not_decided) - 3} more" if len(one.not_decided) > 3 else ""  # noqa: PLR2004
         yield (
             f"{one.goal}: loads between the bounds were measured and not decided"
-            f" ({loads}{more} {unit(capacity)}): the share of bad packets is too near to the limit."
+            f" ({loads}{more} {unit(capacity)}): the share of bad packets is too near to the limit,"
+            " or bad packets come in clusters, so that few tell little."
         )
     for bound, which in ((one.lower, "lower"), (one.upper, "upper")):
         if bound is not None and bound.verified is False:

@@ -17,7 +17,7 @@ from tailtrim.report.figures.sweep import sweeps
 from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
-from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of
+from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of, warm_ups
 
 if TYPE_CHECKING:
     import os
@@ -46,10 +46,16 @@ _OURS = re.compile(
 )
 
 
-def series(runs: Sequence[ReportedRun]) -> list[Figure]:
-    """Return the figures that the runs have data for; those against a loop variable first."""
+def series(runs: Sequence[ReportedRun], warm_ups: Sequence[str] = ()) -> list[Figure]:
+    """Return the figures that the runs have data for; those against a loop variable first.
+
+    Runs that only warm up have no place in these.
+    """
+    counted = [
+        run for run in runs if run.recorded is None or run.recorded.outcome.run not in warm_ups
+    ]
     found = (prepare(runs) for prepare in _SERIES)
-    return [*sweeps(runs), *(figure for figure in found if figure is not None)]
+    return [*sweeps(counted), *(figure for figure in found if figure is not None)]
 
 
 def write(
@@ -103,7 +109,8 @@ def _write(
     objectives: Sequence[Objective],
 ) -> list[Path]:
     capacity = capacity_of(experiment)
-    drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in series(runs)]
+    figures = series(runs, warm_ups(capacity))
+    drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in figures]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
     shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found)

@@ -8,6 +8,7 @@ SUMMARY, PROVENANCE = "summary.json", "provenance.json"
 GENERATOR = "generator.json"
 #: What the device counted, of a live run; with one that is kept up, what its warm-up saw.
 DEVICE = "device.json"
+CAPTURE = "capture.json"
 
 #: The Parquet tables that every run directory has, without their suffix, what is read most first.
 TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")

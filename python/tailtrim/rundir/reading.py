@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import RunDirectoryError
-from tailtrim.rundir.layout import DEVICE, GENERATOR, PROVENANCE, ROUND_TRIPS, SUMMARY, TABLES
+from tailtrim.rundir.layout import (
+    CAPTURE,
+    DEVICE,
+    GENERATOR,
+    PROVENANCE,
+    ROUND_TRIPS,
+    SUMMARY,
+    TABLES,
+)
 from tailtrim.rundir.summary import NO_ORDER, Summary
 from tailtrim.tabular import Tabular
 
@@ -92,6 +100,10 @@ class RunDirectory(Tabular):
     def generator(self) -> dict[str, Any]:
         """Return what the load generator of a live run counted; empty where there is none."""
         return self._record(GENERATOR)
+
+    def capture(self) -> dict[str, Any]:
+        """Return what the taps of a live run saw and dropped; empty where there is nothing."""
+        return self._record(CAPTURE)
 
     def device(self) -> dict[str, Any]:
         """Return what is known of the device of a live run; empty where there is nothing."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tailtrim.capacity.lateness import LateSpan, beyond
 from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
+from tailtrim.queueing import Stalled, departures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,7 @@ BESIDE_S = 2.0
 
 @dataclass
 class Device:
-    """A device in a testbed whose generator reaches ``generator_pps``.
+    """A device in a testbed whose generator reaches ``generator_pps``, and whose taps hold so many.
 
     ``latency`` returns the latency in s of each packet of a trial, infinite where it is lost.
     """
@@ -33,6 +35,7 @@ class Device:
     rng: np.random.Generator
     conditions: Sequence[Condition] = ()
     generator_pps: float = math.inf
+    taps_hold: float = math.inf
     done: list[Seen] = field(default_factory=list)
 
     def latency(self, load: int, packets: int) -> Latencies:
@@ -43,6 +46,8 @@ class Device:
         if trial.load > self.generator_pps:
             share = self.generator_pps / trial.load
             return Seen(trial, took_s, {}, "the generator was late", share)
+        if trial.load * trial.duration_s > self.taps_hold:
+            return Seen(trial, took_s, {}, "the egress tap dropped 9 frames")
         latency_s = self.latency(trial.load, max(round(trial.load * trial.duration_s), 1))
         counts = {LOST: Count(int(np.isinf(latency_s).sum()), latency_s.size)}
         for one in self.conditions:
@@ -122,6 +127,65 @@ class Server(Device):
                 latency_s.append(wait_s)
             wait_s = max(wait_s - gap_s, 0.0)
         return np.array(latency_s)
+
+
+@dataclass
+class Shared(Device):
+    """A server on a virtual machine: its CPU and the generator's stand still for a tick at times.
+
+    ``stalls`` is how often a second, of either one at times of its own. After a stall the generator
+    catches up at three times the load. Nothing is lost.
+    """
+
+    served_pps: float = 10_000.0
+    noise: float = 0.1
+    stall_s: float = 0.004
+    stalls: float = 0.7
+    generator_stalls: float = 0.7
+
+    def measure(self, trial: Trial) -> Seen:
+        due_ns = np.arange(max(round(trial.load * trial.duration_s), 1)) * 1e9 / trial.load
+        sent_ns, spans = self._sent(due_ns, trial)
+        latency_ns = self._left(sent_ns, trial.duration_s) - sent_ns
+        counts = {LOST: Count(0, sent_ns.size)}
+        for one in self.conditions:
+            deadline_ns = one.deadline_ns or 2**62
+            came, took = sent_ns.astype(np.int64), latency_ns.astype(np.int64)
+            bad, unknown = beyond(came, took, spans, deadline_ns)
+            effect = self._effect(latency_ns / 1e9, one)
+            counts[one.text] = Count(int(bad.sum()), bad.size, effect, int(unknown.sum()))
+        return Seen(trial, trial.duration_s + BESIDE_S, counts)
+
+    def share(self, load: int, seconds: float, deadline_ns: int) -> float:
+        """Return the share of packets that are not within a deadline under punctual load."""
+        due_ns = np.arange(round(load * seconds)) * 1e9 / load
+        return float((self._left(due_ns, seconds) - due_ns >= deadline_ns).mean())
+
+    def _sent(self, due_ns: Latencies, trial: Trial) -> tuple[Latencies, list[LateSpan]]:
+        ready_ns = due_ns.copy()
+        for at_ns in self._times(self.generator_stalls, trial.duration_s):
+            end_ns = at_ns + self.stall_s * 1e9
+            ready_ns[(ready_ns >= at_ns) & (ready_ns < end_ns)] = end_ns
+        apart_ns = np.arange(due_ns.size) * (1e9 / trial.load / 3)
+        sent_ns = np.maximum.accumulate(ready_ns - apart_ns) + apart_ns
+        late = np.flatnonzero(sent_ns - due_ns > 20_000)
+        parts = np.split(late, np.flatnonzero(np.diff(late) > 1) + 1) if late.size else []
+        return sent_ns, [
+            LateSpan(
+                int(sent_ns[part[0]]),
+                math.ceil(sent_ns[part[-1]]),
+                math.ceil((sent_ns - due_ns)[part].max()),
+            )
+            for part in parts
+        ]
+
+    def _left(self, sent_ns: Latencies, seconds: float) -> Latencies:
+        starts = self._times(self.stalls, seconds)
+        work = self.rng.normal(1, self.noise, sent_ns.size).clip(0.2) * (1e9 / self.served_pps)
+        return departures(sent_ns, work, Stalled.of([(starts, starts + self.stall_s * 1e9)]))
+
+    def _times(self, rate: float, seconds: float) -> Latencies:
+        return np.sort(self.rng.uniform(0, seconds * 1e9, self.rng.poisson(rate * seconds)))
 
 
 def design_effect(bad: Flags) -> float:

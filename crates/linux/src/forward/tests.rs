@@ -68,10 +68,12 @@ fn pauses_and_stalls_are_those_of_both_directions() {
             watch: true,
         };
         let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-        let ForwardResult { there, back, stalls } =
+        let ForwardResult { there, back, stalls, busy_ns } =
             forward(&mut one, &mut other, &how, None, &stopped, &seen).unwrap();
         let until_ns = one.until_ns.max(other.until_ns);
         assert!(clock::realtime_ns() >= until_ns, "a pause that was not taken");
+        // Three frames took their work, and the pause is not part of it.
+        assert!((300..PAUSE_NS.unsigned_abs()).contains(&busy_ns), "{busy_ns}");
         let stood_still = |(from_ns, to_ns): &Span| *from_ns <= until_ns && until_ns <= *to_ns;
         assert!(stalls.iter().any(stood_still), "{stalls:?} without {until_ns}");
         assert_eq!((there.received, there.sent), (2, 2));

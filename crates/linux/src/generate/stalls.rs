@@ -36,9 +36,9 @@ pub struct Stalls {
     /// When it stood still while probes were handed over.
     #[serde(skip)]
     pub stalled: Vec<Span>,
-    /// When it sent probes that were late.
+    /// When it sent probes that were late, and the largest lateness then, in ns.
     #[serde(skip)]
-    pub late: Vec<Span>,
+    pub late: Vec<(Span, i64)>,
 }
 
 /// How many stalls, and how long.
@@ -129,12 +129,9 @@ impl Stalls {
 impl Watch {
     /// Has the memory for all that it keeps, and has touched it.
     pub(super) fn new() -> Self {
-        let room = || {
-            let mut spans = vec![(i64::MAX, i64::MAX); KEPT];
-            spans.clear();
-            spans
-        };
-        let seen = Stalls { stalled: room(), late: room(), ..Stalls::default() };
+        let span = (i64::MAX, i64::MAX);
+        let (stalled, late) = (room(span), room((span, i64::MAX)));
+        let seen = Stalls { stalled, late, ..Stalls::default() };
         Self { seen, before_ns: i64::MAX, usual_ns: 0 }
     }
 
@@ -163,8 +160,14 @@ impl Watch {
         if lateness_ns > STALL_NS {
             match self.seen.late.last_mut() {
                 // One batch after the other, until the schedule is met again.
-                Some((_, until_ns)) if from_ns - *until_ns < STALL_NS => *until_ns = to_ns,
-                _ => keep(&mut self.seen.late, &mut self.seen.not_kept, (from_ns, to_ns)),
+                Some(((_, until_ns), largest_ns)) if from_ns - *until_ns < STALL_NS => {
+                    *until_ns = to_ns;
+                    *largest_ns = lateness_ns.max(*largest_ns);
+                }
+                _ => {
+                    let late = ((from_ns, to_ns), lateness_ns);
+                    keep(&mut self.seen.late, &mut self.seen.not_kept, late);
+                }
             }
         }
         self.before_ns = to_ns;
@@ -187,7 +190,14 @@ impl Watch {
     }
 }
 
-fn keep(spans: &mut Vec<Span>, not_kept: &mut u64, span: Span) {
+/// Memory for as many as are kept, that was written to: there are pages behind it.
+fn room<T: Clone>(one: T) -> Vec<T> {
+    let mut spans = vec![one; KEPT];
+    spans.clear();
+    spans
+}
+
+fn keep<T>(spans: &mut Vec<T>, not_kept: &mut u64, span: T) {
     if spans.len() < KEPT {
         spans.push(span);
     } else {
@@ -229,7 +239,7 @@ mod tests {
         watch.sent(1_009_000, 1_017_000, 1, 400_000);
         watch.sent(2_000_000, 2_008_000, 1, 30_000);
         let seen = watch.end();
-        assert_eq!(seen.late, [(1_000_000, 1_017_000), (2_000_000, 2_008_000)]);
+        assert_eq!(seen.late, [((1_000_000, 1_017_000), 500_000), ((2_000_000, 2_008_000), 30_000)]);
     }
 
     #[test]

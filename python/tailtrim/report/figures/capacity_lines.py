@@ -1,11 +1,16 @@
-"""The bounds of a search of capacity as lines in the figure of latency against load."""
+"""What a search of capacity found and predicted, in the figure of latency against load."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from tailtrim.report.figures.figure import Rule
+import numpy as np
+
+from tailtrim.report.capacity_prediction import PredictedCurve, largest_burst, per_packet
+from tailtrim.report.figures.figure import Line, Rule
+from tailtrim.report.figures.predicted_load import band
 
 if TYPE_CHECKING:
     from tailtrim.capacity.record import Capacity
@@ -14,6 +19,10 @@ if TYPE_CHECKING:
 #: By the variable that a search makes of its load.
 _KEYS = ("sweep-rate", "sweep-burst")
 _SCALES = {"kpkt/s": 1e3, "Mbit/s": 1e6}
+#: A curve has so many points.
+_LEAST = 2
+#: Of what is predicted, in points on and off.
+_DASH = (7.0, 3.0)
 #: Lines nearer than this share of the axis have one label.
 _NEAR = 0.04
 
@@ -22,22 +31,89 @@ def with_bounds(figure: Figure, capacity: Capacity | None) -> Figure:
     """Return the figure of latency against load with a line at the lower bound of each goal."""
     if capacity is None or figure.key not in _KEYS:
         return figure
-    bounds = sorted((one.lower.load, one.goal) for one in capacity.found if one.lower is not None)
-    if not bounds:
+    scale = _SCALES.get(figure.panels[0].x.unit, 1.0)
+    marks = [(one.lower.load / scale, one.goal) for one in capacity.found if one.lower is not None]
+    told = "Dashed upright: the highest load that meets each goal (its relevant lower bound)"
+    if (knee := _knee(figure)) is not None:
+        marks.append((knee, "knee"))
+        told += ", and the knee, the load with the most throughput for its median latency"
+    others = tuple(with_bounds(other, capacity) for other in figure.others)
+    curve = PredictedCurve.of(capacity.prediction) if figure.key == _KEYS[0] else None
+    if curve is not None:
+        factor = per_packet(capacity) / scale
+        marks.append((curve.r_max_pps.value * factor, "R_max"))
+        told += ", and the predicted R_max"
+        figure = _with_curve(figure, curve, factor)
+    burst = largest_burst(capacity.prediction) if figure.key == _KEYS[1] else None
+    if burst is not None:
+        marks.append((burst, "predicted"))
+        told += ", and the largest burst that was predicted to keep the promise"
+    if not marks:
         return figure
+    marks.sort()
     panels = tuple(
-        replace(panel, uprights=(*panel.uprights, *_rules(bounds, panel.x, named=place == 0)))
+        replace(panel, uprights=(*panel.uprights, *_rules(marks, panel.x, named=place == 0)))
         for place, panel in enumerate(figure.panels)
     )
-    told = " Dashed upright: the highest load that meets each goal (its relevant lower bound)."
-    others = tuple(with_bounds(other, capacity) for other in figure.others)
-    return replace(figure, panels=panels, caption=figure.caption + told, others=others)
+    return replace(figure, panels=panels, caption=f"{figure.caption} {told}.", others=others)
 
 
-def _rules(bounds: list[tuple[int, str]], x: Axis, *, named: bool) -> list[Rule]:
+def _knee(figure: Figure) -> float | None:
+    """Return the load with the most throughput for its median latency.
+
+    Kleinrock's power, whose largest value Jain calls the knee. The first line is that of medians.
+    """
+    lines = figure.panels[0].lines
+    if not lines or lines[0].run != 0 or figure.key != _KEYS[0]:
+        return None
+    x, y = lines[0].x, lines[0].y
+    power = np.divide(x, y, out=np.zeros_like(x, dtype=float), where=y > 0)
+    return float(x[power.argmax()]) if len(x) >= _LEAST else None
+
+
+def _with_curve(figure: Figure, curve: PredictedCurve, factor: float) -> Figure:
+    """Return the figure with what a model predicts of each percentile, dashed, with its band."""
+    names, looks = list(figure.names), list(figure.looks)
+    panel = figure.panels[0]
+    lines, bands, edges = list(panel.lines), list(panel.bands), [panel.y.low, panel.y.high]
+    for place, name in enumerate(figure.names):
+        p = _quantile(name)
+        points = [(pps * factor, told[p]) for pps, told in curve.points if p in told]
+        if len(points) < _LEAST:
+            continue
+        looks.append(replace(looks[place], dash=_DASH))
+        at = np.array([load for load, _ in points])
+        value, low, high = (
+            np.array([getattr(one, edge) for _, one in points]) / panel.y.unit_ns
+            for edge in ("value", "low", "high")
+        )
+        lines.append(Line(len(names), at, value, draw="line"))
+        bands.append(band(len(names), at, (value, low, high)))
+        names.append(f"{name} predicted")
+        edges += [float(low.min()), float(high.max())]
+    y = replace(panel.y, low=_below(panel.y, min(edges)), high=max(edges))
+    drawn = replace(panel, lines=tuple(lines), bands=tuple(bands), y=y)
+    told = f"{figure.caption} Long dashes and bands: predicted from {curve.run} alone."
+    panels = (drawn, *figure.panels[1:])
+    return replace(figure, panels=panels, names=tuple(names), looks=tuple(looks), caption=told)
+
+
+def _quantile(name: str) -> str:
+    """Return the quantile of a line called ``p99.9``, as summaries have it."""
+    try:
+        return f"{(Decimal(name.removeprefix('p')) / 100).normalize():f}"
+    except ArithmeticError:
+        return ""
+
+
+def _below(axis: Axis, least: float) -> float:
+    """Return where an axis begins that shows a value, too."""
+    return min(axis.low, 0.9 * least if axis.scale == "log" else least)
+
+
+def _rules(bounds: list[tuple[float, str]], x: Axis, *, named: bool) -> list[Rule]:
     groups: list[list[tuple[float, str]]] = []
-    for load, goal in bounds:
-        at = load / _SCALES.get(x.unit, 1.0)
+    for at, goal in bounds:
         if groups and at - groups[-1][0][0] < _NEAR * (x.high - x.low):
             groups[-1].append((at, goal))
         else:

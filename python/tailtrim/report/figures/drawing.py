@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tailtrim.report.figures.figure import MOST_BANDS
+from tailtrim.report.figures.figure import MOST_BANDS, Line
 from tailtrim.report.figures.palette import dash, distinct
 from tailtrim.report.figures.rule_lines import draw_rules
 from tailtrim.report.units import percent
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         Bars,
         Figure,
         Interval,
-        Line,
         Scale,
     )
     from tailtrim.report.figures.palette import Look
@@ -129,7 +128,7 @@ def render(
 def _draw(figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> Canvas:
     rows = len(figure.panels)
     height_in = _height_in([len(panel.y.names) for panel in figure.panels])
-    entries = len(_shown(figure))
+    entries = len(figure.used)
     keys_in = _KEY_IN * max(-(-entries // _COLUMNS) - _FEW_KEYS, 0)
     canvas = Canvas(figsize=(_WIDTH_IN, height_in + keys_in), layout="constrained")
     grid: list[Axes] = list(canvas.subplots(rows, sharex=True, squeeze=False)[:, 0])
@@ -353,9 +352,12 @@ def nines(value: float) -> str:
 def _legend(canvas: Canvas, figure: Figure, names: Sequence[str], looks: Sequence[Look]) -> None:
     lines = {line.run: line for panel in reversed(figure.panels) for line in reversed(panel.lines)}
     marked = any(panel.intervals for panel in figure.panels)
-    shown = _shown(figure)
+    shown = figure.used
+    marks = {one.run for panel in figure.panels for one in panel.intervals}
     handles = [
-        _key(lines[run], looks[run], marked=marked) if run in lines else _patch(looks[run])
+        _key(lines.get(run, _MARK), looks[run], marked=marked)
+        if run in lines or run in marks
+        else _patch(looks[run])
         for run in shown
     ]
     labels = [names[run] for run in shown]
@@ -366,10 +368,8 @@ def _legend(canvas: Canvas, figure: Figure, names: Sequence[str], looks: Sequenc
         text.set_parse_math(False)
 
 
-def _shown(figure: Figure) -> list[int]:
-    """Return what has a line or a bar, and so a place in the legend."""
-    lines = {line.run for panel in figure.panels for line in panel.lines}
-    return sorted(lines | {bars.run for panel in figure.panels for bars in panel.bars})
+#: A mark that belongs to no line.
+_MARK = Line(0, np.empty(0), np.empty(0), draw="points")
 
 
 def _key(line: Line, look: Look, *, marked: bool) -> Line2D:

@@ -11,7 +11,10 @@ from tailtrim.report.figures.figure import Axis, Band, Figure, Interval, Line, P
 from tailtrim.report.figures.palette import distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tailtrim.queueing import PredictedQuantile, Prediction
+    from tailtrim.report.arrays import Floats
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
 _KILO = 1_000
@@ -60,10 +63,11 @@ def predicted_load(found: Prediction) -> Figure | None:
             if one.p == p
         )
     r_max = units.rate(found.r_max_pps.value)
+    changed = "".join(f"\n{units.printable(one)}" for one in found.changes)
     return Figure(
         key="predicted",
         title="Predicted latency against load",
-        caption="Lines and bands are predicted from one run; marks with bars were measured.",
+        caption=_caption(found),
         panels=(
             Panel(
                 x,
@@ -71,12 +75,20 @@ def predicted_load(found: Prediction) -> Figure | None:
                 tuple(lines),
                 tuple(intervals),
                 tuple(bands),
-                uprights=(Rule(found.r_max_pps.value / _KILO, f"R_max {r_max} kpkt/s"),),
+                uprights=(Rule(found.r_max_pps.value / _KILO, f"R_max {r_max} kpkt/s{changed}"),),
             ),
         ),
         names=tuple(f"{units.percent(p)} %" for p in _SHOWN),
         looks=distinct(len(_SHOWN)),
     )
+
+
+def _caption(found: Prediction) -> str:
+    if not found.changes:
+        return "Lines and bands are predicted from one run; marks with bars were measured."
+    changed = ", ".join(found.changes)
+    told = "marks with bars were measured as it was."
+    return f"Lines and bands are predicted from one run, {changed}; {told}"
 
 
 # A device that is overloaded would leave no room for the rest.
@@ -97,18 +109,22 @@ def _line(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> 
 
 
 def _band(place: int, curve: list[tuple[float, PredictedQuantile]], y: Axis) -> Band:
-    """Return the band, in cells so narrow that its edges look like lines."""
-    rates = np.array([rate for rate, _ in curve])
-    edges = np.linspace(rates[0], rates[-1], _CELLS + 1)
-    value, low, high = (
+    told = tuple(
         np.array([getattr(one, edge) for _, one in curve]) / y.unit_ns
         for edge in ("value_ns", "low_ns", "high_ns")
     )
+    return band(place, np.array([rate for rate, _ in curve]), told)
+
+
+def band(place: int, at: Floats, told: Sequence[Floats]) -> Band:
+    """Return value, low and high along an axis, in cells so narrow that edges look like lines."""
+    value, low, high = told
+    edges = np.linspace(at[0], at[-1], _CELLS + 1)
     middles = (edges[1:] + edges[:-1]) / 2
     return Band(
         place,
         edges,
-        np.interp(middles, rates, low),
-        np.interp(middles, rates, high),
-        np.interp(edges, rates, value),
+        np.interp(middles, at, low),
+        np.interp(middles, at, high),
+        np.interp(edges, at, value),
     )

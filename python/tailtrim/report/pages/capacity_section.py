@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim.capacity import record
+from tailtrim.capacity.trial import Purpose
 from tailtrim.report import capacity_wording
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ class CapacitySection:
             return None
         unit = capacity_wording.unit(capacity)
         return cls(unit, capacity_wording.rows(capacity), capacity_wording.notes(capacity))
+
+
+def warm_ups(capacity: Capacity | None) -> list[str]:
+    """Return the trials of a search that only warm up."""
+    return [
+        f"run-{number:03d}"
+        for number, (trial, _) in enumerate(capacity.trials if capacity is not None else ())
+        if trial.purpose is Purpose.WARM_UP
+    ]
 
 
 def capacity_of(experiment: RecordedExperiment | None) -> Capacity | None:

@@ -73,6 +73,7 @@ def render(shown: Shown) -> bytes:
         runs=[_Row.of(run) for run in runs],
         cards=len(runs) <= _MOST_CARDS,
         problems=list(_problems(shown.experiment)),
+        warned=_warnings(runs),
         warmed=warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
         capacity=shown.capacity,
@@ -107,6 +108,21 @@ def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]
     for run in experiment.runs if experiment else ():
         if run.problem:
             yield run.name.removesuffix(" (invalid)"), run.problem
+
+
+def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
+    """Return the warnings of all runs, each with the names of those that have it."""
+    having: dict[str, list[str]] = {}
+    for run in runs:
+        for notice in run.summary.warnings:
+            having.setdefault(notice.text, []).append(run.name)
+    return [(_listed(names), text) for text, names in having.items()]
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) <= _MOST_CARDS:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
 
 
 def _objectives(shown: Shown) -> list[tuple[str, list[tuple[str, list[slo.Verdict]]]]]:

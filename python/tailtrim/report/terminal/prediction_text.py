@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tailtrim.queueing import Compared, Most, PredictedQuantile, Prediction, Promise
 
 _SHOWN = ("0.5", "0.99", "0.999", "0.9999")
-_WIDTH = 24
+_WIDTH = 28
 # Causes that are listed in text; the JSON form has all.
 _CAUSES = 8
 _BASIS = {
@@ -94,7 +94,8 @@ def _positions(found: Prediction) -> Iterator[str]:
 
 
 def _compared(found: Prediction) -> Iterator[str]:
-    yield f"{'kpkt/s':>8}  {'loss %':>6}  {'':>7}  {'predicted':<{_WIDTH}}measured"
+    as_it_was = " as it was" if found.changes else ""
+    yield f"{'kpkt/s':>8}  {'loss %':>6}  {'':>7}  {'predicted':<{_WIDTH}}measured{as_it_was}"
     for one in found.compared:
         if one.p not in _SHOWN:
             continue
@@ -105,7 +106,8 @@ def _compared(found: Prediction) -> Iterator[str]:
         yield f"{rate:>8}  {loss:>6}  {share:>7}  {told:<{_WIDTH}}{_measured(one)}"
     low, high = found.found_pps
     begun = "more than" if high is None else "up to"
-    if low is not None or high is not None:
+    # What was found is not with the changes.
+    if not found.changes and (low is not None or high is not None):
         span = [units.rate(rate) for rate in (low, high) if rate is not None]
         told = f"{begun} {span[0]}" if len(span) == 1 else " to ".join(span)
         predicted = units.rate(found.r_max_pps.value)

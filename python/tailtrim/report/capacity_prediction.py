@@ -1,0 +1,165 @@
+"""A search's prediction beside what it found: values for figures, and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tailtrim.capacity.trial import Purpose
+from tailtrim.errors import RunDirectoryError
+from tailtrim.queueing import Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tailtrim.capacity.record import Capacity
+    from tailtrim.capacity.result import Found
+
+_BURST = "packets in a burst"
+_PDR = "PDR"
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedCurve:
+    """Latency against load, in ns by quantile, from one run; ``r_max_pps`` is where it ends."""
+
+    run: str
+    rate_pps: float
+    r_max_pps: Estimate
+    points: tuple[tuple[float, Mapping[str, Estimate]], ...]
+
+    @classmethod
+    def of(cls, prediction: dict[str, Any] | None) -> PredictedCurve | None:
+        """Read what a record has; ``None`` where nothing was predicted.
+
+        Raises:
+            RunDirectoryError: it is damaged.
+
+        """
+        if prediction is None or "problem" in prediction:
+            return None
+        try:
+            points = tuple(
+                (
+                    float(point["rate_pps"]),
+                    {
+                        one["p"]: Estimate(one["value_ns"], one["low_ns"], one["high_ns"])
+                        for one in point["quantiles"]
+                    },
+                )
+                for point in prediction["points"]
+            )
+            r_max = _estimate(prediction["r_max_pps"])
+            return cls(str(prediction["run"]), float(prediction["rate_pps"]), r_max, points)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunDirectoryError(f"capacity.json: not a prediction ({error})") from error
+
+
+def per_packet(capacity: Capacity) -> float:
+    """Return what one packet a second is in the unit of the loads."""
+    packets = capacity.search.get("largest_pps")
+    return capacity.search["largest"] / packets if packets else 1.0
+
+
+def largest_burst(prediction: dict[str, Any] | None) -> float | None:
+    """Return the largest burst that was predicted to keep the promise."""
+    promise = (prediction or {}).get("promise")
+    return promise["burst"]["value"] if promise is not None else None
+
+
+def sentences(capacity: Capacity, *, unit: str, scale: float) -> Iterator[str]:
+    """Yield what was predicted beside what was found, and what the device counts itself.
+
+    Args:
+        capacity: the search.
+        unit: of the loads that are told.
+        scale: how many of the search's unit one of it is.
+
+    """
+    prediction = capacity.prediction
+    if prediction is not None and "problem" in prediction:
+        yield f"Not predicted: {prediction['problem']}."
+    curve, of_burst = PredictedCurve.of(prediction), capacity.search["unit"] == _BURST
+    if curve is not None:
+        factor = per_packet(capacity) / scale
+        if of_burst:
+            yield f"Predicted from {curve.run}, at {curve.rate_pps / 1e3:,.1f} kpkt/s."
+        else:
+            found = _found(_of(capacity, _PDR), scale)
+            yield (
+                f"R_max: predicted {_told(curve.r_max_pps.scaled(factor))} from {curve.run} at"
+                f" {_number(curve.rate_pps * factor)} {unit}, found {found} {unit} ({_PDR})."
+            )
+        yield from _promise(capacity, prediction or {}, unit, scale, of_burst=of_burst)
+    yield from _own(capacity)
+
+
+def _promise(
+    capacity: Capacity, prediction: dict[str, Any], unit: str, scale: float, *, of_burst: bool
+) -> Iterator[str]:
+    """Yield what was predicted of the promise: the highest rate, or the largest burst."""
+    if problem := prediction.get("promise_problem"):
+        yield f"The promise is not predicted: {problem}."
+    promise = prediction.get("promise")
+    if promise is None:
+        return
+    named = [one for one in capacity.found if one.goal not in {"NDR", _PDR}]
+    found = _found(named[0] if named else None, scale)
+    most = promise["burst" if of_burst else "rate"]
+    factor = 1.0 if of_burst else per_packet(capacity) / scale
+    value, low, high = (
+        "none" if most[edge] is None else _number(most[edge] * factor, whole=of_burst)
+        for edge in ("value", "surely", "perhaps")
+    )
+    more = " or more" if most["beyond"] else ""
+    yield (
+        f"{promise['text']}: predicted up to {value}{more} ({low} to {high}), found {found} {unit}."
+    )
+
+
+def _own(capacity: Capacity) -> Iterator[str]:
+    """Yield what the device counted itself, at the lowest load that was too high."""
+    uppers = [one.upper.load for one in capacity.found if one.upper is not None]
+    if not uppers:
+        return
+    counted: dict[int, list[float]] = {}
+    for trial, seen in capacity.trials:
+        whole = seen is not None and seen.invalid is None and trial.purpose is not Purpose.WARM_UP
+        if whole and seen is not None and seen.own_pps and trial.load >= min(uppers):
+            counted.setdefault(trial.load, []).append(seen.own_pps)
+    if counted:
+        own_pps = median(counted[min(counted)])
+        yield (
+            f"By its own count a packet took the device {1e6 / own_pps:,.2f} µs there: it is able"
+            f" to forward {own_pps / 1e3:,.1f} kpkt/s."
+        )
+
+
+def _of(capacity: Capacity, goal: str) -> Found | None:
+    return next((one for one in capacity.found if one.goal == goal), None)
+
+
+def _found(one: Found | None, scale: float) -> str:
+    if one is None or (one.lower is None and one.upper is None):
+        return "nothing"
+    if one.upper is None and one.lower is not None:
+        return f"at least {_number(one.lower.load / scale, whole=scale == 1)}"
+    if one.upper is None:
+        return "nothing"
+    upper = _number(one.upper.load / scale, whole=scale == 1)
+    if one.lower is None:
+        return f"less than {upper}"
+    return f"{_number(one.lower.load / scale, whole=scale == 1)} to {upper}"
+
+
+def _told(one: Estimate) -> str:
+    return f"{_number(one.value)} ({_number(one.low)} to {_number(one.high)})"
+
+
+def _number(value: float, *, whole: bool = False) -> str:
+    return f"{value:,.{0 if whole else 1}f}"
+
+
+def _estimate(data: dict[str, Any]) -> Estimate:
+    return Estimate(float(data["value"]), float(data["low"]), float(data["high"]))

@@ -1,0 +1,168 @@
+"""What the model of one trial predicts stands beside what the search found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+from simulated_queues import World, left_run
+
+from tailtrim.capacity import record
+from tailtrim.capacity.record import Capacity
+from tailtrim.capacity.result import Ended, Found, FoundBound
+from tailtrim.capacity.trial import LOST, Count, Purpose, Seen, Trial
+from tailtrim.errors import RunDirectoryError
+from tailtrim.report import capacity_wording
+from tailtrim.report.figures.capacity_lines import with_bounds
+from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
+from tailtrim.report.figures.palette import distinct
+from tailtrim.report.inputs.predicted_capacity import prediction_of
+from tailtrim.rundir import RunDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.experiment import RecordedExperiment
+
+#: It serves 20,000 packets a second, less what is stolen.
+WORLD = World("exponential", mean_ns=50_000.0, seconds=2.0)
+CONDITION = {"text": "p99 < 2ms", "ratio": 0.01, "deadline_ns": 2_000_000}
+
+
+@dataclass
+class Outcome:
+    """Of a run: where it is."""
+
+    run: str
+
+
+@dataclass
+class Run:
+    """Of an experiment."""
+
+    outcome: Outcome
+
+
+@dataclass
+class Experiment:
+    """What :func:`prediction_of` takes of an experiment."""
+
+    complete: list[tuple[Run, RunDirectory]]
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> RecordedExperiment:
+    """Return one with a trial at half of the highest rate."""
+    left_run(tmp_path / "run-001", WORLD.at(0.5), np.random.default_rng(1), traced=False)
+    runs = [(Run(Outcome("run-001")), RunDirectory(tmp_path / "run-001"))]
+    return cast("RecordedExperiment", Experiment(runs))
+
+
+def capacity(*conditions: dict[str, Any], own_pps: float | None = None) -> Capacity:
+    """Return a search that has found 19.0 to 19.5 kpkt/s."""
+    lower = FoundBound(19_000, 3, 3, 6.0, verified=True)
+    found = Found("PDR", lower, replace(lower, load=19_500, good_trials=0), 19_000.0, Ended.WIDTH)
+    goals: list[dict[str, Any]] = [{"name": "PDR", "decided_by": "trials", "loss_ratio": 0.005}]
+    every = [found]
+    if conditions:
+        told = {"name": "promise", "decided_by": "proof", "confidence": 0.95}
+        goals.append(told | {"conditions": list(conditions)})
+        every.append(replace(found, goal="promise", lower=replace(lower, load=17_000), upper=None))
+    trials = tuple(
+        (trial, Seen(trial, 3.0, {LOST: Count(0, 10)}, own_pps=own_pps))
+        for trial in (
+            Trial(30_000, 2.0, Purpose.WARM_UP),
+            Trial(10_000, 2.0),
+            Trial(19_500, 2.0),
+        )
+    )
+    search = {
+        "unit": "packets/s",
+        "smallest": 30,
+        "largest": 30_000,
+        "largest_pps": 30_000.0,
+        "goals": goals,
+    }
+    return Capacity(search, trials, tuple(every))
+
+
+def test_the_prediction_stands_beside_what_was_found(
+    experiment: RecordedExperiment, tmp_path: Path
+) -> None:
+    asked = capacity(CONDITION, own_pps=19_400.0)
+    told = replace(asked, prediction=prediction_of(experiment, asked))
+    assert told.prediction is not None
+    r_max = told.prediction["r_max_pps"]
+    # Without a trace the thefts of busy time alone are seen.
+    assert r_max["value"] == pytest.approx(WORLD.r_max_pps, rel=0.05)
+    notes = " ".join(capacity_wording.notes(told))
+    assert f"R_max: predicted {r_max['value'] / 1e3:.1f} (" in notes
+    assert "from run-001 at 10.0 kpkt/s, found" in notes
+    assert "found 19.0 to 19.5 kpkt/s (PDR)." in notes
+    assert "p99 < 2ms: predicted up to 1" in notes
+    assert "found at least 17.0 kpkt/s." in notes
+    assert "a packet took the device 51.55 µs there: it is able to forward 19.4 kpkt/s" in notes
+    record.write(tmp_path, told)
+    known = record.read(tmp_path)
+    assert known is not None
+    assert known.prediction == json.loads(json.dumps(told.prediction))
+    figure = with_bounds(measured(), known)
+    assert figure.names == ("p50", "p99", "p50 predicted", "p99 predicted")
+    assert [band.run for band in figure.panels[0].bands] == [2, 3]
+    labels = " ".join(rule.label for rule in figure.panels[0].uprights)
+    assert all(name in labels for name in ("PDR", "promise", "R_max", "knee"))
+    assert figure.panels[0].y.low <= min(line.y.min() for line in figure.panels[0].lines)
+
+
+def measured() -> Figure:
+    """Return latency against load with a knee at 15 kpkt/s."""
+    at = np.array([5.0, 10.0, 15.0, 18.0])
+    lines = (
+        Line(0, at, np.array([0.1, 0.11, 0.12, 1.5]), draw="line"),
+        Line(1, at, np.array([0.2, 0.3, 0.6, 4.0]), draw="line"),
+    )
+    x = Axis("Offered load (kpkt/s)", "linear", 0.0, 20.0, unit="kpkt/s")
+    panel = Panel(x, Axis("Latency (ms)", "log", 0.1, 5.0, unit_ns=1_000_000, unit="ms"), lines)
+    return Figure("sweep-rate", "", "", (panel,), ("p50", "p99"), tuple(distinct(2)))
+
+
+def test_the_knee_is_where_a_load_has_the_most_throughput_for_its_latency() -> None:
+    uprights = with_bounds(measured(), capacity()).panels[0].uprights
+    assert [rule.at for rule in uprights if "knee" in rule.label] == [15.0]
+
+
+def test_what_cannot_be_predicted_is_told(experiment: RecordedExperiment) -> None:
+    rare = CONDITION | {"text": "p99.999 < 2ms"}
+    told = prediction_of(experiment, capacity(rare))
+    assert "the quantile needs 1,000,000 packets" in told["promise_problem"]
+    assert told["promise"] is None
+    none = replace(capacity(), found=())
+    assert prediction_of(experiment, none) == {"problem": "no load below the bounds was measured"}
+    notes = capacity_wording.notes(replace(none, prediction=prediction_of(experiment, none)))
+    assert notes[0] == "Not predicted: no load below the bounds was measured."
+
+
+def test_of_bursts_the_largest_one_is_predicted(experiment: RecordedExperiment) -> None:
+    asked = capacity(CONDITION)
+    burst = {**asked.search, "unit": "packets in a burst", "largest": 64}
+    (_, promise) = asked.found
+    bounds = replace(promise, lower=FoundBound(20, 1, 1, 2.0, verified=None))
+    asked = replace(asked, search=burst, found=(replace(asked.found[0], lower=None), bounds))
+    asked = replace(asked, trials=((Trial(1, 2.0), None), (Trial(10, 2.0), asked.trials[1][1])))
+    told = replace(asked, prediction=prediction_of(experiment, asked))
+    assert told.prediction is not None
+    most = round(told.prediction["promise"]["burst"]["value"])
+    notes = capacity_wording.notes(told)
+    (said,) = (note for note in notes if note.startswith("p99 < 2ms: predicted up to"))
+    assert said.startswith(f"p99 < 2ms: predicted up to {most} (")
+    assert said.endswith("found at least 20 packets in a burst.")
+    figure = with_bounds(replace(measured(), key="sweep-burst"), told)
+    assert "predicted" in " ".join(rule.label for rule in figure.panels[0].uprights)
+
+
+def test_a_damaged_prediction_is_told() -> None:
+    with pytest.raises(RunDirectoryError, match=r"capacity\.json: not a prediction"):
+        capacity_wording.notes(replace(capacity(), prediction={"points": 3}))
