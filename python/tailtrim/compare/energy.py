@@ -147,7 +147,8 @@ def _row(
     refused: Sequence[str | None],
 ) -> EnergyRow:
     a, b = sides
-    shown = (values[0], a and a.expanded, values[1], b and b.expanded)
+    wide = [None if one is None else one.expanded for one in sides]
+    shown = values[0], wide[0], values[1], wide[1]
     if a is None or b is None:
         told = [f"{name}: {why}" for name, why in zip("AB", refused, strict=True) if why]
         return EnergyRow(*of, *shown, None, None, None, NOT_KNOWN, "; ".join(told))
@@ -173,9 +174,10 @@ def _unresolved(more: Estimate, unit: str) -> str:
 def _price(a: Cost, b: Cost, tail: Tail | None) -> Price:
     one, two = a.uncertain.get(LOADED), b.uncertain.get(LOADED)
     more = two.minus(one) if one is not None and two is not None else None
-    known = tail is not None and tail.a_ns is not None and tail.b_ns is not None
-    longer_us = (tail.b_ns - tail.a_ns) / 1e3 if known else None
-    told = a.node, more and more.value, longer_us
+    longer_us = None
+    if tail is not None and tail.a_ns is not None and tail.b_ns is not None:
+        longer_us = (tail.b_ns - tail.a_ns) / 1e3
+    told = a.node, None if more is None else more.value, longer_us
     why = _no_price(more, longer_us, differ=tail is not None and tail.differ)
     if why is not None or more is None or tail is None or longer_us is None:
         return Price(*told, None, None, None, why)
