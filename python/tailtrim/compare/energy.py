@@ -128,7 +128,7 @@ def _rows(a: Cost, b: Cost) -> Iterator[EnergyRow]:
             yield _row((a.node, state, "W"), sides, values, why)
     for what, key in ((ABOVE_READY, "above_ready_j_per_packet"), (WHOLE, "whole_j_per_packet")):
         sides = [cost.above_ready_j if what == ABOVE_READY else cost.whole_j for cost in (a, b)]
-        values = [one and one.value for one in sides]
+        values = [None if one is None else one.value for one in sides]
         refused = [cost.refused.get(key) for cost in (a, b)]
         yield _row((a.node, what, "J"), sides, values, refused)
 

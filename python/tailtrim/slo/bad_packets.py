@@ -65,7 +65,7 @@ def bad_packets(measured: Measured, promise: Promise) -> BadPackets:
     counted = bad.copy()
     for start, end in zip(starts, ends, strict=True) if promise.survival_ns else ():
         counted[start:end] = sent_ns[start:end] - sent_ns[start] >= promise.survival_ns
-    sizes = _clusters(np.flatnonzero(counted))
+    sizes = _clusters(np.flatnonzero(counted), counted.size)
     effect = _native.design_effect(
         pa.table({"latency_ns": latency_ns}),
         deadline_ns=promise.deadline_ns,
@@ -90,22 +90,23 @@ def _spans(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
 
 
-def _clusters(places: np.ndarray) -> np.ndarray:
+def _clusters(places: np.ndarray, packets: int) -> np.ndarray:
     """Return how many bad packets each cluster has, from their places, ascending.
 
     The distances between them tell the extremal index, and that how many of the largest distances
     part clusters: the intervals estimator of Ferro and Segers (2003, "Inference for clusters of
-    extreme values", *Journal of the Royal Statistical Society* B 65). Successive bad packets are
-    always of one cluster.
+    extreme values", *Journal of the Royal Statistical Society* B 65). The distance from the last one
+    over the end of the run to the first is one of them. Successive ones are always of one cluster.
     """
     if places.size < 2:  # noqa: PLR2004 - one has no distance
         return np.ones(places.size, dtype=np.int64)
-    gaps = np.diff(places).astype(np.float64)
-    less = (gaps - 1, gaps - 2) if gaps.max() > 2 else (gaps, gaps)  # noqa: PLR2004 - section 4
-    index = min(2 * less[0].sum() ** 2 / (gaps.size * (less[0] * less[1]).sum()), 1.0)
-    apart = min(int(index * places.size), gaps.size - 1)
-    least = 1.0 if index == 1 else max(float(np.sort(gaps)[::-1][apart]), 1.0)
-    edges = np.flatnonzero(gaps > least) + 1
+    gaps = np.diff(places, append=places[0] + packets).astype(np.float64)
+    # Their section 4: distances of 1 and 2 are those within clusters.
+    one, two = (gaps - 1, gaps - 2) if gaps.max() > 2 else (gaps, gaps)  # noqa: PLR2004
+    index = min(2 * one.sum() ** 2 / (gaps.size * (one * two).sum()), 1.0)
+    apart = np.sort(gaps)[::-1][min(int(index * gaps.size), gaps.size - 1)]
+    least = 1.0 if index == 1 else max(float(apart), 1.0)
+    edges = np.flatnonzero(gaps[:-1] > least) + 1
     found: np.ndarray = np.diff(np.concatenate([[0], edges, [places.size]]))
     return found
 
