@@ -80,8 +80,7 @@ def _verdict(runs: Sequence[Measured], objective: Objective) -> Verdict:
     )
     why = _told(promise, found, effect) + _bound(known, promise, confidence)
     if known["promise"] == "met" and not counted:
-        longest = floor(packets * float(promise.share) / -log(1 - float(confidence)))
-        why += f", if no more than {max(longest, 1):,} come together on average"
+        why += _clusters_met(packets * float(promise.share), float(confidence))
     if known["more"] is not None:
         rate = valid[0].summary.rate_pps
         seconds = f" ({known['more'] / rate:,.1f} s)" if rate else ""
@@ -132,6 +131,17 @@ def _effect(found: Sequence[BadPackets], confidence: float) -> float:
     wider = critical(free, both) / NormalDist().inv_cdf(confidence)
     of_runs: float = squares / free * wider**2
     return of_runs
+
+
+def _clusters_met(expected: float, confidence: float) -> str:
+    """Say how large clusters may be where none was met, though so many bad packets are allowed.
+
+    Half of the error is left to the runs that meet few clusters, and short ones.
+    """
+    largest = floor(expected / -log((1 - confidence) / 2))
+    if largest <= 1:
+        return ", if bad packets come one by one"
+    return f", if no more than {largest:,} bad packets come together on average"
 
 
 def _of_clusters(found: Sequence[BadPackets]) -> float:
