@@ -95,8 +95,8 @@ def _clusters(places: np.ndarray, packets: int) -> np.ndarray:
 
     The distances between them tell the extremal index, and that how many of the largest distances
     part clusters: the intervals estimator of Ferro and Segers (2003, "Inference for clusters of
-    extreme values", *Journal of the Royal Statistical Society* B 65). From the last one over the end
-    of the run to the first is one of them. Successive ones are always of one cluster.
+    extreme values", *Journal of the Royal Statistical Society* B 65). From the last one over the
+    end of the run to the first is one of them. Successive ones are always of one cluster.
     """
     if places.size < 2:  # noqa: PLR2004 - one has no distance
         return np.ones(places.size, dtype=np.int64)
