@@ -28,8 +28,6 @@ _DECISIONS = {
     "not met": Decision.FAILED,
     "not decided": Decision.UNDECIDED,
 }
-#: Exceeded with a probability of 5 % by a standard normal deviate.
-_DEVIATE = 1.645
 #: Clusters are at most so long on average with this confidence: few of them may be short by chance.
 _CLUSTERS = "0.8"
 
@@ -107,9 +105,8 @@ def _unknown(objective: Objective, why: str) -> Verdict:
 def _effect(found: Sequence[BadPackets], confidence: float) -> float:
     """Return the design effect of all packets together.
 
-    It is that of the blocks or that of the clusters, whichever is larger. Where the shares differ
-    between the runs by more than chance (chi-squared test at 5 %, by Wilson and Hilferty's
-    approximation), it is that of the runs, as much larger as Student's t is than a normal deviate.
+    It is the largest of three: that of the blocks, that of the clusters, and with several runs that
+    of the runs, as much larger as Student's t is than a normal deviate.
     """
     packets = sum(one.packets for one in found)
     effect = sum(one.effect * one.packets for one in found) / packets
@@ -123,14 +120,10 @@ def _effect(found: Sequence[BadPackets], confidence: float) -> float:
         for one in found
         if one.packets
     )
-    ninth = 2 / (9 * free)
-    chance = free * (1 - ninth + _DEVIATE * ninth**0.5) ** 3
-    if squares / effect <= chance:
-        return effect
-    both = 2 * confidence - 1
-    wider = critical(free, both) / NormalDist().inv_cdf(confidence)
-    of_runs: float = squares / free * wider**2
-    return of_runs
+    wider = 1.0
+    if 0.5 < confidence < 1:  # noqa: PLR2004 - elsewhere, there is no deviate
+        wider = critical(free, 2 * confidence - 1) / NormalDist().inv_cdf(confidence)
+    return max(effect, squares / free * wider**2)
 
 
 def _clusters_met(expected: float, confidence: float) -> str:
