@@ -1,9 +1,10 @@
 //! Simulates whether runs as long as `plan-length` says are as precise as it says. Prints a table in
 //! Markdown.
 //!
-//!     cargo run --release -p tailtrim-compare --example length_errors [RUNS [FIRST_SEED [ASSURANCE [NAME]]]]
+//!     cargo run --release -p tailtrim-compare --example length_errors [RUNS [FIRST_SEED [ASSURANCE [NAME [PILOT [LONGEST]]]]]]
 //!
-//! With a name, such as `stalls`, only for the processes that have it in theirs.
+//! With a name, such as `stalls`, only for the processes that have it in theirs. A pilot has `PILOT` samples (100,000); runs
+//! beyond `LONGEST` samples (2 million) are not simulated, and counted.
 
 #[path = "../tests/support/processes.rs"]
 mod processes;
@@ -13,12 +14,18 @@ use std::io::Write;
 use tailtrim_compare::{Pilot, length};
 use tailtrim_stats::{BlockCounts, Probability, Ranked, ranks};
 
-/// A pilot of so many samples.
-const PILOT: usize = 100_000;
 /// Runs that stand for the truth.
 const TRUTH: u64 = 20;
-/// Longer runs are not simulated.
-const LONGEST: u64 = 2_000_000;
+
+/// What is asked for, and how much is simulated.
+struct Case {
+    process: Process,
+    p: Probability,
+    precision: f64,
+    assurance: Probability,
+    pilot: usize,
+    longest: u64,
+}
 
 /// What became of runs of the planned length.
 #[derive(Default)]
@@ -26,6 +33,8 @@ struct Tally {
     /// Lengths in samples.
     lengths: Vec<u64>,
     refused: u64,
+    /// Planned, and too long to be simulated.
+    longer: u64,
     /// The interval holds the true quantile.
     held: u64,
     /// The interval reaches from the quantile no further than the precision.
@@ -38,11 +47,13 @@ fn main() -> std::io::Result<()> {
     let (runs, first) = (whole(0).unwrap_or(300), whole(1).unwrap_or(0));
     let assurance = arguments.get(2).map_or("0.8", String::as_str);
     let assurance = assurance.parse::<Probability>().map_err(std::io::Error::other)?;
+    let only = arguments.get(3).map_or("", String::as_str);
+    let (pilot, longest) = (whole(4).unwrap_or(100_000) as usize, whole(5).unwrap_or(2_000_000));
     let mut out = std::io::stdout().lock();
     writeln!(
         out,
         "| process | quantile | precision | samples (median) | interval within | interval holds \
-         the quantile | no length, or longer |\n|---|---|---|---|---|---|---|"
+         the quantile | no length | longer |\n|---|---|---|---|---|---|---|---|"
     )?;
     for (name, process) in [
         ("independent", Process::Independent),
@@ -52,7 +63,7 @@ fn main() -> std::io::Result<()> {
         ("autoregression 0.9", Process::Autocorrelated(0.9)),
         ("autoregression 0.99", Process::Autocorrelated(0.99)),
     ] {
-        if arguments.get(3).is_some_and(|only| !name.contains(only.as_str())) {
+        if !name.contains(only) {
             continue;
         }
         let mut all: Vec<i64> =
@@ -63,7 +74,8 @@ fn main() -> std::io::Result<()> {
             let Some(expected) = truth.quantile(p) else { continue };
             let mut tally = Tally::default();
             for seed in first..first + runs {
-                tally.add(process, p, (precision, assurance), expected, seed);
+                let case = Case { process, p, precision, assurance, pilot, longest };
+                tally.add(&case, expected, seed);
             }
             let cells = tally.cells(runs).join(" | ");
             let percent = p.percent_text();
@@ -75,22 +87,20 @@ fn main() -> std::io::Result<()> {
 }
 
 impl Tally {
-    fn add(
-        &mut self,
-        process: Process,
-        p: Probability,
-        (precision, assurance): (f64, Probability),
-        truth: i64,
-        seed: u64,
-    ) {
-        let (pilot, effect) = counted(&latencies(process, PILOT, 1.0, 2 * seed), p);
+    fn add(&mut self, case: &Case, truth: i64, seed: u64) {
+        let &Case { process, p, precision, assurance, .. } = case;
+        let (pilot, effect) = counted(&latencies(process, case.pilot, 1.0, 2 * seed), p);
         let pilot = Some(Pilot { latencies: &pilot });
         let planned = length(p, precision, Probability::P95, assurance, effect, pilot);
-        let Some(planned) = planned.ok().filter(|planned| planned.samples < LONGEST) else {
+        let Ok(planned) = planned else {
             self.refused += 1;
             return;
         };
         self.lengths.push(planned.samples);
+        if planned.samples > case.longest {
+            self.longer += 1;
+            return;
+        }
         let values = latencies(process, planned.samples as usize, 1.0, 2 * seed + 1);
         let (run, effect) = counted(&values, p);
         let interval = ranks(p, planned.samples, Probability::P95, effect);
@@ -108,13 +118,14 @@ impl Tally {
 
     fn cells(mut self, runs: u64) -> Vec<String> {
         self.lengths.sort_unstable();
-        let done = self.lengths.len().max(1) as f64;
+        let done = (self.lengths.len() as u64 - self.longer).max(1) as f64;
         let percent = |count: u64| format!("{:.1} %", 100.0 * count as f64 / done);
         vec![
             self.lengths.get(self.lengths.len() / 2).map_or("–".to_owned(), u64::to_string),
             percent(self.within),
             percent(self.held),
             format!("{:.1} %", 100.0 * self.refused as f64 / runs as f64),
+            format!("{:.1} %", 100.0 * self.longer as f64 / runs as f64),
         ]
     }
 }

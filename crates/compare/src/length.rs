@@ -11,8 +11,9 @@ use tailtrim_stats::{Probability, Ranked, normal_deviate, ranks, samples_needed}
 
 /// Nobody measures more packets: at 100 million a second, four months.
 const MOST: u64 = 1_000_000_000_000_000;
-/// So many late packets of the pilot make its curve worth reading: the share of packets beyond a
-/// latency is then known to a third (√(1 / 10) = 32 %).
+/// So many effective late packets of the pilot make its curve worth reading: the share of packets beyond a latency is then
+/// known to a third (√(1 / 10) = 32 %). Counted without their clusters, plans of pilots with three episodes were long enough
+/// in 69 % of the cases instead of 80 %.
 const KNOWN: u64 = 10;
 
 /// A run that was measured already: what it tells about the next one.
@@ -103,7 +104,7 @@ pub fn length(
     let rarer = p.as_f64().min(p.complement_f64());
     if let Some(pilot) = pilot {
         let samples = pilot.latencies.count();
-        let needed = (KNOWN as f64 / rarer).ceil() as u64;
+        let needed = (KNOWN as f64 / rarer * effect).ceil() as u64;
         if samples < needed {
             return Err(LengthError::Pilot { samples, needed, percent: p.percent_text() });
         }

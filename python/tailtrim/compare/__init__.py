@@ -31,6 +31,7 @@ from tailtrim.compare.comparison import (
 )
 from tailtrim.compare.comparisons import Comparisons
 from tailtrim.compare.configuration import Difference
+from tailtrim.compare.energy import Energy, EnergyRow, Price
 from tailtrim.compare.length import Length, plan_length
 from tailtrim.compare.sources import Group, Repetition
 
@@ -43,10 +44,13 @@ __all__ = [
     "Comparisons",
     "CurvePoint",
     "Difference",
+    "Energy",
+    "EnergyRow",
     "Group",
     "Length",
     "Losses",
     "Pairing",
+    "Price",
     "Repetition",
     "Row",
     "SentRow",

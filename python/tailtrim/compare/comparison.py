@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tailtrim import _native
 from tailtrim.compare.comparisons import Comparisons
 from tailtrim.compare.configuration import Difference, differences
+from tailtrim.compare.energy import Energy, EnergyRow, Tail, energy_of
+from tailtrim.compare.energy import P as PRICED
 from tailtrim.compare.naming import named_apart
 from tailtrim.compare.sources import LOST_NS, Group, Repetition, groups_of, paired
 from tailtrim.tabular import Tabular, of_rows
@@ -149,6 +151,7 @@ class Comparison(Tabular):
     sent: tuple[SentRow, ...]
     curve: tuple[CurvePoint, ...]
     losses: Losses | None
+    energy: Energy
     differences: tuple[Difference, ...]
     groups: tuple[Group, Group]
 
@@ -164,11 +167,13 @@ class Comparison(Tabular):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """``quantiles`` with the verdicts, ``sent`` of all packets sent, the whole ``curve``."""
-        return ("quantiles", "sent", "curve")
+        """``quantiles`` with the verdicts, ``sent`` of all packets sent, ``curve``, ``energy``."""
+        return ("quantiles", "sent", "curve", "energy")
 
     def table(self, name: str) -> pa.Table:
         """Return a table by its name: the fields of :class:`Row` and its siblings."""
+        if name == "energy":
+            return of_rows(EnergyRow, self.energy.rows)
         kind = {"quantiles": Row, "sent": SentRow, "curve": CurvePoint}[name]
         return of_rows(kind, getattr(self, name))
 
@@ -176,7 +181,7 @@ class Comparison(Tabular):
         """Return the comparison as JSON data."""
         told = {field.name: getattr(self, field.name) for field in fields(self)}
         del told["groups"]
-        for name in ("a", "b", "losses"):
+        for name in ("a", "b", "losses", "energy"):
             told[name] = told[name] and asdict(told[name])
         for name in ("quantiles", "sent", "curve", "differences"):
             told[name] = [asdict(row) for row in told[name]]
@@ -293,6 +298,7 @@ def _compared(  # noqa: PLR0913 - what compare was given
     if lost is not None and lost.a_lost + lost.b_lost:
         all_sent = [[run.native_sent for run in group.repetitions] for group in (a, b)]
         sent = tuple(_sent_row(row) for row in found_of(all_sent, [])["quantiles"])
+    rows = tuple(_row(row) for row in found["quantiles"])
     return Comparison(
         label=a.key if a.key == b.key else "",
         a=_side(a, found["a"]),
@@ -304,10 +310,11 @@ def _compared(  # noqa: PLR0913 - what compare was given
         resampling=found["resampling"],
         drifts=found["drifts"],
         seed=seed,
-        quantiles=tuple(_row(row) for row in found["quantiles"]),
+        quantiles=rows,
         sent=sent,
         curve=tuple(CurvePoint(**point) for point in found["curve"]),
         losses=lost,
+        energy=energy_of(a, b, _tail(rows)),
         differences=differences(a, b),
         groups=(a, b),
     )
@@ -338,6 +345,13 @@ def _row(row: dict[str, Any]) -> Row:
         sides[f"{side}_ns"] = told["value_ns"]
         sides[f"{side}_effective"] = told["effective_samples"]
     return Row(**row, **sides)
+
+
+def _tail(rows: Sequence[Row]) -> Tail | None:
+    row = next((row for row in rows if row.p == PRICED), None)
+    if row is None:
+        return None
+    return Tail(row.a_ns, row.b_ns, row.low, row.high, row.verdict in (BETTER, WORSE))
 
 
 def _sent_row(row: dict[str, Any]) -> SentRow:

@@ -21,7 +21,7 @@ class Comparisons(list["Comparison"], Tabular):
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables."""
-        return ("quantiles", "sent", "curve")
+        return ("quantiles", "sent", "curve", "energy")
 
     def table(self, name: str) -> pa.Table:
         """Return a table of all comparisons."""

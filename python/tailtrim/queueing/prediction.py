@@ -11,7 +11,7 @@ import numpy as np
 from tailtrim.queueing.estimate import Estimate, highest_rate
 from tailtrim.queueing.measured import Measured, measured
 from tailtrim.queueing.promise import Promise, promised
-from tailtrim.queueing.replay import Change, Load, replay
+from tailtrim.queueing.replay import Change, Load, band, replay, widening
 from tailtrim.rundir import RunDirectory
 from tailtrim.tabular import Tabular, of_rows
 
@@ -249,9 +249,11 @@ def _points(
             points.append(Point(load.rate_pps, burst, state, ()))
             continue
         found = list(replay(device, load, change))
-        points.append(Point(load.rate_pps, burst, state, tuple(_quantiles(found, QUANTILES))))
+        wider = widening(device, load.rate_pps)
+        told = tuple(_quantiles(found, QUANTILES, wider))
+        points.append(Point(load.rate_pps, burst, state, told))
         if burst > 1 and (load.rate_pps in asked or load.rate_pps == device.rate_pps):
-            positions.extend(_positions(found, load, burst))
+            positions.extend(_positions(found, load, burst, wider))
     return tuple(points), tuple(positions)
 
 
@@ -261,7 +263,9 @@ def _state(rate_pps: float, r_max: Estimate) -> str:
     return NEAR if rate_pps >= r_max.low else FITS
 
 
-def _quantiles(replayed: list[Floats], asked: Sequence[str]) -> list[PredictedQuantile]:
+def _quantiles(
+    replayed: list[Floats], asked: Sequence[str], wider: float
+) -> list[PredictedQuantile]:
     """Return the quantiles of latencies in order of arrival that the replays support."""
     ordered = [np.sort(one) for one in replayed]
     told = []
@@ -269,7 +273,7 @@ def _quantiles(replayed: list[Floats], asked: Sequence[str]) -> list[PredictedQu
         values = [float(one[max(math.ceil(one.size * float(p)), 1) - 1]) for one in ordered]
         if _episodes(p, replayed, values) < EPISODES:
             break
-        told.append(PredictedQuantile(p, float(np.median(values)), min(values), max(values)))
+        told.append(PredictedQuantile(p, *band(values, wider)))
     return told
 
 
@@ -284,11 +288,11 @@ def _episodes(p: str, replayed: list[Floats], values: list[float]) -> float:
     return float(np.median([int(one[0]) + int((one[1:] & ~one[:-1]).sum()) for one in late]))
 
 
-def _positions(replayed: list[Floats], load: Load, burst: int) -> list[Position]:
+def _positions(replayed: list[Floats], load: Load, burst: int, wider: float) -> list[Position]:
     """Return latency by position in the burst, where there are bursts enough for each."""
     found = []
     for place in range(burst):
-        told = _quantiles([one[place::burst] for one in replayed], ("0.5", "0.99"))
+        told = _quantiles([one[place::burst] for one in replayed], ("0.5", "0.99"), wider)
         if len(told) == 2:  # noqa: PLR2004 - both are supported
             found.append(Position(load.rate_pps, burst, place + 1, *told))
     return found
@@ -304,7 +308,8 @@ def _compared(
     told: dict[str, PredictedQuantile] = {}
     if _state(rate_pps, r_max) != OVERLOAD:
         replayed = list(replay(device, Load(rate_pps, burst), change))
-        told = {one.p: one for one in _quantiles(replayed, QUANTILES)}
+        wider = widening(device, rate_pps)
+        told = {one.p: one for one in _quantiles(replayed, QUANTILES, wider)}
     return [
         Compared(
             other.name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tailtrim.queueing.replay import MOST, Change, Load, replay
+from tailtrim.queueing.replay import MOST, Change, Load, band, replay, widening
 from tailtrim.slo import objectives
 
 if TYPE_CHECKING:
@@ -70,12 +70,10 @@ def promised(
         """Whether all limits are kept by the value, and by both edges of the band."""
         found = _latencies(device, Load(rate_pps, burst), change, packets, asked)
         limits = np.array([float(objective.limit) for objective in asked])
-        told = np.array(found)
-        return (
-            bool((np.median(told, axis=0) < limits).all()),
-            bool((told.max(axis=0) < limits).all()),
-            bool((told.min(axis=0) < limits).all()),
-        )
+        wider = widening(device, rate_pps, most=packets)
+        bands = np.array([band(values, wider) for values in zip(*found, strict=True)])
+        value, low, high = ((edge < limits).all() for edge in bands.T)
+        return bool(value), bool(high), bool(low)
 
     def fastest(edge: int) -> tuple[float | None, bool]:
         return _highest(lambda pps: edges(pps, burst)[edge], most_pps.high)

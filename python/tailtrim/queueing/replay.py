@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from statistics import NormalDist
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tailtrim.queueing.estimate import STRETCHES
 from tailtrim.queueing.fifo import Stalled, departures
+from tailtrim.student import critical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tailtrim.queueing.fifo import Floats
     from tailtrim.queueing.measured import Measured
 
 #: A further replay lies outside of the smallest and largest of 39 in 2 of 40 cases: 5 %.
 REPLAYS = 39
+_SURE = 0.95
+# From so many degrees of freedom on, Student's t is the normal deviate.
+_MANY = 1_000
 #: Packets of a replay at most: longer runs are cut.
 MOST = 200_000
 # Successive gaps between packets that are drawn together.
@@ -43,6 +49,36 @@ class Change:
 UNCHANGED = Change()
 
 
+class Band(NamedTuple):
+    """The median of replays, and between what a run would lie in 95 % of the cases."""
+
+    value: float
+    low: float
+    high: float
+
+
+def band(values: Sequence[float], wider: float) -> Band:
+    """Return the band of what each replay gave; ``wider`` is by :func:`widening`."""
+    middle = float(np.median(values))
+    if middle <= 0:
+        return Band(middle, min(values), max(values))
+    low, high = (middle * (edge / middle) ** wider for edge in (min(values), max(values)))
+    return Band(middle, low, high)
+
+
+def widening(device: Measured, rate_pps: float, *, most: int = MOST) -> float:
+    """Return by how much more than replays a run differs from them, on a logarithmic scale.
+
+    Replays differ as runs of their length do. So does the run itself, whose stretches they are
+    drawn from: if it is as long as n replays, both together have 1 + 1 / n of the variance. Of N
+    stretches that are drawn with replacement, the variance is too small by (N - 1) / N, and it is
+    known with N - 1 degrees of freedom.
+    """
+    pieces = _number(device, _long_ns(device, rate_pps, most))
+    student = critical(min(pieces - 1, _MANY), _SURE) / NormalDist().inv_cdf((1 + _SURE) / 2)
+    return student * math.sqrt((1 + STRETCHES / pieces) * pieces / (pieces - 1))
+
+
 def replay(
     device: Measured, load: Load, change: Change = UNCHANGED, *, most: int = MOST, seed: int = 1
 ) -> Iterator[Floats]:
@@ -58,7 +94,7 @@ def replay(
 
     """
     random = np.random.default_rng(seed)
-    long_ns = min(device.span_ns, most / load.rate_pps * 1e9) / STRETCHES
+    long_ns = _long_ns(device, load.rate_pps, most)
     pieces = _Pieces(device, long_ns)
     batch = change.batch or device.batch
     for _ in range(REPLAYS):
@@ -75,11 +111,21 @@ def replay(
         yield left_ns - arrival_ns + device.transport_ns
 
 
+def _long_ns(device: Measured, rate_pps: float, most: int) -> float:
+    """Return how long a stretch is."""
+    return min(device.span_ns, most / rate_pps * 1e9) / STRETCHES
+
+
+def _number(device: Measured, long_ns: float) -> int:
+    """Return how many stretches the run has."""
+    return max(int(device.span_ns / long_ns + 0.5), 1)
+
+
 class _Pieces:
     """A run in pieces of equal length: their stalls and services."""
 
     def __init__(self, device: Measured, long_ns: float) -> None:
-        self.number = max(int(device.span_ns / long_ns + 0.5), 1)
+        self.number = _number(device, long_ns)
         self._long_ns = long_ns
         whole = Stalled.of([cause.when for cause in device.causes])
         edges = np.arange(self.number) * long_ns

@@ -32,6 +32,8 @@ class BadPackets:
     lost: int
     late: int
     counted: int
+    clusters: int
+    squares: int
     longest: int
     longest_ns: int
     effect: float
@@ -63,23 +65,22 @@ def bad_packets(measured: Measured, promise: Promise) -> BadPackets:
     counted = bad.copy()
     for start, end in zip(starts, ends, strict=True) if promise.survival_ns else ():
         counted[start:end] = sent_ns[start:end] - sent_ns[start] >= promise.survival_ns
-    first, last = _spans(counted)
-    lengths = last - first
+    sizes = _clusters(np.flatnonzero(counted), counted.size)
     effect = _native.design_effect(
         pa.table({"latency_ns": latency_ns}),
         deadline_ns=promise.deadline_ns,
         confidence=measured.summary.latency_ns.confidence,
     )
-    # Clusters of s packets have the effect Σ s² / Σ s, however few.
-    clusters = float((lengths**2).sum() / lengths.sum()) if lengths.size else 1.0
     return BadPackets(
         packets=bad.size,
         lost=lost_ns.size,
         late=int(bad.sum()) - lost_ns.size,
         counted=int(counted.sum()),
+        clusters=sizes.size,
+        squares=int((sizes**2).sum()),
         longest=int((ends - starts).max(initial=0)),
         longest_ns=int((until_ns - sent_ns[starts]).max(initial=0)) if starts.size else 0,
-        effect=max(effect, clusters),
+        effect=effect,
     )
 
 
@@ -87,6 +88,27 @@ def _spans(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return where successive true ones begin, and the places behind their ends."""
     edges = np.diff(np.concatenate([[0], flags.astype(np.int8), [0]]))
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
+
+
+def _clusters(places: np.ndarray, packets: int) -> np.ndarray:
+    """Return how many bad packets each cluster has, from their places, ascending.
+
+    The distances between them tell the extremal index, and that how many of the largest distances
+    part clusters: the intervals estimator of Ferro and Segers (2003, "Inference for clusters of
+    extreme values", *Journal of the Royal Statistical Society* B 65). From the last one over the
+    end of the run to the first is one of them. Successive ones are always of one cluster.
+    """
+    if places.size < 2:  # noqa: PLR2004 - one has no distance
+        return np.ones(places.size, dtype=np.int64)
+    gaps = np.diff(places, append=places[0] + packets).astype(np.float64)
+    # Their section 4: distances of 1 and 2 are those within clusters.
+    one, two = (gaps - 1, gaps - 2) if gaps.max() > 2 else (gaps, gaps)  # noqa: PLR2004
+    index = min(2 * one.sum() ** 2 / (gaps.size * (one * two).sum()), 1.0)
+    apart = np.sort(gaps)[::-1][min(int(index * gaps.size), gaps.size - 1)]
+    least = 1.0 if index == 1 else max(float(apart), 1.0)
+    edges = np.flatnonzero(gaps[:-1] > least) + 1
+    found: np.ndarray = np.diff(np.concatenate([[0], edges, [places.size]]))
+    return found
 
 
 def _lost(measured: Measured, sent_ns: np.ndarray) -> np.ndarray:

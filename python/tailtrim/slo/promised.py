@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from math import floor, log
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.errors import RunDirectoryError
 from tailtrim.slo.bad_packets import bad_packets
 from tailtrim.slo.verdict import Decision, Verdict
+from tailtrim.student import critical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,8 +28,8 @@ _DECISIONS = {
     "not met": Decision.FAILED,
     "not decided": Decision.UNDECIDED,
 }
-#: Exceeded with a probability of 5 % by a standard normal deviate.
-_DEVIATE = 1.645
+#: Clusters are at most so long on average with this confidence: few of them may be short by chance.
+_CLUSTERS = "0.8"
 
 
 def promised(
@@ -61,8 +64,8 @@ def _verdict(runs: Sequence[Measured], objective: Objective) -> Verdict:
     if not packets:
         return _unknown(objective, "no packet has a known outcome")
     counted = sum(one.counted for one in found)
-    effect = _effect(found)
     confidence = min((one.summary.latency_ns.confidence for one in valid), key=float)
+    effect = _effect(found, float(confidence))
     known = json.loads(
         _native.promised(
             bad=counted,
@@ -74,6 +77,8 @@ def _verdict(runs: Sequence[Measured], objective: Objective) -> Verdict:
         )
     )
     why = _told(promise, found, effect) + _bound(known, promise, confidence)
+    if known["promise"] == "met" and not counted:
+        why += _clusters_met(packets * float(promise.share), float(confidence))
     if known["more"] is not None:
         rate = valid[0].summary.rate_pps
         seconds = f" ({known['more'] / rate:,.1f} s)" if rate else ""
@@ -97,14 +102,15 @@ def _unknown(objective: Objective, why: str) -> Verdict:
     return Verdict(objective, Decision.UNDECIDED, None, None, None, why)
 
 
-def _effect(found: Sequence[BadPackets]) -> float:
+def _effect(found: Sequence[BadPackets], confidence: float) -> float:
     """Return the design effect of all packets together.
 
-    Where the shares differ between the runs by more than chance (chi-squared test at 5 %, by Wilson
-    and Hilferty's approximation), it is that of the runs.
+    It is the largest of three: that of the blocks, that of the clusters, and with several runs that
+    of the runs, as much larger as Student's t is than a normal deviate.
     """
     packets = sum(one.packets for one in found)
     effect = sum(one.effect * one.packets for one in found) / packets
+    effect = max(effect, _of_clusters(found))
     share = sum(one.counted for one in found) / packets
     free = len([one for one in found if one.packets]) - 1
     if free < 1 or not share:
@@ -114,9 +120,45 @@ def _effect(found: Sequence[BadPackets]) -> float:
         for one in found
         if one.packets
     )
-    ninth = 2 / (9 * free)
-    chance = free * (1 - ninth + _DEVIATE * ninth**0.5) ** 3
-    return effect if squares / effect <= chance else squares / free
+    wider = 1.0
+    if 0.5 < confidence < 1:  # noqa: PLR2004 - elsewhere, there is no deviate
+        wider = critical(free, 2 * confidence - 1) / NormalDist().inv_cdf(confidence)
+    return max(effect, squares / free * wider**2)
+
+
+def _clusters_met(expected: float, confidence: float) -> str:
+    """Say how large clusters may be where none was met, though so many bad packets are allowed.
+
+    Half of the error is left to the runs that meet few clusters, and short ones.
+    """
+    largest = floor(expected / -log((1 - confidence) / 2))
+    if largest <= 1:
+        return ", if bad packets come one by one"
+    return f", if no more than {largest:,} bad packets come together on average"
+
+
+def _of_clusters(found: Sequence[BadPackets]) -> float:
+    """Return the design effect of clusters of bad packets.
+
+    Clusters of s packets have the effect Σ s² / Σ s. Where each one may be the last of its cluster
+    with the same probability, sizes are geometric, and it is 2 m - 1 for a mean of m. Of S bad
+    packets, k begin a cluster: m is at most the inverse of the exact lower bound of that share.
+    """
+    bad, clusters = (sum(getattr(one, name) for one in found) for name in ("counted", "clusters"))
+    if not bad:
+        return 1.0
+    begin: float = json.loads(
+        _native.promised(
+            bad=clusters,
+            packets=bad,
+            design_effect=1.0,
+            limit=0.5,
+            confidence=_CLUSTERS,
+            assurance=_ASSURANCE,
+        )
+    )["low"]
+    seen: float = sum(one.squares for one in found) / bad
+    return max(seen, 2 / begin - 1)
 
 
 def _told(promise: Promise, found: Sequence[BadPackets], effect: float) -> str:

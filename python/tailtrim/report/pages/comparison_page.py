@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
 from tailtrim.report import comparison_wording as told
-from tailtrim.report import units
+from tailtrim.report import energy_wording, units
 from tailtrim.report.figures import drawing, values
 from tailtrim.report.figures.objective_lines import with_objectives
 from tailtrim.report.figures.palette import distinct
@@ -53,6 +53,7 @@ def render(comparisons: Sequence[Comparison], objectives: Sequence[Objective] = 
         places={figure.key: place for place, figure in enumerate(drawn)},
         data=embedded(names, distinct(len(names)), drawn),
         told=told,
+        energy=energy_wording,
         units=units,
     )
     return text.encode("utf-8")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tailtrim.compare import BETTER, NO_DIFFERENCE, NOT_SUPPORTED, WORSE
-from tailtrim.report import units
+from tailtrim.report import energy_wording, units
 from tailtrim.report.comparison_wording import (
     cells_of,
     difference,
@@ -40,6 +40,8 @@ def render(comparisons: Sequence[Comparison], *, all_in: str = "as_json()") -> G
     parts: list[RenderableType] = []
     for comparison in comparisons:
         parts += [*_parts(comparison, all_in), Text()]
+    if any(comparison.energy.rows for comparison in comparisons):
+        parts.append(Text(energy_wording.LEGEND, style="dim"))
     return Group(*parts, Text(legend(comparisons), style="dim"))
 
 
@@ -57,6 +59,7 @@ def _parts(comparison: Comparison, all_in: str) -> Iterator[RenderableType]:
         yield _sent(comparison)
     if text := losses(comparison):
         yield Text(text, style=_STYLES[comparison.losses.verdict] if comparison.losses else "")
+    yield from _energy(comparison)
     for note in notes(comparison):
         yield Text(f"note: {note}")
     yield from _differences(comparison.differences, all_in)
@@ -84,6 +87,21 @@ def _sent(comparison: Comparison) -> Table:
         cells = sent_cells(row)
         table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]))
     return table
+
+
+def _energy(comparison: Comparison) -> Iterator[RenderableType]:
+    for node in dict.fromkeys(row.node for row in comparison.energy.rows):
+        yield Text(f"Power and energy of {units.printable(node)}:")
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in energy_wording.HEAD:
+            left = name in ("", "verdict")
+            table.add_column(name, justify="left" if left else "right", no_wrap=name != "")
+        for row in comparison.energy.rows:
+            if row.node == node:
+                table.add_row(*energy_wording.energy_cells(row))
+        yield table
+    for note in energy_wording.energy_notes(comparison.energy):
+        yield Text(units.printable(note))
 
 
 def _differences(found: Sequence[Difference], all_in: str) -> Iterator[RenderableType]:

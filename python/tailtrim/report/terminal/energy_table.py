@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from tailtrim.energy import IDLE, LOADED, READY
 from tailtrim.report import units
+from tailtrim.report.energy_wording import prefix, uncertain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _HEAD = ("", "Node", "Blocks", "kpkt/s", "Idle", "Ready", "Loaded", "Above ready", "Whole", "p99.9")
 _UNITS = ("", "", "", "", "W", "W", "W", "a packet", "a packet", "µs")
-_PREFIXES = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"), (1e-9, "nJ"))
 
 
 def lines(found: ExperimentCosts) -> Iterator[str]:
@@ -54,8 +53,8 @@ def joules(found: Estimate) -> str:
     '4.5 ± 0.1 mJ'
 
     """
-    size = next((one for one in _PREFIXES if abs(found.value) >= one[0]), _PREFIXES[-1])
-    return f"{_pm(found, size[0])} {size[1]}"
+    size, unit = prefix(found.value)
+    return f"{_pm(found, size)} {unit}"
 
 
 def _row(cost: Cost, p999_us: float | None) -> Sequence[str]:
@@ -75,9 +74,4 @@ def _watts(cost: Cost, state: str) -> str:
 
 
 def _pm(found: Estimate, unit: float = 1.0) -> str:
-    """Return value and uncertainty, both with the first digit of the uncertainty as their last."""
-    value, wide = found.value / unit, found.expanded / unit
-    if wide == 0:
-        return f"{value:,.3g} ± 0"
-    places = max(-math.floor(math.log10(wide)), 0)
-    return f"{value:,.{places}f} ± {wide:,.{places}f}"
+    return uncertain(found.value / unit, found.expanded / unit)
