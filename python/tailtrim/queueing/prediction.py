@@ -13,6 +13,7 @@ from tailtrim.queueing.measured import Measured, measured
 from tailtrim.queueing.promise import Promise, promised
 from tailtrim.queueing.replay import Change, Load, band, replay, widening
 from tailtrim.rundir import RunDirectory
+from tailtrim.slo.bad_packets import clusters_of
 from tailtrim.tabular import Tabular, of_rows
 
 if TYPE_CHECKING:
@@ -278,14 +279,16 @@ def _quantiles(
 
 
 def _episodes(p: str, replayed: list[Floats], values: list[float]) -> float:
-    """Return how many runs of successive packets reach a quantile, in the median replay.
+    """Return in how many episodes packets reach a quantile, in the median replay.
 
-    One that half as many packets again reach as have to is the latency of many: it is known.
+    In a busy period, latencies go above the quantile and below it many times: these are one
+    episode. A quantile that half as many packets again reach as have to is the latency of many: it
+    is known.
     """
     late = [one >= value for one, value in zip(replayed, values, strict=True)]
     if np.median([one.mean() for one in late]) > 1.5 * (1 - float(p)):
         return math.inf
-    return float(np.median([int(one[0]) + int((one[1:] & ~one[:-1]).sum()) for one in late]))
+    return float(np.median([clusters_of(np.flatnonzero(one), one.size).size for one in late]))
 
 
 def _positions(replayed: list[Floats], load: Load, burst: int, wider: float) -> list[Position]:

@@ -65,7 +65,7 @@ def bad_packets(measured: Measured, promise: Promise) -> BadPackets:
     counted = bad.copy()
     for start, end in zip(starts, ends, strict=True) if promise.survival_ns else ():
         counted[start:end] = sent_ns[start:end] - sent_ns[start] >= promise.survival_ns
-    sizes = _clusters(np.flatnonzero(counted), counted.size)
+    sizes = clusters_of(np.flatnonzero(counted), counted.size)
     effect = _native.design_effect(
         pa.table({"latency_ns": latency_ns}),
         deadline_ns=promise.deadline_ns,
@@ -90,7 +90,7 @@ def _spans(flags: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
 
 
-def _clusters(places: np.ndarray, packets: int) -> np.ndarray:
+def clusters_of(places: np.ndarray, packets: int) -> np.ndarray:
     """Return how many bad packets each cluster has, from their places, ascending.
 
     The distances between them tell the extremal index, and that how many of the largest distances
