@@ -20,6 +20,7 @@ from tailtrim.report.figures.capacity_lines import with_bounds
 from tailtrim.report.figures.figure import Axis, Figure, Line, Panel
 from tailtrim.report.figures.palette import distinct
 from tailtrim.report.inputs.predicted_capacity import prediction_of
+from tailtrim.report.pages.capacity_section import warm_ups
 from tailtrim.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -132,6 +133,11 @@ def measured() -> Figure:
 def test_the_knee_is_where_a_load_has_the_most_throughput_for_its_latency() -> None:
     uprights = with_bounds(measured(), capacity()).panels[0].uprights
     assert [rule.at for rule in uprights if "knee" in rule.label] == [15.0]
+
+
+def test_the_trial_that_warms_up_has_no_place_on_the_curve() -> None:
+    assert warm_ups(capacity()) == ["run-000"]
+    assert warm_ups(None) == []
 
 
 def test_what_cannot_be_predicted_is_told(experiment: RecordedExperiment) -> None:
