@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from guest import machine
+from guest import COMMON, machine
 
 if TYPE_CHECKING:
     from guest import Boot, Machine
@@ -124,7 +124,7 @@ def test_words_go_to_init_as_predicted(boot: Boot) -> None:
 
 
 def test_mistakes_are_found_and_nothing_else_is_ineffective(boot: Boot) -> None:
-    line = boot.line.partition("panic=-1 ")[2]
+    line = boot.line.partition(f"{COMMON} ")[2]
     audit = boot.audit
     assert set(LINES[line]) <= found(audit)
     kinds = {one["kind"] for one in audit["findings"]}
