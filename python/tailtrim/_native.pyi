@@ -93,6 +93,7 @@ def analyze(
     stalled: list[tuple[int, int]] = ...,
     late: list[tuple[int, int]] = ...,
     correction_ns: int = ...,
+    jobs: int | None = ...,
 ) -> NativeAnalysis: ...
 def analyze_round_trips(
     sent: Any,

@@ -49,6 +49,24 @@ def test_the_tables_and_the_summary_are_the_same_byte_for_byte(
         assert (here / name).read_bytes() == (there / name).read_bytes(), name
 
 
+def test_the_number_of_cores_makes_no_difference(tmp_path: Path) -> None:
+    for jobs in (1, 2, 5):
+        analyze(INGRESS, EGRESS, trim_s=0.1, jobs=jobs, out=tmp_path / str(jobs))
+        ended = _analyzed(tmp_path / f"agent-{jobs}", "--jobs", str(jobs))
+        assert ended.returncode == 0, ended.stderr
+        kept = analyze(INGRESS, EGRESS, trim_s=0.1, jobs=jobs, keep_samples=True)
+        assert kept.samples.num_rows == kept.summary.samples
+    for name in (*(f"{table}.parquet" for table in TABLES), "summary.json"):
+        one, *others = (folder / name for folder in sorted(tmp_path.iterdir()))
+        assert all(other.read_bytes() == one.read_bytes() for other in others), name
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_no_core_is_too_few(jobs: int) -> None:
+    with pytest.raises(ValueError, match=f"^jobs {jobs}, expected 1 or more$"):
+        analyze(INGRESS, EGRESS, jobs=jobs)
+
+
 def test_departures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     (tmp_path / "departures.json").write_text('{"stalled": 1}')
     ended = _analyzed(tmp_path / "out", "--departures", str(tmp_path / "departures.json"))

@@ -30,6 +30,8 @@ PAIRS = (
     "burst-32batch/vm/32-burst-latencies-pre-rate10000-snort-filter.pcap.zst",
 )
 
+TABLES = ("histogram", "quantiles", "worst", "gaps", "delay_variation", "seconds", "bursts")
+
 TROUBLES = {
     "plain": Trouble(),
     "lost": Trouble(lost=0.3),
@@ -63,15 +65,7 @@ def same(at: Engine, captures: tuple[Path, Path], decoded: Decoded, **options: A
     expected = tailtrim.analyze(*captures, **options)
     found = engines.analyze(at, decoded, **options)
     assert found.summary.text == expected.summary.text
-    for table in (
-        "histogram",
-        "quantiles",
-        "worst",
-        "gaps",
-        "delay_variation",
-        "seconds",
-        "bursts",
-    ):
+    for table in TABLES:
         assert getattr(found, table).equals(getattr(expected, table)), table
 
 
@@ -133,6 +127,20 @@ def test_a_copy_that_nobody_remembers(engine: Engine, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_published_captures(engine: Engine, published: Path, tmp_path: Path, name: str) -> None:
     same_as_published(engine, published / "low-latency" / name, tmp_path)
+
+
+@pytest.mark.published
+@pytest.mark.parametrize("name", PAIRS)
+def test_published_captures_on_several_cores(published: Path, name: str) -> None:
+    ingress = published / "low-latency" / name
+    captures = (ingress, ingress.with_name(ingress.name.replace("-pre-", "-post-")))
+    one, *others = (
+        tailtrim.analyze(*captures, allow_negative=True, jobs=jobs) for jobs in (1, 2, 5)
+    )
+    for other in others:
+        assert other.summary.text == one.summary.text
+        for table in TABLES:
+            assert getattr(other, table).equals(getattr(one, table)), table
 
 
 def test_a_run_directory_is_the_same(

@@ -9,9 +9,10 @@ use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
+use tailtrim_linux::analysis::{all_cores, analyze};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
-use tailtrim_tail::analysis::{AnalysisError, Departures, Options, analyze};
+use tailtrim_tail::analysis::{AnalysisError, Departures, Options};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -46,8 +47,8 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
         },
         salvage: request.salvage,
     };
-    let mut ingress = source::open(&request.ingress, reading)?;
-    let mut egress = source::open(&request.egress, reading)?;
+    let ingress = source::open(&request.ingress, reading)?;
+    let egress = source::open(&request.egress, reading)?;
     let masked = |mask| request.mask.contains(&mask);
     let options = Options {
         window: Window { window_ns: request.window, ..Window::default() },
@@ -69,8 +70,8 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
         fs::create_dir_all(directory).map_err(AnalysisError::Sink)?;
     }
     let mut sink = SampleSink::new(false, request.out.as_deref()).map_err(AnalysisError::Sink)?;
-    let analysis =
-        analyze(&mut ingress.capture, &mut egress.capture, &options, &mut sink, progress)?;
+    let jobs = request.jobs.unwrap_or_else(all_cores);
+    let analysis = analyze(ingress, egress, jobs, &options, &mut sink, progress)?;
     if let Some(directory) = &request.out {
         sink.close()
             .and_then(|()| write_tables(directory, &analysis))

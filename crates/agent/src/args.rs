@@ -1,6 +1,7 @@
 //! The command line: clap structures, nothing else.
 
 use clap::{Parser, Subcommand, ValueEnum};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tailtrim_stats::Probability;
 use tailtrim_tail::signature::Selection;
@@ -89,6 +90,9 @@ pub(crate) struct Analyze {
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
     pub(crate) departures: Option<PathBuf>,
+    /// Cores to use at most; more than four change nothing [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
     /// Directory for the tables as Parquet files, and the summary; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! Everything of tailtrim that touches the kernel. `unsafe` stands in [`sys`] alone.
 
+pub mod analysis;
 mod bpf;
 mod capabilities;
 pub mod capture;

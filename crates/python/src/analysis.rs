@@ -6,12 +6,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use tailtrim_linux::analysis;
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_stats::Probability;
 use tailtrim_tables::{SampleSink, batches, write_tables};
-use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Departures, Options, Sample};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::Rewrites;
@@ -86,13 +88,13 @@ pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Matches two captures. `progress` is called now and then with the share done (0 to 1) or `None` where
+/// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
 /// kept in memory with `keep_samples`.
 #[pyfunction]
 #[pyo3(signature = (ingress, egress, *, signature, masks, trim_ns, window_ns, quantiles, confidence,
     x552_trailer, salvage, watched_to_the_end, directory, keep_samples, progress, stalled = Vec::new(), late = Vec::new(),
-    correction_ns = 0))]
+    correction_ns = 0, jobs = None))]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze(
     py: Python<'_>,
@@ -113,6 +115,7 @@ pub(crate) fn analyze(
     stalled: Vec<(i64, i64)>,
     late: Vec<(i64, i64)>,
     correction_ns: i64,
+    jobs: Option<NonZeroUsize>,
 ) -> PyResult<NativeAnalysis> {
     let options = Options {
         window: Window { window_ns, ..Window::default() },
@@ -130,12 +133,13 @@ pub(crate) fn analyze(
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
     let result = py.detach(|| {
-        let mut ingress = source::open(&ingress, reading)?;
-        let mut egress = source::open(&egress, reading)?;
+        let ingress = source::open(&ingress, reading)?;
+        let egress = source::open(&egress, reading)?;
         let extents = (ingress.extent.clone(), egress.extent.clone());
         analysis::analyze(
-            &mut ingress.capture,
-            &mut egress.capture,
+            ingress,
+            egress,
+            jobs.unwrap_or_else(analysis::all_cores),
             &options,
             &mut sink,
             |ingress_offset, egress_offset| {

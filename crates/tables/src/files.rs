@@ -108,4 +108,8 @@ impl Sink for SampleSink {
         }
         Ok(())
     }
+
+    fn takes_samples(&self) -> bool {
+        self.kept.is_some() || self.file.is_some()
+    }
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.departures import WELL
-from tailtrim.analysis.options import known_masks, nanoseconds
+from tailtrim.analysis.options import cores, known_masks, nanoseconds
 from tailtrim.analysis.result import Analysis
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     keep_samples: bool = False,
     departures: Departures = WELL,
     correction_ns: int = 0,
+    jobs: int | None = None,
     progress: Callable[[float | None], object] | None = None,
 ) -> Analysis:
     """Match an ingress and an egress capture of a device under test.
@@ -41,8 +43,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
     Args:
         ingress: capture of what enters (pcap, pcapng, mscap; ``.zst``, ``.gz``; ``-`` for stdin).
         egress: capture of what leaves.
-        signature: bytes that identify a packet as ``OFFSET:LENGTH,…`` from the start of the frame,
-            instead of the default ones.
+        signature: bytes that identify a packet, ``OFFSET:LENGTH,…`` from the start of the frame.
         masks: what the device rewrites beyond a router: ``nat``, ``tos``, ``tunnel``.
         trim_s: seconds after the first match whose samples do not count.
         window_s: seconds after which a packet is not matched any more.
@@ -55,6 +56,7 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         departures: when the load generator was not up to its schedule, if that is known.
         correction_ns: taken off each latency, for cables between the taps and the device.
         keep_samples: keep every sample for :attr:`Analysis.samples` (24 bytes each).
+        jobs: cores to use at most, ``None`` for all. The result is the same to the byte.
         progress: called about every million frames with the share done, ``None`` if unknown.
 
     Returns:
@@ -83,15 +85,14 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
         "x552_trailer": x552_trailer,
         "salvage": salvage,
         "watched_to_the_end": False,
-        "stalled": list(departures.stalled),
-        "late": list(departures.late),
+        **asdict(departures),
         "correction_ns": correction_ns,
         "keep_samples": keep_samples,
         "progress": progress,
     }
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        native = _native.analyze(*paths, **options, directory=directory)
+        native = _native.analyze(*paths, **options, jobs=cores(jobs), directory=directory)
         if not allow_negative:
             native.check_order()
         return native

@@ -30,6 +30,18 @@ def known_masks(masks: Sequence[str]) -> list[str]:
     return list(masks)
 
 
+def cores(jobs: int | None) -> int | None:
+    """Return how many cores to use at most, if that is said.
+
+    Raises:
+        ValueError: fewer than one.
+
+    """
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs {jobs}, expected 1 or more")
+    return jobs
+
+
 def nanoseconds(name: str, time: str | float, *, unit_ns: int = _SECOND_NS) -> int:
     """Return a time such as ``10s`` or ``500ms`` as a whole number of nanoseconds.
 

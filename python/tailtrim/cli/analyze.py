@@ -122,6 +122,15 @@ Where = Annotated[
     ),
 ]
 
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Cores that the native matcher uses at most; more than four change nothing."
+        " Default: all.",
+    ),
+]
 RunDirectoryTo = Annotated[
     Path | None,
     typer.Option(
@@ -151,6 +160,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
     engine: Where = None,
+    jobs: Jobs = None,
     server: Server = None,
     memory: Memory = None,
     scratch: Scratch = None,
@@ -179,8 +189,10 @@ def command(  # noqa: PLR0913 - one parameter an option
     }
     at: dict[str, Any] = {"engine": engine, "server": server, "memory": memory, "scratch": scratch}
     with failing():
+        if jobs is not None and engine is not EngineName.NATIVE:
+            raise ValueError(f"--jobs is for the native matcher, engine {engine} has none")
         analysis = (
-            _in_one_pass(captures, decoding | matching)
+            _in_one_pass(captures, decoding | matching | {"jobs": jobs})
             if engine is EngineName.NATIVE
             else engines.analyze(captures, **at, decoding=decoding, matching=matching)
         )

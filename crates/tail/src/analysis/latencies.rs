@@ -39,6 +39,11 @@ pub trait Sink {
     /// # Errors
     /// What keeps the sink from taking it.
     fn sample(&mut self, sample: &Sample) -> std::io::Result<()>;
+
+    /// Whether it does anything with samples: if not, nothing need be done to hand them over.
+    fn takes_samples(&self) -> bool {
+        true
+    }
 }
 
 /// Takes nothing.
@@ -46,6 +51,10 @@ impl Sink for () {
     #[inline]
     fn sample(&mut self, _: &Sample) -> std::io::Result<()> {
         Ok(())
+    }
+
+    fn takes_samples(&self) -> bool {
+        false
     }
 }
 
