@@ -34,6 +34,7 @@ fi
 work=$(mktemp -d "$root.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/upper" "$work/work" "$work/machine" "$work/checkout"
+mkdir --mode 1777 "$work/tmp"
 sysroot=$(rustc --print sysroot)
 exchange=$(realpath "$1")
 shift
@@ -42,14 +43,17 @@ export work sysroot exchange checkout="$PWD" cache="${CARGO_HOME:-$HOME/.cargo}/
 unshare --mount --pid --fork --kill-child sh -euc '
 mount -t overlay overlay -o "lowerdir=$0,upperdir=$work/upper,workdir=$work/work" "$work/machine"
 git ls-files -z --cached --others --exclude-standard >"$work/files"
+# Not on the overlay: tests and buildah lay others over what they unpack here.
+mount --bind "$work/tmp" "$work/machine/tmp"
 mkdir -p "$work/machine$PWD"
-# Not on the overlay: tests lay others over what they unpack here.
 mount --bind "$work/checkout" "$work/machine$PWD"
 tar --create --null --files-from="$work/files" | tar --extract --directory "$work/machine$PWD"
 [ ! -d .git ] || cp -a .git "$work/machine$PWD/"
 cd "$work/machine"
 mkdir -p ".$sysroot" root/.cargo/registry root/.cache/pip exchange .old
 cp -L /etc/resolv.conf etc/
+# As installers write it: sudo looks up the name of its host.
+echo "127.0.0.1 localhost $(hostname)" >etc/hosts
 # Beside those that a package may bring, which know no proxy of this machine.
 cp -L "${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}" etc/certificates.pem
 mount -t proc proc proc

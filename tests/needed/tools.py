@@ -23,6 +23,8 @@ SOCKPERF = Tool("sockperf", "sockperf")
 #: What reads the agent's exports.
 VIRT_XML_VALIDATE = Tool("virt-xml-validate", "libvirt-clients")
 XMLLINT = Tool("xmllint", "libxml2-utils")
+#: Debian's tuned imports its Python module, and does not depend on it.
+PERF = Tool("perf", "linux-perf")
 ANSIBLE = Tool("ansible-playbook", "ansible-core")
 #: What systemd says of units.
 SYSTEMD_ANALYZE = Tool("systemd-analyze", "systemd")
@@ -64,7 +66,7 @@ ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
     *(BUILDAH, SSHD, KEYGEN, SUDO, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
-    *(POSTGRESQL, JAVA),
+    *(POSTGRESQL, JAVA, PERF),
 )
 
 

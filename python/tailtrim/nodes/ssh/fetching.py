@@ -7,6 +7,7 @@ beside it says so. Each file is compared with its size and SHA-256 there.
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
 import zlib
@@ -28,6 +29,8 @@ _PACKED = (".zst", ".gz", ".parquet")
 _MISSING = 66
 _BLOCK = 1 << 20
 _GZIP = 31
+#: Size and SHA-256 of a file, among what sudo and sshd may say beside.
+_SUM = re.compile(r"^(\d+)\n([0-9a-f]{64}) ", re.MULTILINE)
 
 # Whoever reads holds the mark's lock: the node keeps the files until then, too.
 _READ = f"""
@@ -54,7 +57,7 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
 
     """
     packed = place.endswith(_PACKED)
-    expected: list[str] | None = None
+    expected: tuple[str, ...] | None = None
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-") as part:
         while True:
             began = part.tell()
@@ -63,31 +66,33 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
             lost, told, code = _read(session, words, part.file, unpacked=packed)
             if code == _MISSING:
                 return False
-            if len(told) > 1:
-                expected = expected or told[:2]
-                if told[:2] != expected:
+            if found := _SUM.search(told):
+                expected = expected or found.groups()
+                if found.groups() != expected:
                     raise RunError(f"{session.name}: {place} changed while it was fetched")
             if not lost:
                 break
             session.go_on()
         part.flush()
-        if code != 0 or expected != [str(part.tell()), _sha256(Path(part.name))]:
-            raise RunError(f"{session.name}: {place} did not arrive whole: {' '.join(told)}")
+        if code != 0 or expected != (str(part.tell()), _sha256(Path(part.name))):
+            raise RunError(
+                f"{session.name}: {place} did not arrive whole: {' '.join(told.split())}"
+            )
         shutil.copyfile(part.name, target)
     return True
 
 
 def _read(
     session: Session, words: tuple[str, ...], part: IO[bytes], *, unpacked: bool
-) -> tuple[bool, list[str], int]:
+) -> tuple[bool, str, int]:
     """Add what comes to a part; return whether the connection was lost, and what was told."""
     with tempfile.TemporaryFile(dir=Path(part.name).parent) as raw:
         try:
             ended = session.reading.fetch(raw, *session.held(words))
         except RunError:
-            lost, told, code = True, [], -1
+            lost, told, code = True, "", -1
         else:
-            told = ended.stderr.decode(errors="replace").split()
+            told = ended.stderr.decode(errors="replace")
             lost, code = False, ended.returncode
         raw.seek(0)
         unzip = zlib.decompressobj(_GZIP)

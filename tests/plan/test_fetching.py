@@ -1,0 +1,53 @@
+"""Files of hosts arrive whole, whatever sudo and sshd say beside."""
+
+from __future__ import annotations
+
+import subprocess
+from types import SimpleNamespace
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import pytest
+
+from tailtrim.errors import RunError
+from tailtrim.nodes.ssh.fetching import fetched
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tailtrim.nodes.ssh.session import Session
+
+WARNING = "sudo: unable to resolve host far: Temporary failure in name resolution"
+
+
+def session(said: str, then: str = "") -> Session:
+    """Return a session with this machine, that says something before each command."""
+
+    def fetch(target: IO[bytes], *words: str) -> subprocess.CompletedProcess[bytes]:
+        script = f'echo "{said}" >&2; {then} exec "$@"'
+        return subprocess.run(
+            ["/bin/sh", "-c", script, "sh", *words],
+            stdout=target,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+
+    given: Any = SimpleNamespace(
+        name="far", reading=SimpleNamespace(fetch=fetch), held=lambda words: words
+    )
+    return cast("Session", given)
+
+
+@pytest.mark.parametrize("name", ["text.txt", "packed.zst"])
+@pytest.mark.parametrize("said", ["", WARNING, "Welcome.\n7 users\n"])
+def test_what_sudo_says_is_not_taken_for_the_sum(tmp_path: Path, said: str, name: str) -> None:
+    there, here = tmp_path / name, tmp_path / "here"
+    there.write_bytes(bytes(range(256)) * 999)
+    assert fetched(session(said), str(there), str(tmp_path / "mark"), here)
+    assert here.read_bytes() == there.read_bytes()
+
+
+def test_what_does_not_arrive_is_told_with_what_was_said(tmp_path: Path) -> None:
+    there = tmp_path / "text.txt"
+    there.write_text("whole")
+    with pytest.raises(RunError, match="did not arrive whole: sudo: unable to resolve"):
+        fetched(session(WARNING, "exit 1;"), str(there), str(tmp_path / "m"), tmp_path / "here")
