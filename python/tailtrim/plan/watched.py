@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WatchedPlan(Strict):
-    """Changes of this host that a search tries on a workload of its own."""
+    """Changes of this host that a search tries on the user's workload."""
 
     name: Name = Field(description="Name of the search; results go to results/NAME.")
     duration_s: Number = Field(

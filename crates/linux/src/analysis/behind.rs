@@ -20,7 +20,7 @@ pub(super) struct Behind<'a> {
     cores: &'a Cores,
 }
 
-/// Analyses with a sink that a thread of its own calls.
+/// Analyses with a sink that another thread calls.
 pub(super) fn analyzed<S: Sink + Send, T>(
     sink: &mut S,
     cores: &Cores,
