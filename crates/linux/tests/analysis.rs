@@ -312,7 +312,7 @@ fn pipes_that_are_written_in_turns() {
             }
         });
         let (paths, (done, result)) = (pipes.clone(), mpsc::channel());
-        thread::spawn(move || done.send(analyzed(&paths, false, jobs)));
+        thread::spawn(move || done.send(analyzed(&paths, false, jobs)).is_ok());
         let found = result.recv_timeout(Duration::from_secs(120)).expect("one waits for the other");
         writer.join().unwrap();
         let found = found.unwrap();
