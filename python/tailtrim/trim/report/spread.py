@@ -29,8 +29,9 @@ class Spread:
 def spread_of(values: Sequence[float]) -> Spread:
     """Return the geometric mean of positive numbers.
 
-    >>> spread_of([80.0, 100.0, 125.0])
-    Spread(value=100.0, low=57.44..., high=174.08..., runs=3)
+    >>> spread = spread_of([80.0, 100.0, 125.0])
+    >>> round(spread.value, 2), round(spread.low, 2), round(spread.high, 2)
+    (100.0, 57.45, 174.08)
 
     """
     logs = [math.log(one) for one in values]
