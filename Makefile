@@ -15,9 +15,6 @@ VALIDATOR := target/validator
 BIN := $(VENV)/bin
 # Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
 SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
-# Of the laboratory, those that boot and install: they measure nothing, so they need no CPU alone.
-SHARING := $(patsubst %,tests/lab/test_%.py,fresh_machine packages grub_host kexec_host booting_hosts guests pos_guests)
-ALONE := $(filter-out $(SHARING),$(wildcard tests/lab/test_*.py))
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
@@ -73,8 +70,8 @@ test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/val
 	packaging/kernels.sh
 	packaging/roots.sh
 	packaging/stamp-suite.sh
-	packaging/with-tracefs.sh pytest $(ALONE:%=--ignore %) --numprocesses 2 --dist loadfile --no-loadscope-reorder
-	packaging/with-tracefs.sh pytest $(ALONE)
+	packaging/with-tracefs.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
+	packaging/with-tracefs.sh pytest tests/lab
 
 none-skipped:
 	@mkdir -p target && : >target/skipped
