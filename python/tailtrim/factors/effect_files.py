@@ -8,11 +8,11 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
 from tailtrim.factors import effect_figures, effect_page
 from tailtrim.factors.effect_table import markdown
 from tailtrim.factors.effects import QUANTILES
 from tailtrim.report.figures import drawing
+from tailtrim.report.storing import FIGURES, store
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
@@ -40,17 +40,10 @@ def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[P
     }
     for figure in figures:
         for suffix, drawn in drawing.render(figure, ()).items():
-            contents[f"figures/{figure.key}.{suffix}"] = drawn
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
         head = _RULES if figure.key == "rules" else _CASES
-        contents[f"figures/{figure.key}.csv"] = _csv(head, effects)
-    try:
-        (out / "figures").mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        place = error.filename or out
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    return [out / name for name in contents]
+        contents[f"{FIGURES}/{figure.key}.csv"] = _csv(head, effects)
+    return store(out, contents)
 
 
 def _csv(head: tuple[str, ...], effects: Effects) -> bytes:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError, ReportError
+from tailtrim.errors import ReportError
 from tailtrim.report import units
 from tailtrim.report.figures import distributions, drawing, percentiles, timelines, values
 from tailtrim.report.figures.appearance import looks_of
@@ -18,6 +18,7 @@ from tailtrim.report.inputs.combinations import floor_of
 from tailtrim.report.inputs.run_tables import ReportedRun
 from tailtrim.report.pages import cause_section, run_page
 from tailtrim.report.pages.capacity_section import CapacitySection, capacity_of, warm_ups
+from tailtrim.report.storing import FIGURES, store
 
 if TYPE_CHECKING:
     import os
@@ -38,7 +39,6 @@ _SERIES = (
     timelines.seconds,
     timelines.bursts,
 )
-_FOLDER = "figures"
 # What an earlier report may have left.
 _OURS = re.compile(
     r"(hdr(-above-floor)?|worst|histogram|cdf|gaps|seconds|burst|sweep-.+"
@@ -118,21 +118,6 @@ def _write(
     names = [run.name for run in runs]
     for figure in shown.all_figures:
         for suffix, content in drawing.render(figure, names, looks).items():
-            contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
-        contents[f"{_FOLDER}/{figure.key}.csv"] = values.csv(figure, names)
-    return _store(out, contents)
-
-
-def _store(out: Path, contents: dict[str, bytes]) -> list[Path]:
-    try:
-        (out / _FOLDER).mkdir(parents=True, exist_ok=True)
-        earlier = {place.name for place in (out / _FOLDER).iterdir()}
-        for name in earlier:
-            if _OURS.fullmatch(name) and f"{_FOLDER}/{name}" not in contents:
-                (out / _FOLDER / name).unlink()
-        for name, content in contents.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        place = error.filename or out
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    return [out / name for name in contents]
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
+        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, names)
+    return store(out, contents, outdated=_OURS.fullmatch)

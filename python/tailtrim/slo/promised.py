@@ -121,7 +121,7 @@ def _effect(found: Sequence[BadPackets], confidence: float) -> float:
         if one.packets
     )
     wider = 1.0
-    if 0.5 < confidence < 1:  # noqa: PLR2004 - elsewhere, there is no deviate
+    if 0.5 < confidence < 1:  # noqa: PLR2004 - the deviate is positive
         wider = critical(free, 2 * confidence - 1) / NormalDist().inv_cdf(confidence)
     return max(effect, squares / free * wider**2)
 

@@ -66,7 +66,7 @@ class Asked(ABC):
         HostError: the host to be changed is not this one, or cannot be.
         OutputError: the search that is to be taken up is running.
         RunDirectoryError: the explanation cannot be read.
-        ValueError: there is none.
+        ValueError: the run has no explanation.
 
     """
 

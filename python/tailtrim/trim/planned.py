@@ -38,7 +38,7 @@ class Planned(Asked):
         HostError: the host to be changed is not this one, or cannot be.
         PlanError: the plan makes no sense, with or without one of its changes.
         RunDirectoryError: the explanation cannot be read.
-        ValueError: there is none.
+        ValueError: the run has no explanation.
 
     """
 

@@ -57,7 +57,7 @@ def recorded(path: Path) -> RecordedSearch:
     """Read a search.
 
     Raises:
-        RunDirectoryError: there is none, or its record is damaged or of another version.
+        RunDirectoryError: its record is missing, damaged or of another version.
 
     """
     place = path / NAME
@@ -87,7 +87,7 @@ def _seen(number: int, told: dict[str, Any]) -> Seen:
     trial = Trial(number, frozenset(told["changes"]), str(told["phase"]), int(told["block"]))
     seen = dict(told["observation"])
     numbers = {name: seen.get(name) for name in ("tail_ns", "loss", "rate_pps", "watts", "seconds")}
-    # Others may have written it: what is no number is refused here, and not where it is drawn.
+    # The file is untrusted: a number that is not finite is refused here, before it is drawn.
     seen |= {name: float(value) for name, value in numbers.items() if value is not None}
     if not all(math.isfinite(seen[name]) for name, value in numbers.items() if value is not None):
         raise ValueError(f"trial {number} has a number that is not finite")

@@ -50,7 +50,7 @@ def searched(
     Args:
         folder: for all files.
         world: what changes do.
-        watts: what changes take; ``None``: there is no meter.
+        watts: what changes take; ``None``: no meter was read.
         takes: CPUs that changes take away.
 
     """

@@ -69,7 +69,7 @@ impl Sink for Behind<'_> {
     }
 }
 
-/// Takes samples until there are no more, or one cannot be taken.
+/// Takes samples to the last one, or until one cannot be taken.
 fn take(
     sink: &mut impl Sink,
     blocks: &Receiver<Vec<Sample>>,
@@ -81,7 +81,7 @@ fn take(
         for sample in samples.drain(..) {
             sink.sample(&sample)?;
         }
-        // At the end nobody needs them any more.
+        // At the end the analysis takes none back.
         drop(used.send(samples));
     }
     Ok(())

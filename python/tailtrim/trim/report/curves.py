@@ -104,7 +104,7 @@ def folder_of(seen: Seen) -> str:
 
 
 def _runs(search: RecordedSearch, changes: frozenset[str]) -> list[Seen]:
-    """Return the trials of a step: those after all was decided, or all where there are none."""
+    """Return the trials of a step: those after the decisions, otherwise all."""
     usable = [
         one
         for one in search.seen

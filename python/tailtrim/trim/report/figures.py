@@ -90,7 +90,7 @@ def _caption(p: str, *, few: bool) -> str:
 
 def _interval(run: int, x: float, tail: Spread, unit_ns: int, *, bars: bool) -> Interval:
     low, high = (None if end is None else end / unit_ns for end in (tail.low, tail.high))
-    # Of a single run nothing is known of how runs differ: there is no bar, and the mark is hollow.
+    # A single run does not say how runs differ: its mark is hollow and has no bar.
     return Interval(run, x, tail.value / unit_ns, low, high, bars=bars and low is not None)
 
 

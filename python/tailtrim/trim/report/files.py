@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
-from tailtrim.errors import OutputError
 from tailtrim.report.figures import drawing, values
+from tailtrim.report.storing import FIGURES, store
 from tailtrim.trim.report import page
 from tailtrim.trim.report.figures import figures
 
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
 
     from tailtrim.trim.report.findings import Findings
 
-_FOLDER = "figures"
 #: What an earlier report may have left.
-_FIGURES = ("path", "tradeoff")
+_OURS = re.compile(r"(path|tradeoff)\.(svg|pdf|csv)")
 
 
 def write(found: Findings, out: Path) -> list[Path]:
@@ -30,16 +30,6 @@ def write(found: Findings, out: Path) -> list[Path]:
     }
     for figure in drawn:
         for suffix, content in drawing.render(figure, ()).items():
-            contents[f"{_FOLDER}/{figure.key}.{suffix}"] = content
-        contents[f"{_FOLDER}/{figure.key}.csv"] = values.csv(figure, ())
-    try:
-        (out / _FOLDER).mkdir(parents=True, exist_ok=True)
-        for key in _FIGURES:
-            for suffix in ("svg", "pdf", "csv"):
-                (out / _FOLDER / f"{key}.{suffix}").unlink(missing_ok=True)
-        for name, content in contents.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        place = error.filename or out
-        raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
-    return [out / name for name in contents]
+            contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
+        contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, ())
+    return store(out, contents, outdated=_OURS.fullmatch)
