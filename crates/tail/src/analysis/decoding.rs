@@ -5,10 +5,11 @@
 //! are merged by comparing their heads, an element comes before one of the other exactly when its running
 //! maximum is smaller, also where the sequences do not ascend.
 
+use super::Options;
 use super::burst::{self, Position};
 use super::gaps::{Gaps, Recent};
 use super::tap::Tap;
-use super::{Options, common_bytes, signer};
+use super::terms::{common_bytes, signer};
 use crate::capture::{Capture, CaptureError, Record};
 use crate::signature::{Signature, Signer};
 use crate::summary;

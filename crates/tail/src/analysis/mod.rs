@@ -1,5 +1,6 @@
 //! Two sides in, the tail out: drives reading, signing, matching and statistics in one pass.
 
+mod books;
 mod burst;
 mod decoding;
 mod departures;
@@ -7,13 +8,14 @@ mod findings;
 mod gaps;
 mod latencies;
 mod ledger;
+mod merging;
 mod order;
 mod outcomes;
 mod report;
-mod run;
 mod seconds;
 mod source;
 mod tap;
+mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
@@ -26,13 +28,15 @@ pub use outcomes::{Ends, Outcome, Tally};
 pub use seconds::{Load, Second};
 pub use source::{Numbered, Numbers, Source};
 
-use crate::capture::{CaptureError, Record, WRAP_NS};
+use crate::capture::CaptureError;
 use crate::matching::Window;
-use crate::signature::{Rewrites, SIGNED_BYTES, Selection, Signer};
+use crate::signature::{Rewrites, Selection};
 use crate::summary::{self, Summary};
-use run::Run;
+use books::Books;
+use merging::Merging;
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
+use terms::Terms;
 
 /// How to analyse.
 #[derive(Debug, Clone)]
@@ -141,46 +145,26 @@ pub fn analyze<P: Source, S: Sink>(
     sink: &mut S,
     mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
-    let mut run = Run::start(ingress, egress, options)?;
+    let terms = Terms::of(ingress, egress, options)?;
+    let mut books = Books::new(options, &terms);
+    let mut merging = Merging::new(ingress, egress, &terms, options);
     let mut batches = 0_u32;
     loop {
-        if run.read_ahead()? {
+        if merging.read_ahead(books.trimmed_until_ns())? {
             batches += 1;
-            let (entered, left) = run.offsets();
+            let (entered, left) = merging.offsets();
             if batches.is_multiple_of(PROGRESS_BATCHES) && progress(entered, left).is_break() {
                 return Err(AnalysisError::Stopped);
             }
-        } else if run.is_merged() {
+        } else if merging.is_merged() {
             break;
         } else {
-            run.merge();
-            run.record(sink).map_err(AnalysisError::Sink)?;
-            run.settle();
+            merging.merge();
+            books.record(&merging.pairs, sink).map_err(AnalysisError::Sink)?;
+            merging.pairs.clear();
+            let bounds_ns = merging.bounds_ns();
+            books.count_all(merging.decided(), bounds_ns);
         }
     }
-    Ok(run.finish())
-}
-
-/// What takes the signatures, as far as no capture was looked at.
-fn signer(options: &Options) -> Signer {
-    match &options.selection {
-        Some(selection) => Signer::of_selection(selection.clone()),
-        None => Signer::new(options.rewrites),
-    }
-}
-
-/// Bytes after the L2 header that every one of these frames has, as far as the snap length cut any.
-fn common_bytes(records: &[Record]) -> usize {
-    records
-        .iter()
-        .filter(|record| record.cut)
-        .map(|record| usize::from(record.signable))
-        .min()
-        .unwrap_or(SIGNED_BYTES)
-}
-
-/// Multiples of [`WRAP_NS`] that bring the first egress stamp next to the first ingress stamp.
-fn unwrap_shift(ingress_ns: i64, egress_ns: i64) -> i64 {
-    let apart = ingress_ns.saturating_sub(egress_ns);
-    apart.saturating_add(WRAP_NS / 2).div_euclid(WRAP_NS).saturating_mul(WRAP_NS)
+    Ok(books.finish(merging))
 }

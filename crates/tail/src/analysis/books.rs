@@ -1,0 +1,140 @@
+//! The counts of an analysis whose packets are matched here.
+
+use super::findings::{self, Findings};
+use super::latencies::Latencies;
+use super::merging::Merging;
+use super::outcomes::{Ends, Outcome, Tally};
+use super::seconds::{by_second, millisecond};
+use super::tap::Tap;
+use super::terms::Terms;
+use super::{Analysis, Bursts, Options, Sink, Source};
+use crate::matching::{Fate, Pair};
+use crate::summary;
+use std::collections::BTreeMap;
+use std::ops::DerefMut;
+use tailtrim_stats::Histogram;
+
+/// The counts of an analysis under way.
+pub(super) struct Books<'a> {
+    options: &'a Options,
+    signature_bytes: usize,
+    latencies: Latencies,
+    tally: Tally,
+    /// Outcomes decided before the first match told where the trim ends, and the second of each: not the millisecond,
+    /// which could be one for each packet.
+    before_first: BTreeMap<(Outcome, i64), u64>,
+    /// Stamps of unmatched egress packets of the first window. Whether their ingress packets may have come
+    /// before the first one shows only at the end.
+    unmatched: Histogram,
+    origin_ns: i64,
+}
+
+impl<'a> Books<'a> {
+    /// Nothing is counted yet.
+    pub(super) fn new(options: &'a Options, terms: &Terms) -> Self {
+        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        Self {
+            options,
+            signature_bytes: terms.signer.limit(),
+            latencies: Latencies::new(options, terms.origin_ns, bursts),
+            tally: Tally::default(),
+            before_first: BTreeMap::new(),
+            unmatched: Histogram::new(),
+            origin_ns: terms.origin_ns,
+        }
+    }
+
+    /// What left until then is trimmed: [`i64::MAX`] until the first match tells, [`i64::MIN`] without a trim.
+    pub(super) fn trimmed_until_ns(&self) -> i64 {
+        self.latencies.trimmed_until_ns
+    }
+
+    /// Counts pairs in the order in which they were decided.
+    pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
+        self.latencies.record(pairs, sink)
+    }
+
+    /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.
+    pub(super) fn count_all(
+        &mut self,
+        decided: impl Iterator<Item = (Fate, i64)>,
+        bounds_ns: (i64, i64),
+    ) {
+        for (fate, stamp_ns) in decided {
+            self.count(fate, stamp_ns, bounds_ns);
+        }
+    }
+
+    /// A packet is given up no sooner than a packet that left a window later was read, unless the egress
+    /// capture has ended: so where the captures end decides here as it does at the end.
+    fn count(&mut self, fate: Fate, stamp_ns: i64, bounds_ns: (i64, i64)) {
+        let since_ns = stamp_ns.saturating_sub(bounds_ns.0);
+        if fate == Fate::Unmatched && since_ns < self.options.window.window_ns {
+            self.unmatched.record(stamp_ns);
+            return;
+        }
+        let ends = self.ends(bounds_ns);
+        let outcome = ends.outcome(fate, stamp_ns);
+        let at_ms = millisecond(stamp_ns, self.origin_ns);
+        if self.latencies.trimmed_until_ns().is_none() {
+            *self.before_first.entry((outcome, at_ms.div_euclid(1_000))).or_default() += 1;
+        } else {
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), at_ms, 1);
+        }
+    }
+
+    fn ends(&self, (first_ingress_ns, last_egress_ns): (i64, i64)) -> Ends {
+        Ends::new(self.options, &self.latencies, first_ingress_ns, last_egress_ns)
+    }
+
+    /// Decides what the end of the captures leaves open.
+    pub(super) fn finish<C: DerefMut<Target: Source>>(
+        mut self,
+        mut merging: Merging<C>,
+    ) -> Analysis {
+        let bounds_ns = merging.bounds_ns();
+        self.count_all(merging.decided(), bounds_ns);
+        self.latencies.flush_second();
+        let (taps, fates) = merging.finish();
+        self.count_all(fates.into_iter(), bounds_ns);
+        // With a match, all of these were decided before its trim ended; without one there is no trim.
+        let matched = self.latencies.trimmed_until_ns().is_some();
+        for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {
+            self.tally.add(outcome, matched, second.saturating_mul(1_000), packets);
+        }
+        let ends = self.ends(bounds_ns);
+        for (stamp_ns, packets) in self.unmatched.sorted() {
+            let outcome = ends.outcome(Fate::Unmatched, stamp_ns);
+            self.tally.add(outcome, ends.is_trimmed(stamp_ns), 0, packets);
+        }
+        let options = self.options;
+        self.findings(taps).analysis(options)
+    }
+
+    fn findings<C: DerefMut<Target: Source>>(
+        self,
+        [mut entered, mut left]: [Tap<C>; 2],
+    ) -> Findings {
+        let Options { selection, rewrites, .. } = self.options;
+        let seconds = by_second(
+            [entered.loads(), left.loads()],
+            &self.tally.lost_by_second,
+            &self.latencies.maxima,
+        );
+        let (mut ingress, mut egress) = (self.tally.ingress, self.tally.egress);
+        (ingress.packets, ingress.unstamped) = (entered.packets, entered.unstamped);
+        (egress.packets, egress.unstamped) = (left.packets, left.unstamped);
+        Findings {
+            signature: findings::signature(selection.as_ref(), *rewrites, self.signature_bytes),
+            taps: summary::Taps { ingress: entered.facts(), egress: left.facts() },
+            ingress,
+            egress,
+            trimmed_undelivered: self.tally.trimmed_undelivered,
+            undelivered: self.tally.undelivered,
+            latencies: self.latencies,
+            ingress_gaps: entered.gaps.into_histogram(),
+            egress_gaps: left.gaps.into_histogram(),
+            seconds,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Two taps merged in the order of their stamps, and matched.
+
+use super::burst::Position;
+use super::tap::Tap;
+use super::terms::Terms;
+use super::{Options, Source};
+use crate::capture::{CaptureError, Record};
+use crate::matching::{Fate, Matcher, Pair};
+use crate::signature::Signer;
+use std::ops::DerefMut;
+
+/// Two taps being merged.
+pub(super) struct Merging<C> {
+    signer: Signer,
+    pub(super) ingress: Tap<C>,
+    pub(super) egress: Tap<C>,
+    matcher: Matcher,
+    /// Those that the last merge found.
+    pub(super) pairs: Vec<Pair>,
+    position: Option<Position>,
+}
+
+impl<C: DerefMut<Target: Source>> Merging<C> {
+    /// Nothing is read yet.
+    pub(super) fn new(ingress: C, egress: C, terms: &Terms, options: &Options) -> Self {
+        Self {
+            signer: terms.signer.clone(),
+            ingress: Tap::new(ingress, 0, terms.origin_ns),
+            egress: Tap::new(egress, terms.shift_ns, terms.origin_ns),
+            matcher: Matcher::new(options.window),
+            pairs: Vec::new(),
+            position: terms.burst_gap_ns.map(Position::new),
+        }
+    }
+
+    /// Reads the next batch of a side of which all packets are merged; gaps count once they begin after `after_ns`.
+    /// Returns `false` when neither side needs one.
+    pub(super) fn read_ahead(&mut self, after_ns: i64) -> Result<bool, CaptureError> {
+        for tap in [&mut self.ingress, &mut self.egress] {
+            if tap.ahead().is_empty() && !tap.is_ended() {
+                tap.refill(&self.signer, after_ns)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all that was read is merged.
+    pub(super) fn is_merged(&self) -> bool {
+        self.ingress.ahead().is_empty() && self.egress.ahead().is_empty()
+    }
+
+    /// How much of each side is done with, see [`Source::offset`].
+    pub(super) fn offsets(&self) -> (u64, u64) {
+        (self.ingress.source.offset(), self.egress.source.offset())
+    }
+
+    /// Feeds the matcher in the order of the stamps until a batch is used up that may have a successor.
+    pub(super) fn merge(&mut self) {
+        let (entering, leaving) = (self.ingress.ahead(), self.egress.ahead());
+        let (mut entered, mut left) = (0, 0);
+        let is_ordered = self.ingress.is_ordered() && self.egress.is_ordered();
+        let mut tag =
+            |stamp_ns| self.position.as_mut().map_or(0, |position| position.next(stamp_ns));
+        // Which capture is next cannot be predicted, and a wrong guess of the CPU costs as much as
+        // matching a packet. So the ingress packets go first as far as the order makes no difference.
+        if let (Some(last_in), Some(last_out)) = (entering.last(), leaving.last()) {
+            let until_ns = last_in.stamp_ns.min(last_out.stamp_ns);
+            if is_ordered {
+                let ahead = entering.partition_point(|record| record.stamp_ns <= until_ns);
+                entered = self.matcher.ingress_ahead(
+                    entering[..ahead].iter().map(|record| (record.signature, record.stamp_ns)),
+                    leaving[0].stamp_ns,
+                    &mut tag,
+                );
+                if entered == ahead {
+                    let before_ns =
+                        if entered == entering.len() { last_in.stamp_ns } else { i64::MAX };
+                    left = leaving.partition_point(|record| record.stamp_ns < before_ns);
+                    let leaving = leaving[..left].iter();
+                    self.matcher.egress_all(
+                        leaving.map(|record| (record.signature, record.stamp_ns)),
+                        &mut self.pairs,
+                    );
+                }
+            }
+        }
+        loop {
+            let from_ingress = match (entering.get(entered), leaving.get(left)) {
+                (Some(next), Some(other)) => next.stamp_ns <= other.stamp_ns,
+                (Some(_), None) if self.egress.is_ended() => true,
+                (None, Some(_)) if self.ingress.is_ended() => false,
+                _ => break,
+            };
+            let pair = if from_ingress {
+                let record = &entering[entered];
+                entered += 1;
+                self.matcher.ingress(record.signature, record.stamp_ns, tag(record.stamp_ns))
+            } else {
+                let record = &leaving[left];
+                left += 1;
+                self.matcher.egress(record.signature, record.stamp_ns)
+            };
+            self.pairs.extend(pair);
+        }
+        // What was entered ahead and had left before is matched when it left instead of when it entered.
+        if is_ordered && self.pairs.iter().any(|pair| pair.egress_ns < pair.ingress_ns) {
+            sort_as_decided(&mut self.pairs, entering);
+        }
+        self.ingress.next += entered;
+        self.egress.next += left;
+    }
+
+    /// The first ingress and the last egress stamp so far.
+    pub(super) fn bounds_ns(&self) -> (i64, i64) {
+        (self.ingress.first_ns, self.egress.last_ns)
+    }
+
+    /// The packets whose fate is decided, with their stamps.
+    pub(super) fn decided(&mut self) -> impl Iterator<Item = (Fate, i64)> {
+        let now_ns = self.ingress.merged_until_ns().min(self.egress.merged_until_ns());
+        self.matcher.decided(now_ns)
+    }
+
+    /// The taps at their ends, and what becomes of the packets whose fate is still open: [`Fate::Lost`] of those in
+    /// flight.
+    pub(super) fn finish(self) -> ([Tap<C>; 2], Vec<(Fate, i64)>) {
+        let (open, mut fates) = self.matcher.finish();
+        fates.extend(open.into_iter().map(|stamp_ns| (Fate::Lost, stamp_ns)));
+        ([self.ingress, self.egress], fates)
+    }
+}
+
+/// Puts pairs into the order in which the later one of their packets comes, ingress first: that of
+/// [`Place`], whatever was entered ahead. Both captures ascend.
+#[cold]
+fn sort_as_decided(pairs: &mut [Pair], entering: &[Record]) {
+    pairs.sort_by_cached_key(|pair| {
+        if pair.ingress_ns <= pair.egress_ns {
+            return (pair.egress_ns, true, 0);
+        }
+        let from = entering.partition_point(|record| record.stamp_ns < pair.ingress_ns);
+        let place = entering[from..].iter().position(|record| record.signature == pair.signature);
+        (pair.ingress_ns, false, place.unwrap_or(0))
+    });
+}

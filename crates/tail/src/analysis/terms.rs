@@ -1,0 +1,69 @@
+//! What the first records of two captures settle for all that follow.
+
+use super::{Options, Source, burst};
+use crate::capture::{CaptureError, Record, WRAP_NS};
+use crate::signature::{SIGNED_BYTES, Signer};
+
+/// What the first records settle.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    pub(super) signer: Signer,
+    /// Where the seconds begin to count.
+    pub(super) origin_ns: i64,
+    /// Added to each egress stamp.
+    pub(super) shift_ns: i64,
+    /// The largest gap within a burst, where the traffic has bursts.
+    pub(super) burst_gap_ns: Option<i64>,
+}
+
+impl Terms {
+    /// Looks at the first records.
+    ///
+    /// # Errors
+    /// [`CaptureError`] of a source that gives nothing.
+    pub(super) fn of<P: Source>(
+        ingress: &mut P,
+        egress: &mut P,
+        options: &Options,
+    ) -> Result<Self, CaptureError> {
+        let signer = signer(options);
+        let first = ingress.peek(&signer)?;
+        let second = egress.peek(&signer)?;
+        let signer = signer.limited_to(common_bytes(&first).min(common_bytes(&second)));
+        let stamps: Vec<i64> =
+            first.iter().filter(|record| record.stamped).map(|record| record.stamp_ns).collect();
+        let first_egress = second.iter().find(|record| record.stamped).map(|r| r.stamp_ns);
+        let origin_ns = stamps.first().copied().or(first_egress).unwrap_or(0);
+        let shift_ns = if ingress.wraps() && egress.wraps() {
+            unwrap_shift(origin_ns, first_egress.unwrap_or(origin_ns))
+        } else {
+            0
+        };
+        let shift_ns = shift_ns.saturating_sub(options.correction_ns);
+        Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns: burst::threshold_ns(&stamps) })
+    }
+}
+
+/// What takes the signatures, as far as no capture was looked at.
+pub(super) fn signer(options: &Options) -> Signer {
+    match &options.selection {
+        Some(selection) => Signer::of_selection(selection.clone()),
+        None => Signer::new(options.rewrites),
+    }
+}
+
+/// Bytes after the L2 header that every one of these frames has, as far as the snap length cut any.
+pub(super) fn common_bytes(records: &[Record]) -> usize {
+    records
+        .iter()
+        .filter(|record| record.cut)
+        .map(|record| usize::from(record.signable))
+        .min()
+        .unwrap_or(SIGNED_BYTES)
+}
+
+/// Multiples of [`WRAP_NS`] that bring the first egress stamp next to the first ingress stamp.
+pub(super) fn unwrap_shift(ingress_ns: i64, egress_ns: i64) -> i64 {
+    let apart = ingress_ns.saturating_sub(egress_ns);
+    apart.saturating_add(WRAP_NS / 2).div_euclid(WRAP_NS).saturating_mul(WRAP_NS)
+}
