@@ -10,7 +10,8 @@ mod compressed;
 use compressed::{Decompressed, MAGIC, is_compressed};
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Take};
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Source {
     pub capture: Capture,
     /// Its size, to tell progress.
     pub extent: Extent,
+    /// Where it can be read from any place on.
+    pub(crate) plain: Option<Plain>,
 }
 
 /// How much of a file has been read.
@@ -72,17 +75,15 @@ impl Extent {
 pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
     let name = path.display().to_string();
     let io = |source| CaptureError::Open { path: name.clone(), source };
-    let (input, extent) = if name == "-" {
-        (
-            compressed_or_plain(BufReader::with_capacity(READ, io::stdin())).map_err(io)?,
-            Extent::Unknown,
-        )
+    let (input, extent, plain) = if name == "-" {
+        let input = compressed_or_plain(BufReader::with_capacity(READ, io::stdin()));
+        (input.map_err(io)?, Extent::Unknown, None)
     } else {
         file(path).map_err(io)?
     };
     let moonsniff = is_moonsniff(&name);
     let capture = Capture::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
-    Ok(Source { capture, extent })
+    Ok(Source { capture, extent, plain })
 }
 
 fn is_moonsniff(name: &str) -> bool {
@@ -90,7 +91,7 @@ fn is_moonsniff(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mscap"))
 }
 
-fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
+fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent, Option<Plain>)> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -101,8 +102,9 @@ fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
         let mut head = [0; MAGIC];
         let count = file.read_at(&mut head, 0)?;
         if !is_compressed(&head[..count]) {
-            let size = metadata.len();
-            return Ok((Box::new(Plain::new(file, size)), Extent::Plain(size)));
+            let plain = Plain { file: Arc::new(file), size: metadata.len() };
+            let input = plain.input(0..plain.size);
+            return Ok((input, Extent::Plain(plain.size), Some(plain)));
         }
     }
     let read = Arc::new(AtomicU64::new(0));
@@ -112,42 +114,43 @@ fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent)> {
         Extent::Unknown
     };
     let input = compressed_or_plain(BufReader::with_capacity(READ, Counted { file, read }))?;
-    Ok((input, extent))
+    Ok((input, extent, None))
 }
 
 /// A plain file, as much of it as there was when it was opened.
-struct Plain {
-    input: Streamed<Take<File>>,
-    size: u64,
-    consumed: u64,
+#[derive(Debug, Clone)]
+pub(crate) struct Plain {
+    pub(crate) file: Arc<File>,
+    pub(crate) size: u64,
 }
 
 impl Plain {
-    fn new(file: File, size: u64) -> Self {
-        Self { input: Streamed::new(file.take(size)), size, consumed: 0 }
+    /// A part of the file.
+    pub(crate) fn input(&self, part: Range<u64>) -> Box<dyn Input> {
+        Box::new(Streamed::new(Part { plain: self.clone(), rest: part }))
     }
 }
 
-impl Input for Plain {
-    fn window(&self) -> &[u8] {
-        self.input.window()
-    }
+/// A part of a plain file being read.
+struct Part {
+    plain: Plain,
+    rest: Range<u64>,
+}
 
-    fn consume(&mut self, count: usize) {
-        self.input.consume(count);
-        self.consumed += count as u64;
-    }
-
-    fn extend(&mut self) -> io::Result<bool> {
-        let more = self.input.extend()?;
-        let (read, size) = (self.consumed + self.window().len() as u64, self.size);
-        if !more && read < size {
+impl Read for Part {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Range { start, end } = self.rest;
+        let most = usize::try_from(end - start).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let count = self.plain.file.read_at(&mut buffer[..most], start)?;
+        if count == 0 && most > 0 {
+            let size = self.plain.size;
             return Err(io::Error::other(format!(
-                "the file had {size} bytes when it was opened and ends after {read}: another process shortened it; \
+                "the file had {size} bytes when it was opened and ends after {start}: another process shortened it; \
                  expected a file that stays as it is"
             )));
         }
-        Ok(more)
+        self.rest.start += count as u64;
+        Ok(count)
     }
 }
 

@@ -1,21 +1,26 @@
-//! The analysis of two captures on several cores: a thread for each capture reads, decompresses, decodes and signs ahead
-//! of this one, which matches and counts, and one behind it takes the samples.
+//! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
-//! This thread is given the same batches in the same order as on one core, so the result is the same to the byte, whatever
-//! the captures hold.
+//! Plain captures are cut in time into stretches, which several threads match; this one joins them, and counts. Of others
+//! a thread for each capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in
+//! the same order as on one core. A further thread takes the samples.
 
 mod ahead;
 mod behind;
 mod cores;
+mod cuts;
+mod stretches;
 
 use crate::source::{Extent, Source};
 use ahead::Ahead;
 use cores::Cores;
+use cuts::Side;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
-use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink};
+use stretches::Stretches;
+use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
+use tailtrim_tail::capture::CaptureError;
 
 /// The cores that this process may use.
 #[must_use]
@@ -23,14 +28,13 @@ pub fn all_cores() -> NonZeroUsize {
     thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Analyses two captures on at most so many cores; more than four change nothing. Otherwise as
-/// [`analysis::analyze`].
+/// Analyses two captures on at most so many cores. Otherwise as [`analysis::analyze`].
 ///
 /// # Errors
 /// Those of [`analysis::analyze`].
 pub fn analyze<S: Sink + Send>(
-    ingress: Source,
-    egress: Source,
+    mut ingress: Source,
+    mut egress: Source,
     jobs: NonZeroUsize,
     options: &Options,
     sink: &mut S,
@@ -43,6 +47,14 @@ pub fn analyze<S: Sink + Send>(
     let cores = Arc::new(Cores::new(jobs));
     // The core of this thread.
     let _working = cores.work();
+    if let Some(stretches) = stretches(&mut ingress, &mut egress, options)? {
+        if !sink.takes_samples() {
+            return stretches.analyze(jobs, &cores, options, sink, progress);
+        }
+        return behind::analyzed(sink, &cores, |sink| {
+            stretches.analyze(jobs, &cores, options, sink, progress)
+        });
+    }
     let ahead = |source: Source| {
         let waits_for_others = matches!(source.extent, Extent::Unknown);
         Ahead::new(source.capture, waits_for_others, Arc::clone(&cores))
@@ -54,4 +66,20 @@ pub fn analyze<S: Sink + Send>(
     behind::analyzed(sink, &cores, |sink| {
         analysis::analyze(&mut ingress, &mut egress, options, sink, progress)
     })
+}
+
+/// The captures cut into stretches, where they can be read from any place on and are long enough for it.
+fn stretches(
+    ingress: &mut Source,
+    egress: &mut Source,
+    options: &Options,
+) -> Result<Option<Stretches>, CaptureError> {
+    let side = |source: &Source, shift_ns: i64| {
+        let (plain, track) = (source.plain.clone()?, source.capture.track()?);
+        let (name, salvage) = (source.capture.name().to_owned(), source.capture.salvages());
+        Some(Side { name, salvage, plain, track, shift_ns })
+    };
+    let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
+    let sides = side(ingress, 0).zip(side(egress, terms.shift_ns()));
+    Ok(sides.and_then(|(ingress, egress)| Stretches::of([ingress, egress], terms, options.trim_ns)))
 }

@@ -8,7 +8,7 @@ use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
 use super::{Analysis, Bursts, Options, Sink, Source};
-use crate::matching::{Fate, Pair};
+use crate::matching::{Decided, Fate, Pair};
 use crate::summary;
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
@@ -57,10 +57,10 @@ impl<'a> Books<'a> {
     /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.
     pub(super) fn count_all(
         &mut self,
-        decided: impl Iterator<Item = (Fate, i64)>,
+        decided: impl Iterator<Item = Decided>,
         bounds_ns: (i64, i64),
     ) {
-        for (fate, stamp_ns) in decided {
+        for Decided { fate, stamp_ns, .. } in decided {
             self.count(fate, stamp_ns, bounds_ns);
         }
     }
@@ -88,15 +88,17 @@ impl<'a> Books<'a> {
     }
 
     /// Decides what the end of the captures leaves open.
-    pub(super) fn finish<C: DerefMut<Target: Source>>(
+    pub(super) fn finish<C: DerefMut<Target: Source>, const N: usize>(
         mut self,
-        mut merging: Merging<C>,
+        mut merging: Merging<C, N>,
     ) -> Analysis {
         let bounds_ns = merging.bounds_ns();
         self.count_all(merging.decided(), bounds_ns);
         self.latencies.flush_second();
         let (taps, fates) = merging.finish();
-        self.count_all(fates.into_iter(), bounds_ns);
+        for (fate, stamp_ns) in fates {
+            self.count(fate, stamp_ns, bounds_ns);
+        }
         // With a match, all of these were decided before its trim ended; without one there is no trim.
         let matched = self.latencies.trimmed_until_ns().is_some();
         for ((outcome, second), packets) in std::mem::take(&mut self.before_first) {

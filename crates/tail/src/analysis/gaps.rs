@@ -19,12 +19,29 @@ pub(super) struct Gaps {
 }
 
 /// The latest stamps in ascending order, and how many came before them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Recent {
     stamps_ns: Vec<i64>,
     oldest: usize,
     misplaced: u64,
 }
+
+impl Recent {
+    /// The same places, of which nothing was counted.
+    pub(super) fn uncounted(self) -> Self {
+        Self { misplaced: 0, ..self }
+    }
+}
+
+impl PartialEq for Recent {
+    /// Whether what follows is put in the same places: how many came before is of no importance beyond whether any did.
+    fn eq(&self, other: &Self) -> bool {
+        let (few, other_few) = (self.oldest == 0, other.oldest == 0);
+        self.stamps_ns == other.stamps_ns && few == other_few && self.misplaced == other.misplaced
+    }
+}
+
+impl Eq for Recent {}
 
 impl Gaps {
     pub(super) fn new() -> Self {
@@ -127,6 +144,12 @@ impl Gaps {
             gaps.head += 1;
         }
         gaps
+    }
+
+    /// Adds what was counted before the places that this went on from.
+    pub(super) fn precede(&mut self, before: Self) {
+        self.histogram.merge(&before.histogram);
+        self.misplaced += before.misplaced;
     }
 
     pub(super) fn into_histogram(self) -> Histogram {

@@ -5,29 +5,29 @@ use super::tap::Tap;
 use super::terms::Terms;
 use super::{Options, Source};
 use crate::capture::{CaptureError, Record};
-use crate::matching::{Fate, Matcher, Pair};
+use crate::matching::{Decided, Fate, MEMORY, Matcher, Pair, RING};
 use crate::signature::Signer;
 use std::ops::DerefMut;
 
 /// Two taps being merged.
-pub(super) struct Merging<C> {
+pub(super) struct Merging<C, const N: usize = RING> {
     signer: Signer,
     pub(super) ingress: Tap<C>,
     pub(super) egress: Tap<C>,
-    matcher: Matcher,
+    pub(super) matcher: Matcher<N>,
     /// Those that the last merge found.
     pub(super) pairs: Vec<Pair>,
-    position: Option<Position>,
+    pub(super) position: Option<Position>,
 }
 
-impl<C: DerefMut<Target: Source>> Merging<C> {
+impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     /// Nothing is read yet.
     pub(super) fn new(ingress: C, egress: C, terms: &Terms, options: &Options) -> Self {
         Self {
             signer: terms.signer.clone(),
             ingress: Tap::new(ingress, 0, terms.origin_ns),
             egress: Tap::new(egress, terms.shift_ns, terms.origin_ns),
-            matcher: Matcher::new(options.window),
+            matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),
             position: terms.burst_gap_ns.map(Position::new),
         }
@@ -116,10 +116,20 @@ impl<C: DerefMut<Target: Source>> Merging<C> {
         (self.ingress.first_ns, self.egress.last_ns)
     }
 
-    /// The packets whose fate is decided, with their stamps.
-    pub(super) fn decided(&mut self) -> impl Iterator<Item = (Fate, i64)> {
-        let now_ns = self.ingress.merged_until_ns().min(self.egress.merged_until_ns());
-        self.matcher.decided(now_ns)
+    /// The packets whose fate is decided.
+    pub(super) fn decided(&mut self) -> impl Iterator<Item = Decided> {
+        // At the end of a stretch others may follow: nothing is over yet.
+        let now_ns = if self.is_ended() {
+            self.ingress.last_ns.min(self.egress.last_ns)
+        } else {
+            self.ingress.merged_until_ns().min(self.egress.merged_until_ns())
+        };
+        self.matcher.decided_packets(now_ns)
+    }
+
+    /// Whether both sources were read to their ends.
+    pub(super) fn is_ended(&self) -> bool {
+        self.ingress.is_ended() && self.egress.is_ended()
     }
 
     /// The taps at their ends, and what becomes of the packets whose fate is still open: [`Fate::Lost`] of those in

@@ -9,11 +9,13 @@ mod gaps;
 mod latencies;
 mod ledger;
 mod merging;
+mod ongoing;
 mod order;
 mod outcomes;
 mod report;
 mod seconds;
 mod source;
+mod stretch;
 mod tap;
 mod terms;
 mod warnings;
@@ -23,20 +25,20 @@ pub use decoding::{Checkpoint, Decoding, Facts, Packet};
 pub use departures::Departures;
 pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Place, TangledPacket};
+pub use ongoing::{Ongoing, Opened};
 pub use order::OrderError;
 pub use outcomes::{Ends, Outcome, Tally};
 pub use seconds::{Load, Second};
 pub use source::{Numbered, Numbers, Source};
+pub use stretch::Stretch;
+pub use terms::Terms;
 
 use crate::capture::CaptureError;
 use crate::matching::Window;
 use crate::signature::{Rewrites, Selection};
 use crate::summary::{self, Summary};
-use books::Books;
-use merging::Merging;
 use std::ops::ControlFlow;
 use tailtrim_stats::{Histogram, Probability, Ranked};
-use terms::Terms;
 
 /// How to analyse.
 #[derive(Debug, Clone)]
@@ -129,9 +131,6 @@ pub struct Analysis {
     pub bursts: Option<Bursts>,
 }
 
-/// Batches between two calls of the progress callback: about a million frames.
-const PROGRESS_BATCHES: u32 = 4_096;
-
 /// Analyses two captures, or two other sources. Samples go to `sink` as they are matched; `progress` is told
 /// now and then how much of each is done with ([`Source::offset`]) and may ask to stop.
 ///
@@ -143,28 +142,10 @@ pub fn analyze<P: Source, S: Sink>(
     egress: &mut P,
     options: &Options,
     sink: &mut S,
-    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
     let terms = Terms::of(ingress, egress, options)?;
-    let mut books = Books::new(options, &terms);
-    let mut merging = Merging::new(ingress, egress, &terms, options);
-    let mut batches = 0_u32;
-    loop {
-        if merging.read_ahead(books.trimmed_until_ns())? {
-            batches += 1;
-            let (entered, left) = merging.offsets();
-            if batches.is_multiple_of(PROGRESS_BATCHES) && progress(entered, left).is_break() {
-                return Err(AnalysisError::Stopped);
-            }
-        } else if merging.is_merged() {
-            break;
-        } else {
-            merging.merge();
-            books.record(&merging.pairs, sink).map_err(AnalysisError::Sink)?;
-            merging.pairs.clear();
-            let bounds_ns = merging.bounds_ns();
-            books.count_all(merging.decided(), bounds_ns);
-        }
-    }
-    Ok(books.finish(merging))
+    let mut ongoing: Ongoing<'_, &mut P> = Ongoing::new(ingress, egress, &terms, options);
+    ongoing.run(sink, progress)?;
+    Ok(ongoing.finish())
 }

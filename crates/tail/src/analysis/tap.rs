@@ -1,7 +1,7 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
 use super::Source;
-use super::gaps::Gaps;
+use super::gaps::{Gaps, Recent};
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
 use crate::matching::DISORDER_NS;
@@ -90,6 +90,42 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
     #[inline]
     pub(super) fn is_ordered(&self) -> bool {
         self.ordered
+    }
+
+    /// What has a bearing on the packets to come.
+    pub(super) fn checkpoint(&self) -> (Recent, i64) {
+        (self.gaps.recent().uncounted(), self.last_ns)
+    }
+
+    /// Goes on with another source where this one ended.
+    pub(super) fn go_on(&mut self, source: C) {
+        self.source = source;
+        self.ended = false;
+    }
+
+    /// Forgets what was counted, and goes on as if nothing had come before but what is
+    /// [of importance](Self::checkpoint).
+    pub(super) fn start_anew(&mut self, source: C) {
+        let (recent, last_ns) = self.checkpoint();
+        let new = Self::new(source, self.shift_ns, self.origin_ns);
+        *self = Self { last_ns, gaps: Gaps::resume(&recent), ..new };
+    }
+
+    /// Adds what was counted before, up to where this [started anew](Self::start_anew).
+    pub(super) fn precede(&mut self, mut before: Self) {
+        self.packets += before.packets;
+        self.unstamped += before.unstamped;
+        self.cut_frames += before.cut_frames;
+        self.short_signatures += before.short_signatures;
+        self.out_of_order += before.out_of_order;
+        self.first_ns = self.first_ns.min(before.first_ns);
+        before.flush_load();
+        self.gaps.precede(before.gaps);
+        for (second, load) in before.loads {
+            let sum = self.loads.entry(second).or_default();
+            sum.packets += load.packets;
+            sum.bytes += load.bytes;
+        }
     }
 
     /// Accounts for the batch, which must be merged, and reads the next one. Gaps count once they begin
@@ -193,13 +229,13 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
 
     #[cold]
     fn change_second(&mut self, stamp_ns: i64) {
-        self.flush();
+        self.flush_load();
         self.load_second = second(stamp_ns, self.origin_ns);
         self.load_end_ns =
             self.origin_ns.saturating_add((self.load_second + 1).saturating_mul(SECOND_NS));
     }
 
-    fn flush(&mut self) {
+    fn flush_load(&mut self) {
         if self.load.packets > 0 {
             let load = self.loads.entry(self.load_second).or_default();
             load.packets += self.load.packets;
@@ -232,7 +268,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
 
     /// Frames and bytes by second since the origin.
     pub(super) fn loads(&mut self) -> &BTreeMap<i64, Load> {
-        self.flush();
+        self.flush_load();
         &self.loads
     }
 }

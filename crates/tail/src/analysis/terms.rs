@@ -6,7 +6,7 @@ use crate::signature::{SIGNED_BYTES, Signer};
 
 /// What the first records settle.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
+pub struct Terms {
     pub(super) signer: Signer,
     /// Where the seconds begin to count.
     pub(super) origin_ns: i64,
@@ -21,7 +21,7 @@ impl Terms {
     ///
     /// # Errors
     /// [`CaptureError`] of a source that gives nothing.
-    pub(super) fn of<P: Source>(
+    pub fn of<P: Source + ?Sized>(
         ingress: &mut P,
         egress: &mut P,
         options: &Options,
@@ -41,6 +41,18 @@ impl Terms {
         };
         let shift_ns = shift_ns.saturating_sub(options.correction_ns);
         Ok(Self { signer, origin_ns, shift_ns, burst_gap_ns: burst::threshold_ns(&stamps) })
+    }
+
+    /// When the first packet entered.
+    #[must_use]
+    pub fn origin_ns(&self) -> i64 {
+        self.origin_ns
+    }
+
+    /// To be added to the egress stamps.
+    #[must_use]
+    pub fn shift_ns(&self) -> i64 {
+        self.shift_ns
     }
 }
 

@@ -10,12 +10,14 @@ mod mscap;
 mod pcap;
 mod pcapng;
 mod record;
+mod track;
 pub mod write;
 
 pub use error::{CaptureError, Remedy};
 pub use input::{Input, Streamed, Whole};
 pub(crate) use mscap::WRAP_NS;
 pub use record::Record;
+pub use track::{CHAIN, Track};
 
 use crate::signature::Signer;
 use error::Damage;
@@ -121,8 +123,18 @@ impl Capture {
             (Decoder::Pcap(decoder), pcap::HEADER_LEN)
         };
         input.consume(header_len);
-        let offset = header_len as u64;
-        Ok(Self {
+        Ok(Self::within(name, input, decoder, header_len as u64, salvage))
+    }
+
+    /// A capture from `offset` on, where a record begins.
+    fn within(
+        name: String,
+        input: Box<dyn Input>,
+        decoder: Decoder,
+        offset: u64,
+        salvage: bool,
+    ) -> Self {
+        Self {
             name,
             input,
             decoder,
@@ -133,7 +145,17 @@ impl Capture {
             failure: None,
             labels: None,
             ended: false,
-        })
+        }
+    }
+
+    /// Where the records of this capture begin; `None` where only reading it from its begin tells: other formats than
+    /// classic pcap, and stamps that are not in the record headers.
+    #[must_use]
+    pub fn track(&self) -> Option<Track> {
+        match &self.decoder {
+            Decoder::Pcap(decoder) => Track::of(decoder),
+            Decoder::Pcapng(_) | Decoder::Mscap(_) => None,
+        }
     }
 
     /// Has [`read`](Self::read) take labels too. Matching needs none and goes without.
@@ -152,6 +174,12 @@ impl Capture {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether damage ends this capture instead of failing.
+    #[must_use]
+    pub fn salvages(&self) -> bool {
+        self.salvage
     }
 
     /// The format found.

@@ -14,11 +14,11 @@ use tailtrim_wire::frame::Link;
 pub(super) const HEADER_LEN: usize = 24;
 
 /// Bytes of a record header.
-const RECORD_HEADER_LEN: usize = 16;
+pub(super) const RECORD_HEADER_LEN: usize = 16;
 
 /// No link carries longer frames (a jumbo frame is 9 KB, a coalesced one 64 KB; libpcap's own limit):
 /// a longer record is damage.
-const LONGEST_FRAME: usize = 256 * 1024;
+pub(super) const LONGEST_FRAME: usize = 256 * 1024;
 
 /// Bytes that an X552 NIC appends to each frame.
 const X552_TRAILER_LEN: usize = 8;
@@ -215,6 +215,24 @@ impl Decoder {
                 format!("fewer than {}", NS_PER_S as u64 / self.resolution_ns),
             )
         }
+    }
+
+    /// The stamp of the record whose header these bytes begin with, if it has one, and the record's length; `None` where
+    /// they cannot be a header.
+    pub(super) fn header(&self, bytes: &[u8]) -> Option<(Option<i64>, usize)> {
+        let header = bytes.first_chunk::<RECORD_HEADER_LEN>()?;
+        let [seconds, fraction, captured, _] =
+            if self.swapped { words::<true>(header) } else { words::<false>(header) };
+        let fraction_ns = u64::from(fraction) * self.resolution_ns;
+        let valid = captured as usize <= self.longest && fraction_ns < NS_PER_S as u64;
+        let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
+        let stamp_ns = has_stamp(seconds, fraction_ns).then_some(stamp_ns);
+        valid.then_some((stamp_ns, RECORD_HEADER_LEN + captured as usize))
+    }
+
+    /// Where stamps are taken from.
+    pub(super) fn stamps(&self) -> StampSource {
+        self.stamps
     }
 
     /// Describes the partial record `rest` at the end of the capture.

@@ -23,12 +23,14 @@
 //! row for each copy. On captures without either the results are the same.
 
 mod alone;
+mod held;
 mod pending;
 mod ring;
 mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
+pub(crate) use held::{Held, Older};
 use pending::Pending;
 use ring::{Entry, Ring};
 use window::{Entering, Leaving, State};
@@ -72,7 +74,7 @@ pub const DISORDER_NS: i64 = 1_000_000_000;
 pub const LOOKAHEAD: usize = 256;
 
 /// Packets that the ring holds by default.
-const RING: usize = 1 << 14;
+pub(crate) const RING: usize = 1 << 14;
 
 /// The streaming matcher. It keeps `N` packets, a power of two, at hand, and those in flight beyond that
 /// in a slower place.
@@ -85,11 +87,19 @@ pub struct Matcher<const N: usize = RING> {
     late: Pending<Late>,
     /// Egress packets whose ingress packet may still come.
     early: Pending<()>,
-    fates: Vec<(Fate, i64)>,
+    fates: Vec<Decided>,
     now_ns: i64,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// A packet in no pair whose fate is decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub(crate) fate: Fate,
+    pub(crate) stamp_ns: i64,
+    pub(crate) signature: Signature,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Late {
     ambiguous: bool,
     tag: u16,
@@ -138,13 +148,13 @@ impl<const N: usize> Matcher<N> {
             let gap_ns = stamp_ns.saturating_sub(earlier_ns);
             let entering = self.window.entering(earlier.state, gap_ns);
             earlier.state = entering.earlier;
-            state = self.settle_earlier(entering, earlier_ns);
+            state = self.settle_earlier(entering, earlier_ns, signature);
         } else if !self.late.is_empty() {
             state = self.enter_beside_late(signature, stamp_ns);
         }
         let mut pair = None;
         if state == State::Ambiguous {
-            self.fates.push((Fate::Duplicate, stamp_ns));
+            self.decide(Fate::Duplicate, stamp_ns, signature);
         } else if !self.early.is_empty() {
             pair = self.match_early(signature, stamp_ns, tag);
             if pair.is_some() {
@@ -192,10 +202,10 @@ impl<const N: usize> Matcher<N> {
         match self.window.leaving(state, latency_ns, is_remembered) {
             Leaving::Beyond => {
                 self.ring.entry(position).state = State::Beyond;
-                self.fates.push((Fate::BeyondWindow, ingress_ns));
-                self.fates.push((Fate::Unmatched, stamp_ns));
+                self.decide(Fate::BeyondWindow, ingress_ns, signature);
+                self.decide(Fate::Unmatched, stamp_ns, signature);
             }
-            Leaving::Decided(fate) => self.fates.push((fate, stamp_ns)),
+            Leaving::Decided(fate) => self.decide(fate, stamp_ns, signature),
             // Pairs were taken out before this was called.
             Leaving::Pair | Leaving::Unexplained => self.wait_for_ingress(signature, stamp_ns),
         }
@@ -248,17 +258,24 @@ impl<const N: usize> Matcher<N> {
     /// Moves the time on to `now_ns` (no stamp yet to come is more than [`DISORDER_NS`] before it) and
     /// gives out, with their stamps, the packets whose fate was decided since the last call.
     pub fn decided(&mut self, now_ns: i64) -> impl Iterator<Item = (Fate, i64)> + '_ {
+        self.decided_packets(now_ns).map(|Decided { fate, stamp_ns, .. }| (fate, stamp_ns))
+    }
+
+    /// The same with their signatures.
+    pub(crate) fn decided_packets(&mut self, now_ns: i64) -> impl Iterator<Item = Decided> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
         let [_, _, outside_ns] = self.window.bounds_ns();
         let horizon = self.now_ns.saturating_sub(outside_ns.saturating_add(DISORDER_NS));
         let fates = &mut self.fates;
-        self.late.expire(horizon, |stamp_ns, late| {
+        self.late.expire(horizon, |signature, stamp_ns, late| {
             if !late.ambiguous {
-                fates.push((Fate::Lost, stamp_ns));
+                fates.push(Decided { fate: Fate::Lost, stamp_ns, signature });
             }
         });
         let horizon = self.now_ns.saturating_sub(self.window.early_ns.saturating_add(DISORDER_NS));
-        self.early.expire(horizon, |stamp_ns, ()| fates.push((Fate::Unmatched, stamp_ns)));
+        self.early.expire(horizon, |signature, stamp_ns, ()| {
+            fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
+        });
         self.fates.drain(..)
     }
 
@@ -270,8 +287,14 @@ impl<const N: usize> Matcher<N> {
         open.extend(
             self.late.drain().filter(|(_, late)| !late.ambiguous).map(|(stamp_ns, _)| stamp_ns),
         );
-        self.fates.extend(self.early.drain().map(|(stamp_ns, ())| (Fate::Unmatched, stamp_ns)));
-        (open, self.fates)
+        let decided = self.fates.iter().map(|decided| (decided.fate, decided.stamp_ns));
+        let unmatched = self.early.drain().map(|(stamp_ns, ())| (Fate::Unmatched, stamp_ns));
+        let fates = decided.chain(unmatched).collect();
+        (open, fates)
+    }
+
+    fn decide(&mut self, fate: Fate, stamp_ns: i64, signature: Signature) {
+        self.fates.push(Decided { fate, stamp_ns, signature });
     }
 
     /// Keeps an unmatched packet that falls out of the ring.
@@ -283,8 +306,15 @@ impl<const N: usize> Matcher<N> {
     }
 
     /// Decides the fate of a packet whose signature entered again, and what the later one is.
-    fn settle_earlier(&mut self, entering: Entering, earlier_ns: i64) -> State {
-        self.fates.extend(entering.decided.map(|fate| (fate, earlier_ns)));
+    fn settle_earlier(
+        &mut self,
+        entering: Entering,
+        earlier_ns: i64,
+        signature: Signature,
+    ) -> State {
+        if let Some(fate) = entering.decided {
+            self.decide(fate, earlier_ns, signature);
+        }
         if entering.ambiguous { State::Ambiguous } else { State::Open }
     }
 
@@ -296,7 +326,7 @@ impl<const N: usize> Matcher<N> {
         if !entering.ambiguous {
             self.late.remove(signature);
         }
-        self.settle_earlier(entering, earlier_ns)
+        self.settle_earlier(entering, earlier_ns, signature)
     }
 
     #[cold]
@@ -324,10 +354,10 @@ impl<const N: usize> Matcher<N> {
             }
             Leaving::Beyond => {
                 self.late.remove(signature);
-                self.fates.push((Fate::BeyondWindow, ingress_ns));
-                self.fates.push((Fate::Unmatched, stamp_ns));
+                self.decide(Fate::BeyondWindow, ingress_ns, signature);
+                self.decide(Fate::Unmatched, stamp_ns, signature);
             }
-            Leaving::Decided(fate) => self.fates.push((fate, stamp_ns)),
+            Leaving::Decided(fate) => self.decide(fate, stamp_ns, signature),
             Leaving::Unexplained => self.wait_for_ingress(signature, stamp_ns),
         }
         None
@@ -337,10 +367,10 @@ impl<const N: usize> Matcher<N> {
     fn wait_for_ingress(&mut self, signature: Signature, stamp_ns: i64) {
         if let Some((earlier_ns, ())) = self.early.get_mut(signature) {
             if self.window.keeps_waiting(stamp_ns.saturating_sub(earlier_ns)) {
-                self.fates.push((Fate::Unmatched, stamp_ns));
+                self.decide(Fate::Unmatched, stamp_ns, signature);
                 return;
             }
-            self.fates.push((Fate::Unmatched, earlier_ns));
+            self.decide(Fate::Unmatched, earlier_ns, signature);
         }
         self.early.insert(signature, stamp_ns, ());
     }

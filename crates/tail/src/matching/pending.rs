@@ -29,7 +29,7 @@ impl Hasher for LowerHalf {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Waiting<T> {
     serial: u64,
     stamp_ns: i64,
@@ -80,12 +80,36 @@ impl<T> Pending<T> {
         }
     }
 
+    /// Inserts, in their order, what came before all that waits; none of their signatures waits.
+    pub(super) fn precede(&mut self, older: impl Iterator<Item = (Signature, i64, T)>) {
+        let mut all = Self::default();
+        for (signature, stamp_ns, value) in older {
+            all.insert(signature, stamp_ns, value);
+        }
+        for (signature, serial) in std::mem::take(&mut self.order) {
+            if self.entries.get(&signature).is_some_and(|waiting| waiting.serial == serial)
+                && let Some(waiting) = self.entries.remove(&signature)
+            {
+                all.insert(signature, waiting.stamp_ns, waiting.value);
+            }
+        }
+        *self = all;
+    }
+
     pub(super) fn get_mut(&mut self, signature: Signature) -> Option<(i64, &mut T)> {
         self.entries.get_mut(&signature).map(|waiting| (waiting.stamp_ns, &mut waiting.value))
     }
 
     pub(super) fn remove(&mut self, signature: Signature) {
         self.entries.remove(&signature);
+    }
+
+    /// Everything, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Signature, i64, &T)> {
+        self.order.iter().filter_map(|(signature, serial)| {
+            let waiting = self.entries.get(signature).filter(|w| w.serial == *serial)?;
+            Some((*signature, waiting.stamp_ns, &waiting.value))
+        })
     }
 
     /// Removes everything, in no particular order.
@@ -96,7 +120,7 @@ impl<T> Pending<T> {
 
     /// Removes, oldest first, what was stamped before `horizon_ns`. Stops at the first that was not: what
     /// a disordered capture hides behind it goes with a later call.
-    pub(super) fn expire(&mut self, horizon_ns: i64, mut gone: impl FnMut(i64, T)) {
+    pub(super) fn expire(&mut self, horizon_ns: i64, mut gone: impl FnMut(Signature, i64, T)) {
         while let Some((signature, serial)) = self.order.front() {
             match self.entries.get(signature) {
                 Some(waiting) if waiting.serial == *serial => {
@@ -104,7 +128,7 @@ impl<T> Pending<T> {
                         return;
                     }
                     if let Some(waiting) = self.entries.remove(signature) {
-                        gone(waiting.stamp_ns, waiting.value);
+                        gone(*signature, waiting.stamp_ns, waiting.value);
                     }
                 }
                 _ => {}

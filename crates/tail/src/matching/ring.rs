@@ -292,6 +292,12 @@ impl<const N: usize> Ring<N> {
         self.head = self.head.wrapping_add(1);
     }
 
+    /// All packets that are held, the earliest first.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        let (later, earlier) = self.entries.split_at(Self::index(self.head));
+        earlier.iter().chain(later)
+    }
+
     /// Stamps of the packets in flight.
     pub(super) fn open(&self) -> impl Iterator<Item = i64> + '_ {
         self.entries.iter().filter(|entry| entry.state == State::Open).map(|entry| entry.stamp_ns)

@@ -13,6 +13,7 @@ mod losses;
 mod naive;
 mod numbers;
 mod results;
+mod stretches;
 #[path = "../support/mod.rs"]
 mod support;
 mod warnings;

@@ -10,7 +10,7 @@ use tailtrim_tail::analysis::{Options, Sample};
 
 /// What a made packet does.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     /// Leaves after so many ns.
     Delivered(i64),
     /// Leaves, and then again so many ns later.
@@ -31,7 +31,7 @@ enum Kind {
 pub(super) struct World {
     pub(super) ingress: Vec<(i64, u32)>,
     pub(super) egress: Vec<(i64, u32)>,
-    kinds: Vec<Kind>,
+    pub(super) kinds: Vec<Kind>,
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -47,7 +47,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
     ]
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+pub(super) fn worlds() -> impl Strategy<Value = World> {
     let gap = prop_oneof![5 => 1..300 * US, 1 => 0..30 * MS, 1 => Just(100 * US)];
     let steps = prop::collection::vec((gap, kinds()), 1..500);
     let ends = (0..40_u32, 0..40_u32);

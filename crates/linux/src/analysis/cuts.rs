@@ -1,0 +1,129 @@
+//! Where two captures can be cut, found without reading them.
+
+use crate::source::Plain;
+use std::io;
+use std::os::unix::fs::FileExt;
+use tailtrim_tail::capture::{CHAIN, Track};
+
+/// Bytes that are looked at to know the time of a place within a capture: some frames, however long.
+const LOOK: usize = 64 * 1024;
+
+/// Records before a cut whose stamps must all be smaller.
+const BEFORE: usize = 64;
+
+/// A capture that can be read from any place on.
+pub(super) struct Side {
+    pub(super) name: String,
+    pub(super) salvage: bool,
+    pub(super) plain: Plain,
+    pub(super) track: Track,
+    /// Added to each stamp.
+    pub(super) shift_ns: i64,
+}
+
+/// A place in both captures, offsets of records.
+pub(super) type Place = [u64; 2];
+
+/// Where a stretch begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) at: Place,
+    /// Where to begin to match.
+    pub(super) before: Place,
+}
+
+/// Cuts after `from_ns`, so many bytes of the ingress capture apart; `before` so many bytes before each of them. What
+/// cannot be found is left out.
+pub(super) fn cuts(sides: &[Side; 2], apart: u64, before: u64, from_ns: i64) -> Vec<Cut> {
+    let [ingress, egress] = sides;
+    let place = |offset: u64| -> Option<(Place, i64)> {
+        if offset <= Track::BEGIN {
+            return Some(([Track::BEGIN; 2], i64::MIN));
+        }
+        let (at, stamp_ns) = ingress.cut(offset)?;
+        Some(([at, egress.from(stamp_ns)?], stamp_ns))
+    };
+    let mut cuts: Vec<Cut> = Vec::new();
+    let mut offset = apart;
+    while offset.saturating_add(apart / 2) < ingress.plain.size {
+        if let Some((at, stamp_ns)) = place(offset)
+            && stamp_ns > from_ns
+            && cuts.last().is_none_or(|last| last.at[0] < at[0] && last.at[1] <= at[1])
+            && let Some((before, _)) = place(offset.saturating_sub(before))
+        {
+            cuts.push(Cut { at, before });
+        }
+        offset += apart;
+    }
+    cuts
+}
+
+impl Side {
+    /// Bytes of a record at the begin of the capture, on average.
+    pub(super) fn record_bytes(&self) -> Option<u64> {
+        let bytes = self.bytes(Track::BEGIN, CHAIN).ok()?;
+        (self.track.whole(&bytes) as u64).checked_div(self.track.records(&bytes).count() as u64)
+    }
+
+    /// Bytes from `offset` on, as many as there are of `count`.
+    fn bytes(&self, offset: u64, count: usize) -> io::Result<Vec<u8>> {
+        let left = self.plain.size.saturating_sub(offset);
+        let mut bytes = vec![0; usize::try_from(left).map_or(count, |left| left.min(count))];
+        self.plain.file.read_exact_at(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    /// Offsets and stamps of the records from the first one behind `offset` on, as far as `count` bytes tell.
+    fn records(&self, offset: u64, count: usize) -> Option<Vec<(u64, i64)>> {
+        let bytes = self.bytes(offset, count).ok()?;
+        let first = self.track.first(&bytes)?;
+        let records = self.track.records(&bytes[first..]);
+        let placed = records.filter_map(|(at, stamp_ns)| {
+            Some((offset + (first + at) as u64, stamp_ns?.saturating_add(self.shift_ns)))
+        });
+        Some(placed.collect())
+    }
+
+    /// The first record behind `offset` that was stamped later than those before it, and its stamp.
+    fn cut(&self, offset: u64) -> Option<(u64, i64)> {
+        let records = self.records(offset, CHAIN)?;
+        let mut last_ns = i64::MIN;
+        for (index, &(at, stamp_ns)) in records.iter().enumerate() {
+            if index >= BEFORE && stamp_ns > last_ns {
+                return Some((at, stamp_ns));
+            }
+            last_ns = last_ns.max(stamp_ns);
+        }
+        None
+    }
+
+    /// The first record stamped `from_ns` or later.
+    fn from(&self, from_ns: i64) -> Option<u64> {
+        let (mut low, mut high) = (Track::BEGIN, self.plain.size);
+        while high - low > LOOK as u64 {
+            let middle = low.midpoint(high);
+            match self.records(middle, LOOK)?.first() {
+                Some((at, stamp_ns)) if *stamp_ns < from_ns && *at < high => low = *at,
+                _ => high = middle,
+            }
+        }
+        let records = self.records(low, CHAIN)?;
+        let found = records.iter().find(|(_, stamp_ns)| *stamp_ns >= from_ns).map(|(at, _)| *at);
+        let to_the_end = self.plain.size - low <= CHAIN as u64;
+        found.or(to_the_end.then_some(self.plain.size))
+    }
+
+    /// Whether the records from the first one on lead to this place.
+    pub(super) fn leads_to(&self, place: u64) -> bool {
+        let mut at = Track::BEGIN;
+        while at < place {
+            let Ok(bytes) = self.bytes(at, CHAIN.min((place - at) as usize)) else { return false };
+            let whole = self.track.whole(&bytes);
+            if whole == 0 {
+                return false;
+            }
+            at += whole as u64;
+        }
+        at == place
+    }
+}

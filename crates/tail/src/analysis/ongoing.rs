@@ -1,0 +1,134 @@
+//! An analysis that goes on from stretch to stretch of its captures.
+//!
+//! A stretch is matched where it is its turn, or [on its own](Stretch) before that: then it is [joined](Ongoing::join) to
+//! what came before, if that gives the same.
+
+use super::books::Books;
+use super::merging::Merging;
+use super::stretch::Stretch;
+use super::terms::Terms;
+use super::{Analysis, AnalysisError, Options, Sink, Source};
+use crate::matching::{Older, RING};
+use std::io;
+use std::ops::{ControlFlow, DerefMut};
+
+/// A source of a stretch.
+pub type Opened = Box<dyn Source + Send>;
+
+/// Batches between two calls of the progress callback: about a million frames.
+const PROGRESS_BATCHES: u32 = 4_096;
+
+/// Pairs that are counted at a time: they stay in the first-level cache.
+const COUNTED: usize = 256;
+
+/// An analysis under way. `N` is how many packets its matcher keeps at hand.
+pub struct Ongoing<'a, C = Opened, const N: usize = RING> {
+    books: Books<'a>,
+    merging: Merging<C, N>,
+}
+
+impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
+    /// An analysis that begins with these sources.
+    #[must_use]
+    pub fn new(ingress: C, egress: C, terms: &Terms, options: &'a Options) -> Self {
+        Self {
+            books: Books::new(options, terms),
+            merging: Merging::new(ingress, egress, terms, options),
+        }
+    }
+
+    /// Analyses the sources to their ends. Otherwise as [`analyze`](super::analyze).
+    ///
+    /// # Errors
+    /// Those of [`analyze`](super::analyze).
+    pub fn run<S: Sink>(
+        &mut self,
+        sink: &mut S,
+        mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<(), AnalysisError> {
+        let mut batches = 0_u32;
+        loop {
+            if self.merging.read_ahead(self.books.trimmed_until_ns())? {
+                batches += 1;
+                let (entered, left) = self.merging.offsets();
+                if batches.is_multiple_of(PROGRESS_BATCHES) && progress(entered, left).is_break() {
+                    return Err(AnalysisError::Stopped);
+                }
+            } else if self.merging.is_merged() {
+                self.settle();
+                return Ok(());
+            } else {
+                self.merging.merge();
+                self.books.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
+                self.merging.pairs.clear();
+                self.settle();
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        let bounds_ns = self.merging.bounds_ns();
+        self.books.count_all(self.merging.decided(), bounds_ns);
+    }
+
+    /// Goes on with the next stretch. All its packets come after those before, see [`Stretch`].
+    pub fn go_on(&mut self, ingress: C, egress: C) {
+        self.merging.ingress.go_on(ingress);
+        self.merging.egress.go_on(egress);
+    }
+
+    /// Packets so far, of the ingress and the egress capture.
+    #[must_use]
+    pub fn packets(&self) -> [u64; 2] {
+        [self.merging.ingress.packets, self.merging.egress.packets]
+    }
+
+    /// The result, at the end of the captures.
+    #[must_use]
+    pub fn finish(self) -> Analysis {
+        self.books.finish(self.merging)
+    }
+}
+
+impl<const N: usize> Ongoing<'_, Opened, N> {
+    /// Goes on with a stretch that was matched on its own. Returns `false`, and changes nothing, where it might have been
+    /// matched differently after what came before: then [`go_on`](Self::go_on) with its sources.
+    ///
+    /// # Errors
+    /// What keeps the sink from taking the samples.
+    pub fn join<S: Sink>(&mut self, stretch: Stretch<N>, sink: &mut S) -> io::Result<bool> {
+        let Some(older) = self.compatible(&stretch) else { return Ok(false) };
+        let Stretch { mut merging, pairs, decided, .. } = stretch;
+        merging.matcher.hold(older);
+        let before = std::mem::replace(&mut self.merging, merging);
+        self.merging.ingress.precede(before.ingress);
+        self.merging.egress.precede(before.egress);
+        for pairs in pairs.chunks(COUNTED) {
+            self.books.record(pairs, sink)?;
+        }
+        let bounds_ns = self.merging.bounds_ns();
+        self.books.count_all(decided.into_iter(), bounds_ns);
+        self.settle();
+        Ok(true)
+    }
+
+    /// What the matcher holds that that of the stretch did not know of, where that makes no difference to the stretch.
+    fn compatible(&self, stretch: &Stretch<N>) -> Option<Older> {
+        let Self { merging: before, books } = self;
+        let after = &stretch.merging;
+        let last_ns = before.ingress.last_ns.max(before.egress.last_ns);
+        let first_ns = after.ingress.first_ns.min(after.egress.first_ns);
+        // Gaps within the trim do not count, those of a stretch all do.
+        let trimmed = before.ingress.last_ns.min(before.egress.last_ns) <= books.trimmed_until_ns();
+        if !before.is_ended() || trimmed || last_ns >= first_ns || stretch.before != before.state()
+        {
+            return None;
+        }
+        let older = before.matcher.beside(&stretch.held)?;
+        let touched = !older.is_empty()
+            && (stretch.pairs.iter().any(|pair| older.has(pair.signature))
+                || stretch.decided.iter().any(|packet| older.has(packet.signature))
+                || after.matcher.holds_any(&older));
+        (!touched).then_some(older)
+    }
+}

@@ -1,0 +1,92 @@
+//! A stretch of two captures, matched before what comes before it is.
+//!
+//! Captures may be cut at any time: on both sides, the packets behind the cut are those from the first one on whose stamp
+//! is not smaller. (Stamps may run back after it; what counts is their running maximum, see `decoding.rs`.)
+//!
+//! What a packet of a stretch comes to depends on what came before: its copy, or the packet itself, may have entered
+//! there. So the matching begins with packets before the stretch, enough of them that the matcher holds what it would
+//! hold otherwise. Whether it does is known once all before it is matched.
+
+use super::burst::Position;
+use super::gaps::Recent;
+use super::merging::Merging;
+use super::ongoing::Opened;
+use super::terms::Terms;
+use super::{Options, Source};
+use crate::capture::CaptureError;
+use crate::matching::{Decided, Held, Pair, RING};
+use std::ops::DerefMut;
+
+/// A stretch that was matched on its own.
+pub struct Stretch<const N: usize = RING> {
+    pub(super) held: Held,
+    pub(super) before: State,
+    pub(super) merging: Merging<Opened, N>,
+    pub(super) pairs: Vec<Pair>,
+    pub(super) decided: Vec<Decided>,
+}
+
+/// What has a bearing on the packets to come, beside what the matcher holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct State {
+    position: Option<Position>,
+    taps: [(Recent, i64); 2],
+}
+
+impl<const N: usize> Stretch<N> {
+    /// Matches a stretch. `before` are the packets before it to begin with, `sources` its own.
+    ///
+    /// # Errors
+    /// [`CaptureError`] as of any capture: also where the stretch does not begin and end where a packet does.
+    pub fn matched(
+        before: [Opened; 2],
+        sources: [Opened; 2],
+        terms: &Terms,
+        options: &Options,
+    ) -> Result<Self, CaptureError> {
+        let [ingress, egress] = before;
+        let mut merging = Merging::new(ingress, egress, terms, options);
+        let forgotten = |merging: &mut Merging<Opened, N>| {
+            merging.pairs.clear();
+            merging.decided().for_each(drop);
+        };
+        merging.run(forgotten)?;
+        forgotten(&mut merging);
+        merging.matcher.forget_early();
+        let (held, before) = (merging.matcher.held(), merging.state());
+        let [ingress, egress] = sources;
+        merging.ingress.start_anew(ingress);
+        merging.egress.start_anew(egress);
+        let (mut pairs, mut decided) = (Vec::new(), Vec::new());
+        merging.run(|merging| {
+            pairs.append(&mut merging.pairs);
+            decided.extend(merging.decided());
+        })?;
+        Ok(Self { held, before, merging, pairs, decided })
+    }
+}
+
+impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
+    /// Reads to the ends of both sources. `merged` is called after each step.
+    fn run(&mut self, mut merged: impl FnMut(&mut Self)) -> Result<(), CaptureError> {
+        loop {
+            // All gaps count, see `Ongoing::join`.
+            if self.read_ahead(i64::MIN)? {
+                continue;
+            }
+            if self.is_merged() {
+                return Ok(());
+            }
+            self.merge();
+            merged(self);
+        }
+    }
+
+    /// What has a bearing on the packets to come.
+    pub(super) fn state(&self) -> State {
+        State {
+            position: self.position.clone(),
+            taps: [self.ingress.checkpoint(), self.egress.checkpoint()],
+        }
+    }
+}

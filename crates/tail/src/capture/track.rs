@@ -1,0 +1,93 @@
+//! Where the records of a classic pcap begin, told from any place within it.
+//!
+//! A record says only how long it is. So of a place within a capture the next begin of a record is found by trying: a
+//! chain of headers, each where the one before says, all with stamps near one another. Payload that looks like such a
+//! chain, a capture within the capture, is possible: a place found is a guess until a reader that began before it
+//! comes by.
+
+use super::pcap::{self, LONGEST_FRAME};
+use super::{Capture, Decoder, Input, StampSource};
+
+/// So far apart successive stamps of a chain may be: an hour.
+const NEAR_NS: u64 = 3_600_000_000_000;
+
+/// Bytes that [`Track::first`] is to be given: a chain of such a length does not fit into one frame.
+pub const CHAIN: usize = 2 * LONGEST_FRAME;
+
+/// Where the records of a capture begin.
+#[derive(Debug, Clone)]
+pub struct Track(pcap::Decoder);
+
+impl Track {
+    pub(super) fn of(decoder: &pcap::Decoder) -> Option<Self> {
+        (decoder.stamps() == StampSource::Header).then(|| Self(decoder.clone()))
+    }
+
+    /// Bytes of the capture before its first record.
+    pub const BEGIN: u64 = pcap::HEADER_LEN as u64;
+
+    /// Where the first record begins in these bytes of the capture, [`CHAIN`] of them or all up to its end.
+    #[must_use]
+    pub fn first(&self, bytes: &[u8]) -> Option<usize> {
+        (0..bytes.len()).find(|&at| self.is_chain(&bytes[at..]))
+    }
+
+    /// Whether a chain begins here that leads to the end of the bytes.
+    fn is_chain(&self, bytes: &[u8]) -> bool {
+        let mut last_ns: Option<i64> = None;
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= pcap::RECORD_HEADER_LEN)
+        {
+            let Some((stamp_ns, length)) = self.0.header(rest) else { return false };
+            let apart_ns =
+                last_ns.zip(stamp_ns).map(|(last_ns, stamp_ns)| stamp_ns.abs_diff(last_ns));
+            if apart_ns.is_some_and(|apart_ns| apart_ns > NEAR_NS) {
+                return false;
+            }
+            last_ns = stamp_ns.or(last_ns);
+            at += length;
+        }
+        last_ns.is_some()
+    }
+
+    /// Where the records begin that lie whole in these bytes, which begin with one, with their stamps.
+    pub fn records<'a>(
+        &'a self,
+        bytes: &'a [u8],
+    ) -> impl Iterator<Item = (usize, Option<i64>)> + 'a {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (stamp_ns, length) = self.0.header(bytes.get(at..)?)?;
+            let begin = at;
+            at += length;
+            (at <= bytes.len()).then_some((begin, stamp_ns))
+        })
+    }
+
+    /// Bytes of the records that lie whole in these bytes, which begin with one.
+    #[must_use]
+    pub fn whole(&self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some((_, length)) = bytes.get(at..).and_then(|rest| self.0.header(rest))
+            && at + length <= bytes.len()
+        {
+            at += length;
+        }
+        at
+    }
+
+    /// The capture from `offset` on, where a record begins and before which there are so many records: the bytes of
+    /// `input`. For `name` and `salvage` see [`Capture::open`].
+    #[must_use]
+    pub fn capture(
+        &self,
+        name: impl Into<String>,
+        input: Box<dyn Input>,
+        (offset, records): (u64, u64),
+        salvage: bool,
+    ) -> Capture {
+        let decoder = Decoder::Pcap(self.0.clone());
+        let capture = Capture::within(name.into(), input, decoder, offset, salvage);
+        Capture { records, ..capture }
+    }
+}

@@ -1,0 +1,159 @@
+//! Captures that are cut anywhere and analysed stretch by stretch give the bytes of the uncut ones.
+
+use crate::support::How;
+use crate::worlds::{World, worlds};
+use crate::{Arrival, Kept, LONG, MS, START_NS, US, open, options, pcap_of_length, steady};
+use proptest::prelude::*;
+use std::ops::{ControlFlow, Range};
+use tailtrim_tail::analysis::{Analysis, Ongoing, Opened, Options, Sample, Stretch, Terms};
+
+/// Packets that the matcher keeps at hand: so few that the worlds are longer.
+const SMALL: usize = 512;
+
+/// Packets of a side: stamps and identifiers.
+type Packets = [(i64, u32)];
+
+/// The index of the first packet from a time on.
+fn cut(packets: &Packets, at_ns: i64) -> usize {
+    packets.iter().position(|packet| packet.0 >= at_ns).unwrap_or(packets.len())
+}
+
+/// Both sides between two times.
+fn between(world: &World, times_ns: Range<i64>) -> [Opened; 2] {
+    [("in", &world.ingress), ("out", &world.egress)].map(|(name, packets)| {
+        let packets = &packets[cut(packets, times_ns.start)..cut(packets, times_ns.end)];
+        let bytes = pcap_of_length(packets, LONG);
+        Box::new(open(name, &bytes, How::default(), Arrival::Mapped)) as Opened
+    })
+}
+
+/// Everything that an analysis says.
+fn said(analysis: &Analysis, samples: &[Sample]) -> String {
+    let bursts = analysis.bursts.as_ref().map(|bursts| {
+        let positions = bursts.positions.iter().map(tailtrim_stats::Histogram::sorted);
+        (bursts.gap_ns, positions.collect::<Vec<_>>())
+    });
+    format!(
+        "{}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{bursts:?}\n{samples:?}",
+        serde_json::to_string_pretty(&analysis.summary).unwrap(),
+        analysis.latencies.entries(),
+        analysis.curve,
+        analysis.ingress_gaps.sorted(),
+        analysis.egress_gaps.sorted(),
+        analysis.delay_variation.sorted(),
+        analysis.worst,
+        analysis.seconds,
+    )
+}
+
+/// Analyses stretch by stretch; each begins so many cuts before its own. Returns what is said, and how many stretches
+/// were joined.
+fn by_stretches<const N: usize>(
+    world: &World,
+    options: &Options,
+    cuts_ns: &[i64],
+    earlier: usize,
+) -> (String, usize) {
+    let [mut ingress, mut egress] = between(world, i64::MIN..i64::MAX);
+    let terms = Terms::of(&mut *ingress, &mut *egress, options).unwrap();
+    let mut borders = vec![i64::MIN];
+    borders.extend(cuts_ns);
+    borders.push(i64::MAX);
+    let go_on = |_, _| ControlFlow::Continue(());
+    let (mut kept, mut joined) = (Kept::default(), 0);
+    let [ingress, egress] = between(world, borders[0]..borders[1]);
+    let mut ongoing: Ongoing<'_, Opened, N> = Ongoing::new(ingress, egress, &terms, options);
+    ongoing.run(&mut kept, go_on).unwrap();
+    for (index, times) in borders.windows(2).enumerate().skip(1) {
+        let before = between(world, borders[index.saturating_sub(earlier)]..times[0]);
+        let own = || between(world, times[0]..times[1]);
+        let stretch = Stretch::matched(before, own(), &terms, options).unwrap();
+        if ongoing.join(stretch, &mut kept).unwrap() {
+            joined += 1;
+        } else {
+            let [ingress, egress] = own();
+            ongoing.go_on(ingress, egress);
+            ongoing.run(&mut kept, go_on).unwrap();
+        }
+    }
+    (said(&ongoing.finish(), &kept.0), joined)
+}
+
+fn check<const N: usize>(
+    world: &World,
+    options: &Options,
+    cuts_ns: &[i64],
+    earlier: usize,
+) -> usize {
+    let (whole, _) = by_stretches::<N>(world, options, &[], 1);
+    let (parts, joined) = by_stretches::<N>(world, options, cuts_ns, earlier);
+    assert_eq!(parts, whole, "{cuts_ns:?}");
+    joined
+}
+
+#[test]
+fn stretches_of_steady_traffic_are_joined() {
+    let (ingress, egress) = steady(6_000);
+    let world = World { ingress, egress, ..World::default() };
+    let cuts: Vec<i64> = (1..12).map(|cut| START_NS + cut * 50 * MS + 30 * US).collect();
+    // Of 500 packets a stretch, two are more than the matcher keeps at hand.
+    assert_eq!(check::<SMALL>(&world, &options(), &cuts, 2), 11);
+    let trimmed = Options { trim_ns: 120 * MS, ..options() };
+    assert_eq!(check::<SMALL>(&world, &trimmed, &cuts, 2), 9);
+    // One is not.
+    assert_eq!(check::<SMALL>(&world, &options(), &cuts, 1), 1);
+}
+
+#[test]
+fn what_waits_longer_than_the_matcher_keeps_at_hand_is_handed_on() {
+    let (ingress, mut egress) = steady(6_000);
+    // One lost packet, and one whose signature comes again three stretches later.
+    let again = egress.remove(700);
+    egress.remove(40);
+    let mut world = World { ingress, egress, ..World::default() };
+    let cuts: Vec<i64> = (1..12).map(|cut| START_NS + cut * 20 * MS * 2 + 30 * US).collect();
+    assert_eq!(check::<SMALL>(&world, &options(), &cuts, 3), 11);
+    let entered = world.ingress[2_000].0 + 10 * US;
+    world.ingress.insert(2_001, (entered, again.1));
+    world.egress.insert(cut(&world.egress, entered + 40 * US), (entered + 40 * US, again.1));
+    let wide = Options {
+        window: tailtrim_tail::matching::Window { window_ns: 300 * MS, early_ns: MS },
+        ..options()
+    };
+    assert!(check::<SMALL>(&world, &wide, &cuts, 3) < 11);
+}
+
+fn cuts() -> impl Strategy<Value = (Vec<i64>, usize)> {
+    let times = prop::collection::btree_set(0..600 * MS, 0..8);
+    let times = times.prop_map(|times| times.into_iter().map(|at| START_NS + at).collect());
+    (times, 1..4_usize)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn any_cut_gives_the_same((world, (cuts_ns, earlier)) in (worlds(), cuts()), trim_ms in 0..200_i64) {
+        let options = Options { trim_ns: if trim_ms < 100 { 0 } else { trim_ms * MS }, ..options() };
+        check::<SMALL>(&world, &options, &cuts_ns, earlier);
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_where_signatures_repeat_and_stamps_run_back(
+        (world, (cuts_ns, earlier)) in (worlds(), cuts()),
+        identifiers in 1..200_u32,
+        back in prop::collection::vec((any::<prop::sample::Index>(), 0..3 * MS), 0..20),
+    ) {
+        let mut world = world;
+        for packets in [&mut world.ingress, &mut world.egress] {
+            for packet in packets.iter_mut() {
+                packet.1 %= identifiers;
+            }
+            for (index, back_ns) in &back {
+                if !packets.is_empty() {
+                    index.get_mut(packets).0 -= back_ns;
+                }
+            }
+        }
+        check::<SMALL>(&world, &options(), &cuts_ns, earlier);
+    }
+}
