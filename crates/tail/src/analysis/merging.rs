@@ -116,6 +116,16 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         (self.ingress.first_ns, self.egress.last_ns)
     }
 
+    /// The largest stamp so far.
+    pub(super) fn last_ns(&self) -> i64 {
+        self.ingress.last_ns.max(self.egress.last_ns)
+    }
+
+    /// Decides what depends only on what is stamped no later than all so far.
+    pub(super) fn pass(&mut self) {
+        self.matcher.give_up(self.last_ns());
+    }
+
     /// The packets whose fate is decided.
     pub(super) fn decided(&mut self) -> impl Iterator<Item = Decided> {
         // At the end of a stretch others may follow: nothing is over yet.

@@ -8,7 +8,7 @@ use super::merging::Merging;
 use super::stretch::Stretch;
 use super::terms::Terms;
 use super::{Analysis, AnalysisError, Options, Sink, Source};
-use crate::matching::{Older, RING};
+use crate::matching::RING;
 use std::io;
 use std::ops::{ControlFlow, DerefMut};
 
@@ -97,9 +97,22 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
     /// # Errors
     /// What keeps the sink from taking the samples.
     pub fn join<S: Sink>(&mut self, stretch: Stretch<N>, sink: &mut S) -> io::Result<bool> {
-        let Some(older) = self.compatible(&stretch) else { return Ok(false) };
-        let Stretch { mut merging, pairs, decided, .. } = stretch;
-        merging.matcher.hold(older);
+        if !self.meets(&stretch) {
+            return Ok(false);
+        }
+        let Stretch { held, mut merging, pairs, decided, .. } = stretch;
+        self.merging.pass();
+        let Some(mut older) = self.merging.matcher.beside(&held) else { return Ok(false) };
+        if !older.is_empty() {
+            for pair in &pairs {
+                older.see(pair.signature, pair.ingress_ns.min(pair.egress_ns));
+            }
+            decided.iter().for_each(|packet| older.see(packet.signature, packet.stamp_ns));
+        }
+        if !merging.matcher.hold(older) {
+            return Ok(false);
+        }
+        self.settle();
         let before = std::mem::replace(&mut self.merging, merging);
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
@@ -112,23 +125,16 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         Ok(true)
     }
 
-    /// What the matcher holds that that of the stretch did not know of, where that makes no difference to the stretch.
-    fn compatible(&self, stretch: &Stretch<N>) -> Option<Older> {
+    /// Whether the stretch begins where this ended, and the matching of it began with what this holds beside its matcher.
+    fn meets(&self, stretch: &Stretch<N>) -> bool {
         let Self { merging: before, books } = self;
         let after = &stretch.merging;
-        let last_ns = before.ingress.last_ns.max(before.egress.last_ns);
         let first_ns = after.ingress.first_ns.min(after.egress.first_ns);
         // Gaps within the trim do not count, those of a stretch all do.
         let trimmed = before.ingress.last_ns.min(before.egress.last_ns) <= books.trimmed_until_ns();
-        if !before.is_ended() || trimmed || last_ns >= first_ns || stretch.before != before.state()
-        {
-            return None;
-        }
-        let older = before.matcher.beside(&stretch.held)?;
-        let touched = !older.is_empty()
-            && (stretch.pairs.iter().any(|pair| older.has(pair.signature))
-                || stretch.decided.iter().any(|packet| older.has(packet.signature))
-                || after.matcher.holds_any(&older));
-        (!touched).then_some(older)
+        before.is_ended()
+            && !trimmed
+            && before.last_ns() < first_ns
+            && stretch.before == before.state()
     }
 }

@@ -51,6 +51,7 @@ impl<const N: usize> Stretch<N> {
             merging.decided().for_each(drop);
         };
         merging.run(forgotten)?;
+        merging.pass();
         forgotten(&mut merging);
         merging.matcher.forget_early();
         let (held, before) = (merging.matcher.held(), merging.state());

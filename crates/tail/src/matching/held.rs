@@ -3,9 +3,9 @@
 use super::pending::{LowerHalf, Pending};
 use super::ring::Entry;
 use super::window::State;
-use super::{Late, Matcher};
+use super::{Fate, Late, Matcher, Window};
 use crate::signature::Signature;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 /// The packets that a matcher holds.
@@ -31,8 +31,14 @@ struct Recent {
 pub(crate) struct Older {
     late: Vec<(Signature, i64, Late)>,
     early: Vec<(Signature, i64)>,
-    signatures: HashSet<Signature, BuildHasherDefault<LowerHalf>>,
+    /// When the first later packet of each signature passed its tap, [`i64::MAX`] without any.
+    seen_ns: HashMap<Signature, i64, BuildHasherDefault<LowerHalf>>,
+    /// Tells of most other signatures that they are not among these.
+    filter: Vec<u64>,
 }
+
+/// Bits of the filter, a power of two: 64 KB stay in the second-level cache.
+const FILTER: u64 = 1 << 19;
 
 impl<const N: usize> Matcher<N> {
     /// What this matcher holds.
@@ -62,43 +68,85 @@ impl<const N: usize> Matcher<N> {
     /// the two differ in another way.
     pub(crate) fn beside(&self, held: &Held) -> Option<Older> {
         let Held { recent, late, early } = self.held();
-        let older = Older {
-            late: without(late, &held.late)?,
-            early: without(early, &held.early)?,
-            signatures: HashSet::default(),
-        };
-        let signatures = older.late.iter().map(|(signature, ..)| *signature);
-        let signatures = signatures.chain(older.early.iter().map(|(signature, _)| *signature));
-        let signatures = signatures.collect();
-        (recent == held.recent).then_some(Older { signatures, ..older })
+        let (late, early) = (without(late, &held.late)?, without(early, &held.early)?);
+        (recent == held.recent).then(|| Older::new(late, early))
     }
 
-    /// Whether this holds a packet of a signature that one of `older` has.
-    pub(crate) fn holds_any(&self, older: &Older) -> bool {
-        !older.is_empty()
-            && (self.ring.entries().any(|entry| older.has(entry.signature))
-                || self.late.iter().any(|(signature, ..)| older.has(signature))
-                || self.early.iter().any(|(signature, ..)| older.has(signature)))
-    }
-
-    /// Holds these, too, which came before all that it holds.
-    pub(crate) fn hold(&mut self, older: Older) {
-        self.late.precede(older.late.into_iter());
-        self.early
-            .precede(older.early.into_iter().map(|(signature, at_ns)| (signature, at_ns, ())));
+    /// Holds what came before all that it holds, or decides what comes of it. `older` has [seen](Older::see) the packets
+    /// that this matcher was given. Returns `false`, and changes nothing, where one of these packets has to do with one
+    /// of those.
+    pub(crate) fn hold(&mut self, mut older: Older) -> bool {
+        if older.is_empty() {
+            return true;
+        }
+        self.ring.entries().for_each(|entry| older.see(entry.signature, entry.stamp_ns));
+        self.late.iter().for_each(|(signature, at_ns, _)| older.see(signature, at_ns));
+        self.early.iter().for_each(|(signature, at_ns, ())| older.see(signature, at_ns));
+        let Window { early_ns, .. } = self.window;
+        let [_, _, outside_ns] = self.window.bounds_ns();
+        let Older { late, early, seen_ns, .. } = older;
+        let seen_ns = |signature| seen_ns.get(&signature).copied().unwrap_or(i64::MAX);
+        // So much later it is another packet, whatever else becomes of it.
+        let late_apart =
+            |&(signature, at_ns, _): &_| seen_ns(signature).saturating_sub(outside_ns) >= at_ns;
+        let early_apart =
+            |&(signature, at_ns): &_| seen_ns(signature).saturating_sub(early_ns) >= at_ns;
+        if !late.iter().all(late_apart) || !early.iter().all(early_apart) {
+            return false;
+        }
+        let waits = |signature| seen_ns(signature) == i64::MAX;
+        let (late, lost): (Vec<_>, Vec<_>) = late.into_iter().partition(|packet| waits(packet.0));
+        for (signature, stamp_ns, _) in lost.into_iter().filter(|(_, _, late)| !late.ambiguous) {
+            self.decide(Fate::Lost, stamp_ns, signature);
+        }
+        let (early, unmatched): (Vec<_>, Vec<_>) =
+            early.into_iter().partition(|packet| waits(packet.0));
+        for (signature, stamp_ns) in unmatched {
+            self.decide(Fate::Unmatched, stamp_ns, signature);
+        }
+        self.late.precede(late.into_iter());
+        self.early.precede(early.into_iter().map(|(signature, at_ns)| (signature, at_ns, ())));
+        true
     }
 }
 
 impl Older {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.signatures.is_empty()
+    fn new(late: Vec<(Signature, i64, Late)>, early: Vec<(Signature, i64)>) -> Self {
+        let signatures = late.iter().map(|packet| packet.0);
+        let signatures = signatures.chain(early.iter().map(|packet| packet.0));
+        let seen_ns = signatures.map(|signature| (signature, i64::MAX)).collect();
+        let mut older = Self { late, early, seen_ns, filter: Vec::new() };
+        if !older.is_empty() {
+            older.filter = vec![0; (FILTER / 64) as usize];
+            for &signature in older.seen_ns.keys() {
+                let (word, bit) = slot(signature);
+                older.filter[word] |= bit;
+            }
+        }
+        older
     }
 
-    /// Whether one of these packets has this signature.
-    #[inline]
-    pub(crate) fn has(&self, signature: Signature) -> bool {
-        self.signatures.contains(&signature)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seen_ns.is_empty()
     }
+
+    /// A later packet passed its tap.
+    #[inline]
+    pub(crate) fn see(&mut self, signature: Signature, stamp_ns: i64) {
+        let (word, bit) = slot(signature);
+        if self.filter.get(word).is_some_and(|bits| bits & bit != 0)
+            && let Some(seen_ns) = self.seen_ns.get_mut(&signature)
+        {
+            *seen_ns = stamp_ns.min(*seen_ns);
+        }
+    }
+}
+
+/// Where the filter has the bit of a signature.
+#[inline]
+fn slot(signature: Signature) -> (usize, u64) {
+    let place = signature.low.cast_unsigned() % FILTER;
+    ((place / 64) as usize, 1 << (place % 64))
 }
 
 /// Those of `all` that are not in `some`, in their order; `None` unless `all` has all of `some`, in the same order.

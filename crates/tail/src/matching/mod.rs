@@ -30,7 +30,7 @@ mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
-pub(crate) use held::{Held, Older};
+pub(crate) use held::Held;
 use pending::Pending;
 use ring::{Entry, Ring};
 use window::{Entering, Leaving, State};
@@ -264,19 +264,25 @@ impl<const N: usize> Matcher<N> {
     /// The same with their signatures.
     pub(crate) fn decided_packets(&mut self, now_ns: i64) -> impl Iterator<Item = Decided> + '_ {
         self.now_ns = self.now_ns.max(now_ns);
+        self.give_up(self.now_ns.saturating_sub(DISORDER_NS));
+        self.fates.drain(..)
+    }
+
+    /// Decides what no packet stamped at `before_ns` or later can change.
+    pub(crate) fn give_up(&mut self, before_ns: i64) {
         let [_, _, outside_ns] = self.window.bounds_ns();
-        let horizon = self.now_ns.saturating_sub(outside_ns.saturating_add(DISORDER_NS));
         let fates = &mut self.fates;
-        self.late.expire(horizon, |signature, stamp_ns, late| {
+        self.late.expire(before_ns.saturating_sub(outside_ns), |signature, stamp_ns, late| {
             if !late.ambiguous {
                 fates.push(Decided { fate: Fate::Lost, stamp_ns, signature });
             }
         });
-        let horizon = self.now_ns.saturating_sub(self.window.early_ns.saturating_add(DISORDER_NS));
-        self.early.expire(horizon, |signature, stamp_ns, ()| {
-            fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
-        });
-        self.fates.drain(..)
+        self.early.expire(
+            before_ns.saturating_sub(self.window.early_ns),
+            |signature, stamp_ns, ()| {
+                fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
+            },
+        );
     }
 
     /// Ends the matching. Gives out the stamps of the ingress packets still in flight, in no particular

@@ -5,6 +5,7 @@ use crate::naive::naive;
 use crate::support::{How, SECOND_NS};
 use crate::{Arrival, LONG, MS, START_NS, US, options, pcap, pcap_of_length, run, try_run};
 use proptest::prelude::*;
+use std::ops::Range;
 use tailtrim_stats::{Histogram, Probability, Spread};
 use tailtrim_tail::analysis::{Options, Sample};
 
@@ -47,9 +48,14 @@ fn kinds() -> impl Strategy<Value = Kind> {
     ]
 }
 
-pub(super) fn worlds() -> impl Strategy<Value = World> {
+fn worlds() -> impl Strategy<Value = World> {
+    worlds_of(1..500)
+}
+
+/// Worlds of so many packets.
+pub(super) fn worlds_of(packets: Range<usize>) -> impl Strategy<Value = World> {
     let gap = prop_oneof![5 => 1..300 * US, 1 => 0..30 * MS, 1 => Just(100 * US)];
-    let steps = prop::collection::vec((gap, kinds()), 1..500);
+    let steps = prop::collection::vec((gap, kinds()), packets);
     let ends = (0..40_u32, 0..40_u32);
     (steps, ends).prop_map(|(steps, (first, last))| {
         let mut world = World::default();
