@@ -8,6 +8,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use tailtrim_tail::analysis::{Analysis, Ongoing, Opened, Options, Sample, Stretch, Terms};
+use tailtrim_tail::matching::Window;
 
 /// Packets that the matcher keeps at hand: so few that the worlds are longer.
 const SMALL: usize = 512;
@@ -107,6 +108,24 @@ fn stretches_of_steady_traffic_are_joined() {
 }
 
 #[test]
+fn a_burst_longer_than_what_is_matched_before_a_stretch() {
+    // Bursts of four, and one of 3,000.
+    let gap_ns =
+        |index: i64| if index > 2_000 && index < 5_000 || index % 4 > 0 { US } else { 400 * US };
+    let mut now_ns = START_NS;
+    let mut enter = |index: u32| {
+        now_ns += gap_ns(i64::from(index));
+        (now_ns, index)
+    };
+    let ingress: Vec<(i64, u32)> = (0..6_000).map(&mut enter).collect();
+    let egress = ingress.iter().map(|&(stamp_ns, id)| (stamp_ns + 30 * US, id)).collect();
+    let cuts: Vec<i64> = (1..12).map(|cut| ingress[500 * cut].0).collect();
+    let world = World { ingress, egress, ..World::default() };
+    // In the middle of the long burst, and as long as packets from there are remembered, their places are not known.
+    assert_eq!(check::<SMALL>(&world, &options(), &cuts, 2), 6);
+}
+
+#[test]
 fn what_waits_longer_than_the_matcher_keeps_at_hand_is_handed_on() {
     let (ingress, mut egress) = steady(6_000);
     // One lost packet, and one whose signature comes again three stretches later.
@@ -118,10 +137,7 @@ fn what_waits_longer_than_the_matcher_keeps_at_hand_is_handed_on() {
     let entered = world.ingress[2_000].0 + 10 * US;
     world.ingress.insert(2_001, (entered, again.1));
     world.egress.insert(cut(&world.egress, entered + 40 * US), (entered + 40 * US, again.1));
-    let wide = Options {
-        window: tailtrim_tail::matching::Window { window_ns: 300 * MS, early_ns: MS },
-        ..options()
-    };
+    let wide = Options { window: Window { window_ns: 300 * MS, early_ns: MS }, ..options() };
     assert!(check::<SMALL>(&world, &wide, &cuts, 3) < 11);
 }
 
@@ -133,14 +149,21 @@ fn cuts() -> impl Strategy<Value = (Vec<i64>, usize)> {
     (times, 1..5_usize)
 }
 
+/// Windows in which fewer packets pass than the matcher keeps at hand, and more.
+fn windows() -> impl Strategy<Value = Window> {
+    let window =
+        |(window_ms, early_ms)| Window { window_ns: window_ms * MS, early_ns: early_ms * MS };
+    prop_oneof![Just((50, 1)), Just((1_000, 1)), Just((2_000, 300))].prop_map(window)
+}
+
 /// Checks worlds by chance. So many of a hundred stretches must be joined at least, or the check says little.
 fn check_by_chance<W: Strategy<Value = World>>(worlds: W, least_joined: usize) {
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) };
     let (stretches, joined) = (Cell::new(0), Cell::new(0));
     let checked = TestRunner::new(config).run(
-        &(worlds, cuts(), prop_oneof![Just(0), 100..2_000_i64]),
-        |(world, (cuts_ns, earlier), trim_ms)| {
-            let options = Options { trim_ns: trim_ms * MS, ..options() };
+        &(worlds, cuts(), prop_oneof![Just(0), 100..2_000_i64], windows()),
+        |(world, (cuts_ns, earlier), trim_ms, window)| {
+            let options = Options { trim_ns: trim_ms * MS, window, ..options() };
             joined.set(joined.get() + check::<SMALL>(&world, &options, &cuts_ns, earlier));
             stretches.set(stretches.get() + cuts_ns.len());
             Ok(())
@@ -161,7 +184,7 @@ fn any_cut_gives_the_same() {
 
 #[test]
 fn any_cut_gives_the_same_where_signatures_repeat_and_stamps_run_back() {
-    let back = prop::collection::vec((any::<prop::sample::Index>(), 0..3 * MS), 0..20);
+    let back = prop::collection::vec((any::<prop::sample::Index>(), 0..30 * MS), 0..400);
     let hostile =
         (worlds_of(1_000..4_000), 1..3_000_u32, back).prop_map(|(mut world, ids, back)| {
             for packets in [&mut world.ingress, &mut world.egress] {
