@@ -27,6 +27,11 @@ type Taps = [Vec<(u64, u32)>; 2];
 
 /// Packets of which some are lost, doubled, late or strangers, with signatures that come again, written out of order.
 fn hostile(packets: u64) -> Taps {
+    hostile_of(packets, 20_000)
+}
+
+/// The same with so many identifiers.
+fn hostile_of(packets: u64, ids: u64) -> Taps {
     let mut state = 1_u64;
     let mut below = |bound: u64| {
         state =
@@ -35,7 +40,7 @@ fn hostile(packets: u64) -> Taps {
     };
     let mut taps = Taps::default();
     for index in 0..packets {
-        let (entered_ns, id) = (1_000_000_000 + index * 20 * US, (index % 20_000) as u32);
+        let (entered_ns, id) = (1_000_000_000 + index * 20 * US, (index % ids) as u32);
         let left_ns = entered_ns + 10 * US + below(90) * US;
         let [entering, leaving] = &mut taps;
         let mut enter = |after_ns, id| entering.push((entered_ns + after_ns, id));
@@ -200,6 +205,43 @@ fn the_number_of_cores_makes_no_difference() {
         of("few.pcap", bytes);
     }
     assert!(all_cores().get() >= 1);
+}
+
+/// So many that the captures are cut into stretches.
+const MANY: u64 = 1_700_000;
+
+#[test]
+fn captures_that_are_cut_into_stretches() {
+    let files = tempfile::tempdir().unwrap();
+    // Signatures that return are looked for in each stretch, and stretches that one of them touches are matched again.
+    for ids in [MANY, 20_000, 4_000] {
+        let [ingress, egress] = hostile_of(MANY, ids).map(|tap| pcap(&tap));
+        let whole = write(&files, "many.pcap", [ingress.clone(), egress.clone()]);
+        assert!(same(&whole, false).unwrap().samples.len() > 100_000);
+        if ids == MANY {
+            let left = 24 + 76 * 1_000_000 + 50;
+            let cut = write(&files, "cut.pcap", [ingress, egress[..left].to_vec()]);
+            assert!(same(&cut, false).unwrap_err().contains("the capture ends"));
+            assert!(same(&cut, true).unwrap().summary.contains("the capture ends"));
+        }
+    }
+}
+
+#[test]
+fn payload_that_looks_like_records() {
+    let files = tempfile::tempdir().unwrap();
+    let taps = hostile_of(MANY, MANY);
+    // Each frame holds a header behind which as many bytes follow to the one in the next frame.
+    let bytes = taps.map(|tap| {
+        let mut bytes = pcap(&tap);
+        for (record, &(_, id)) in bytes[24..].chunks_exact_mut(76).zip(&tap) {
+            for (place, word) in [1, id, 60, 60].into_iter().enumerate() {
+                record[44 + 4 * place..48 + 4 * place].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        bytes
+    });
+    assert!(same(&write(&files, "false.pcap", bytes), false).unwrap().samples.len() > 500_000);
 }
 
 #[test]

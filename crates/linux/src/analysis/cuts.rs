@@ -28,6 +28,8 @@ pub(super) type Place = [u64; 2];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) at: Place,
+    /// On both sides the stamp of the record there is not smaller, and those before it are.
+    pub(super) stamp_ns: i64,
     /// Where to begin to match.
     pub(super) before: Place,
 }
@@ -51,7 +53,7 @@ pub(super) fn cuts(sides: &[Side; 2], apart: u64, before: u64, from_ns: i64) -> 
             && cuts.last().is_none_or(|last| last.at[0] < at[0] && last.at[1] <= at[1])
             && let Some((before, _)) = place(offset.saturating_sub(before))
         {
-            cuts.push(Cut { at, before });
+            cuts.push(Cut { at, stamp_ns, before });
         }
         offset += apart;
     }
@@ -113,11 +115,16 @@ impl Side {
         found.or(to_the_end.then_some(self.plain.size))
     }
 
-    /// Whether the records from the first one on lead to this place.
-    pub(super) fn leads_to(&self, place: u64) -> bool {
+    /// Whether the records from the first one on lead to this place, all of them stamped before a time.
+    pub(super) fn leads_to(&self, place: u64, before_ns: i64) -> bool {
         let mut at = Track::BEGIN;
         while at < place {
             let Ok(bytes) = self.bytes(at, CHAIN.min((place - at) as usize)) else { return false };
+            let mut records = self.track.records(&bytes);
+            let earlier = |stamp_ns: i64| stamp_ns.saturating_add(self.shift_ns) < before_ns;
+            if !records.all(|(_, stamp_ns)| stamp_ns.is_none_or(earlier)) {
+                return false;
+            }
             let whole = self.track.whole(&bytes);
             if whole == 0 {
                 return false;

@@ -47,8 +47,9 @@ impl Stretches {
         let record_bytes = sides[0].record_bytes()?;
         let from_ns = terms.origin_ns().saturating_add(trim_ns.saturating_mul(2));
         let cuts = cuts::cuts(&sides, PACKETS * record_bytes, BEFORE * record_bytes, from_ns);
-        let leads =
-            |side: usize| cuts.first().is_some_and(|cut| sides[side].leads_to(cut.at[side]));
+        let leads = |side: usize| {
+            cuts.first().is_some_and(|cut| sides[side].leads_to(cut.at[side], cut.stamp_ns))
+        };
         (leads(0) && leads(1)).then(|| Self { sides, cuts, terms })
     }
 
@@ -87,12 +88,14 @@ impl Stretches {
         })
     }
 
-    /// A stretch on its own; `None` where it does not end where a record does, or is damaged.
+    /// A stretch on its own; `None` where its end is no cut, or it is damaged.
     fn matched(&self, index: usize, options: &Options) -> Option<Stretch> {
-        let Cut { at, before } = self.cuts[index];
+        let Cut { at, before, .. } = self.cuts[index];
         let sources = self.sources(at, self.end(index + 1), [0; 2], false);
         let before = self.sources(before, at, [0; 2], false);
-        Stretch::matched(before, sources, &self.terms, options).ok()
+        let stretch = Stretch::matched(before, sources, &self.terms, options).ok()?;
+        let is_cut = self.cuts.get(index + 1).is_none_or(|next| stretch.last_ns() < next.stamp_ns);
+        is_cut.then_some(stretch)
     }
 
     fn joined<S: Sink>(

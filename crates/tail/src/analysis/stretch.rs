@@ -65,6 +65,12 @@ impl<const N: usize> Stretch<N> {
         })?;
         Ok(Self { held, before, merging, pairs, decided })
     }
+
+    /// The largest stamp until its end, on both sides. That end is a cut only where it is smaller than the stamp there.
+    #[must_use]
+    pub fn last_ns(&self) -> i64 {
+        self.merging.last_ns()
+    }
 }
 
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {

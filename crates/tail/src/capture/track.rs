@@ -39,6 +39,10 @@ impl Track {
         while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= pcap::RECORD_HEADER_LEN)
         {
             let Some((stamp_ns, length)) = self.0.header(rest) else { return false };
+            // Payload is often zeros, which would be an empty record.
+            if length == pcap::RECORD_HEADER_LEN {
+                return false;
+            }
             let apart_ns =
                 last_ns.zip(stamp_ns).map(|(last_ns, stamp_ns)| stamp_ns.abs_diff(last_ns));
             if apart_ns.is_some_and(|apart_ns| apart_ns > NEAR_NS) {
