@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Probability;
+use super::grid::Grid;
 use super::long_run::Blocks;
 
 /// Resolution of the latency levels: 64 per octave, so that a level is at most 1.6 % wide and
@@ -14,23 +15,24 @@ const LEVELS: usize = (((MAX_BITS - SUB_BITS) as usize) << SUB_BITS) + (1 << SUB
 
 /// Blocks are merged in pairs when there are so many. 128 to 256 give a relative standard error of the variance of 9 to
 /// 13 % (√(2 / (blocks − 1)) for normal counts), and so of 4 to 6 % of an interval's width.
-const MAX_BLOCKS: usize = 256;
+const MAX_BLOCKS: u64 = 256;
 /// Counts of latencies per level and block of consecutive samples, in bounded memory.
 ///
 /// Samples are recorded in the order of arrival. There are always 128 to 256 complete blocks of
 /// equal length (fewer before the 128th sample): when there are 256, neighbours are merged and
 /// the block length doubles. Memory is 1.9 MB whatever the length of the trace, allocated with the
 /// first sample. A counter that would exceed `u32::MAX` stays there; that takes 5·10^11 samples.
-#[derive(Clone, Default)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BlockCounts {
-    /// One row of `LEVELS` counters for each block.
+    /// One row of `LEVELS` counters for each block that is held; empty before the first sample.
     counts: Vec<u32>,
-    /// Blocks begun, the last of which lacks `left` samples.
-    blocks: usize,
-    length: u64,
-    left: u64,
-    /// Where the current block's row starts in `counts`.
-    row: usize,
+    grid: Grid,
+}
+
+impl Default for BlockCounts {
+    fn default() -> Self {
+        Self::behind(0)
+    }
 }
 
 impl BlockCounts {
@@ -47,18 +49,23 @@ impl BlockCounts {
         Self::default()
     }
 
+    /// Counts of the samples behind so many others, to be [added](Self::append) to the counts of those.
+    #[must_use]
+    pub fn behind(samples: u64) -> Self {
+        Self { counts: Vec::new(), grid: Grid::behind(samples, MAX_BLOCKS) }
+    }
+
     /// Records the next samples' latencies in nanoseconds; negative ones count as zero.
     #[inline]
     pub fn record_all(&mut self, values_ns: &[i64]) {
         let mut rest = values_ns;
         while !rest.is_empty() {
-            if self.left == 0 {
-                self.begin_block();
-            }
-            let now = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+            let left = self.within_block();
+            let now = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
             let (block, later) = rest.split_at(now);
-            self.left -= now as u64;
-            let row = &mut self.counts[self.row..][..LEVELS];
+            self.grid.left -= now as u64;
+            let row = (self.grid.held - 1) * LEVELS;
+            let row = &mut self.counts[row..][..LEVELS];
             for &value_ns in block {
                 let count = &mut row[level(value_ns)];
                 *count = count.saturating_add(1);
@@ -67,34 +74,63 @@ impl BlockCounts {
         }
     }
 
+    /// Begins a block where the last one is complete. Returns how many samples it lacks.
+    #[inline]
+    fn within_block(&mut self) -> u64 {
+        if self.grid.left == 0 || self.counts.is_empty() {
+            self.begin_block();
+        }
+        self.grid.left
+    }
+
     #[cold]
     #[inline(never)]
     fn begin_block(&mut self) {
         if self.counts.is_empty() {
-            self.counts = vec![0; MAX_BLOCKS * LEVELS];
-            self.length = 1;
+            // All that there will be, so that rows are never moved to a larger place.
+            self.counts.reserve_exact(MAX_BLOCKS as usize * LEVELS);
+            self.counts.resize(self.grid.held * LEVELS, 0);
         }
-        if self.blocks == MAX_BLOCKS {
-            self.merge_neighbours();
+        if self.grid.left == 0 {
+            if self.grid.is_full() {
+                self.double();
+            }
+            self.grid.begin();
+            self.counts.resize(self.grid.held * LEVELS, 0);
         }
-        self.row = self.blocks * LEVELS;
-        self.counts[self.row..][..LEVELS].fill(0);
-        self.blocks += 1;
-        self.left = self.length;
     }
 
-    fn merge_neighbours(&mut self) {
-        self.blocks /= 2;
-        self.length *= 2;
-        for block in 0..self.blocks {
-            let (first, second) = (2 * block * LEVELS, (2 * block + 1) * LEVELS);
-            self.counts.copy_within(first..second, block * LEVELS);
-            let (sums, rest) = self.counts.split_at_mut(second);
-            let sums = &mut sums[block * LEVELS..][..LEVELS];
-            for (sum, count) in sums.iter_mut().zip(&rest[..LEVELS]) {
-                *sum = sum.saturating_add(*count);
+    fn double(&mut self) {
+        let mut last = None;
+        for (place, into) in self.grid.double().enumerate() {
+            let row = place * LEVELS..(place + 1) * LEVELS;
+            if last == Some(into) {
+                let (sums, rest) = self.counts.split_at_mut(row.start);
+                let sums = &mut sums[into * LEVELS..][..LEVELS];
+                add(sums, &rest[..LEVELS]);
+            } else {
+                self.counts.copy_within(row, into * LEVELS);
             }
+            last = Some(into);
         }
+        self.counts.truncate(self.grid.held * LEVELS);
+    }
+
+    /// Adds the samples that follow, which were recorded [behind](Self::behind) as many as were recorded here.
+    pub fn append(&mut self, later: &Self) {
+        if later.counts.is_empty() {
+            return;
+        }
+        if self.counts.is_empty() {
+            self.counts.resize(self.grid.held * LEVELS, 0);
+        }
+        while self.grid.length < later.grid.length {
+            self.double();
+        }
+        let from = (later.grid.first - self.grid.first) as usize * LEVELS;
+        self.counts.resize(from + later.counts.len(), 0);
+        add(&mut self.counts[from..], &later.counts);
+        self.grid.append(later.grid);
     }
 
     /// The factor D >= 1 by which clustering inflates the variance of the number of samples above
@@ -117,23 +153,22 @@ impl BlockCounts {
         let from = self.at_or_above(bucket);
         let within: Vec<u64> = self.rows().map(|row| u64::from(row[bucket])).collect();
         let blocks = from.len() as f64;
-        let all = (self.length * self.blocks as u64 - self.left) as f64;
+        let all = (self.grid.length * self.grid.held as u64 - self.grid.left) as f64;
         let sum = |counts: &[u64]| counts.iter().sum::<u64>() as f64;
         let (mean_from, mean_within) = (sum(&from) / blocks, sum(&within) / blocks);
-        let below = mean_from - above as f64 / all * self.length as f64;
+        let below = mean_from - above as f64 / all * self.grid.length as f64;
         let share = 1.0 - (below / mean_within).clamp(0.0, 1.0);
         let share = if share.is_nan() { 0.0 } else { share };
         let counts = from.iter().zip(&within);
         let counts =
             counts.map(|(&from, &within)| from as f64 - (1.0 - share) * within as f64).collect();
         let chance = share * (1.0 - share) * mean_within;
-        Blocks { counts, chance, length: self.length as f64 }.inflation(confidence)
+        Blocks { counts, chance, length: self.grid.length as f64 }.inflation(confidence)
     }
 
     /// The complete blocks' counters.
     fn rows(&self) -> impl Iterator<Item = &[u32]> {
-        let complete = self.blocks - usize::from(self.left > 0);
-        self.counts.chunks_exact(LEVELS).take(complete)
+        self.counts.chunks_exact(LEVELS).take(self.grid.complete())
     }
 
     /// How many samples of each complete block lie at or above `level`.
@@ -146,24 +181,25 @@ impl BlockCounts {
     #[cfg(test)]
     pub(super) fn record_n(&mut self, value_ns: i64, mut n: u64) {
         while n > 0 {
-            if self.left == 0 {
-                self.begin_block();
-            }
-            let now = n.min(self.left);
-            self.left -= now;
+            let now = n.min(self.within_block());
+            self.grid.left -= now;
             n -= now;
-            self.counts[self.row + level(value_ns)] += u32::try_from(now).unwrap();
+            let row = (self.grid.held - 1) * LEVELS;
+            self.counts[row + level(value_ns)] += u32::try_from(now).unwrap();
         }
+    }
+}
+
+/// Adds counters to others, which stay at their largest value.
+fn add(sums: &mut [u32], counts: &[u32]) {
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum = sum.saturating_add(*count);
     }
 }
 
 impl fmt::Debug for BlockCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlockCounts")
-            .field("blocks", &self.blocks)
-            .field("length", &self.length)
-            .field("left", &self.left)
-            .finish_non_exhaustive()
+        f.debug_struct("BlockCounts").field("grid", &self.grid).finish_non_exhaustive()
     }
 }
 

@@ -18,6 +18,7 @@ mod binomial;
 mod coverage;
 mod dependence;
 mod distribution;
+mod grid;
 mod histogram;
 mod interval;
 mod lateness;

@@ -1,13 +1,14 @@
 //! The mean of a run and how sure it is, although successive packets are alike.
 
 use super::Probability;
+use super::grid::Grid;
 use super::student::critical;
 use serde::Serialize;
 
 /// Batches are merged in pairs when there are so many, so that 16 to 32 are complete. Fewer than ten widen the
 /// interval, more than thirty gain nothing (Schmeiser 1982, *Operations Research* 30, p. 556), and the fewer, the
 /// longer the dependence that they cover.
-const MAX_BATCHES: usize = 32;
+const MAX_BATCHES: u64 = 32;
 
 /// A mean with its confidence interval, in nanoseconds, rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,25 +25,37 @@ pub struct Mean {
 ///
 /// The means of batches that are longer than the dependence between samples are independent, so Student's t of
 /// their spread gives the interval (batch means; Law, *Simulation Modeling and Analysis*, section 9.5.3).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchMeans {
     sums: Vec<i128>,
-    length: u64,
-    /// What the last batch still lacks.
-    left: u64,
+    grid: Grid,
     total: i128,
     count: u64,
 }
 
+impl Default for BatchMeans {
+    fn default() -> Self {
+        Self::behind(0)
+    }
+}
+
 impl BatchMeans {
+    /// Sums of the samples behind so many others, to be [added](Self::append) to the sums of those.
+    #[must_use]
+    pub fn behind(samples: u64) -> Self {
+        let grid = Grid::behind(samples, MAX_BATCHES);
+        Self { sums: vec![0; grid.held], grid, total: 0, count: 0 }
+    }
+
     /// Records the next samples in the order of arrival.
     pub fn record_all(&mut self, values_ns: &[i64]) {
         let mut rest = values_ns;
         while !rest.is_empty() {
-            if self.left == 0 {
+            if self.grid.left == 0 {
                 self.begin();
             }
-            let now = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+            let left = self.grid.left;
+            let now = usize::try_from(left).map_or(rest.len(), |left| left.min(rest.len()));
             let (batch, later) = rest.split_at(now);
             let sum: i128 = batch.iter().map(|&value_ns| i128::from(value_ns)).sum();
             if let Some(last) = self.sums.last_mut() {
@@ -50,19 +63,40 @@ impl BatchMeans {
             }
             self.total += sum;
             self.count += batch.len() as u64;
-            self.left -= batch.len() as u64;
+            self.grid.left -= batch.len() as u64;
             rest = later;
         }
     }
 
     fn begin(&mut self) {
-        self.length = self.length.max(1);
-        if self.sums.len() == MAX_BATCHES {
-            self.sums = self.sums.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
-            self.length *= 2;
+        if self.grid.is_full() {
+            self.double();
         }
         self.sums.push(0);
-        self.left = self.length;
+        self.grid.begin();
+    }
+
+    fn double(&mut self) {
+        for (place, into) in self.grid.double().enumerate() {
+            let sum = std::mem::take(&mut self.sums[place]);
+            self.sums[into] += sum;
+        }
+        self.sums.truncate(self.grid.held);
+    }
+
+    /// Adds the samples that follow, which were recorded [behind](Self::behind) as many as were recorded here.
+    pub fn append(&mut self, later: &Self) {
+        while self.grid.length < later.grid.length {
+            self.double();
+        }
+        let from = (later.grid.first - self.grid.first) as usize;
+        self.sums.resize(from + later.sums.len(), 0);
+        for (sum, later) in self.sums[from..].iter_mut().zip(&later.sums) {
+            *sum += later;
+        }
+        self.grid.append(later.grid);
+        self.total += later.total;
+        self.count += later.count;
     }
 
     /// The mean of all samples; `None` without any.
@@ -78,12 +112,12 @@ impl BatchMeans {
     }
 
     fn half_width(&self, mean: f64, confidence: Probability) -> Option<f64> {
-        let complete = &self.sums[..self.sums.len() - usize::from(self.left > 0)];
+        let complete = &self.sums[..self.grid.complete()];
         let alpha = confidence.complement_f64();
         if complete.len() < 2 || alpha == 0.0 {
             return None;
         }
-        let (length, batches) = (self.length as f64, complete.len() as f64);
+        let (length, batches) = (self.grid.length as f64, complete.len() as f64);
         let squares: f64 = complete.iter().map(|&sum| (sum as f64 / length - mean).powi(2)).sum();
         let variance = squares / (batches - 1.0);
         Some(critical(alpha, batches - 1.0) * (variance / batches).sqrt())
@@ -93,6 +127,7 @@ impl BatchMeans {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rand_pcg::Pcg64Mcg;
     use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -114,6 +149,33 @@ mod tests {
         assert_eq!(mean_of(&[i64::MAX; 100]).unwrap().value, i64::MAX);
         let constant = mean_of(&[1_000; 10_000]).unwrap();
         assert_eq!((constant.low, constant.high), (Some(1_000), Some(1_000)));
+    }
+
+    proptest! {
+        #[test]
+        fn stretches_add_up_in_any_grouping(
+            values in prop::collection::vec(any::<i64>(), 0..300),
+            [first, second] in any::<[prop::sample::Index; 2]>(),
+        ) {
+            let [first, second] = [first, second].map(|cut| cut.index(values.len() + 1));
+            let (first, second) = (first.min(second), first.max(second));
+            let stretch = |from: usize, to: usize| {
+                let mut stretch = BatchMeans::behind(from as u64);
+                stretch.record_all(&values[from..to]);
+                stretch
+            };
+            let [a, b, c] = [(0, first), (first, second), (second, values.len())]
+                .map(|(from, to)| stretch(from, to));
+            let whole = stretch(0, values.len());
+            let (mut left, mut right) = (a.clone(), b.clone());
+            left.append(&b);
+            left.append(&c);
+            prop_assert_eq!(&left, &whole);
+            right.append(&c);
+            let mut left = a;
+            left.append(&right);
+            prop_assert_eq!(&left, &whole);
+        }
     }
 
     /// How often the interval holds the true mean, in percent, where each value keeps this share of the deviation

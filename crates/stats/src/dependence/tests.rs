@@ -66,14 +66,39 @@ proptest! {
     fn blocks_are_consecutive_samples(values in prop::collection::vec(-5..300_i64, 0..3000)) {
         let blocks = blocks_of(values.iter().copied());
         let complete = blocks.rows().count();
-        prop_assert!(complete <= MAX_BLOCKS && complete >= values.len().min(128));
+        prop_assert!(complete <= MAX_BLOCKS as usize && complete >= values.len().min(128));
         let edge = level(100);
-        let length = blocks.length.max(1) as usize;
+        let length = blocks.grid.length as usize;
         let want: Vec<u64> = values
             .chunks_exact(length)
             .map(|block| block.iter().filter(|v| level(**v) >= edge).count() as u64)
             .collect();
         prop_assert_eq!(blocks.at_or_above(edge), want);
+    }
+
+    #[test]
+    fn stretches_add_up_in_any_grouping(
+        values in prop::collection::vec(-5..300_i64, 0..3000),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        joins in prop::collection::vec(any::<prop::sample::Index>(), 6),
+    ) {
+        let mut borders: Vec<usize> = cuts.iter().map(|cut| cut.index(values.len() + 1)).collect();
+        borders.extend([0, values.len()]);
+        borders.sort_unstable();
+        let stretch = |from: usize, to: usize| {
+            let mut stretch = BlockCounts::behind(from as u64);
+            stretch.record_all(&values[from..to]);
+            stretch
+        };
+        let mut parts: Vec<_> = borders.windows(2).map(|ends| stretch(ends[0], ends[1])).collect();
+        for join in joins {
+            if parts.len() > 1 {
+                let at = join.index(parts.len() - 1);
+                let later = parts.remove(at + 1);
+                parts[at].append(&later);
+            }
+        }
+        prop_assert_eq!(&parts[0], &stretch(0, values.len()));
     }
 
     #[test]
@@ -83,8 +108,7 @@ proptest! {
             bulk.record_n(value as i64 * 90, n);
             single.record_all(&vec![value as i64 * 90; n as usize]);
         }
-        prop_assert_eq!(bulk.left, single.left);
-        prop_assert_eq!(bulk.counts, single.counts);
+        prop_assert_eq!(bulk, single);
     }
 }
 
@@ -126,7 +150,7 @@ fn clusters_longer_than_a_block_are_seen() {
     // 200 blocks of 16 samples; clusters of 64 samples span four blocks.
     let clustered = independent(50, 200).flat_map(|v| std::iter::repeat_n(v, 64));
     let values: Vec<i64> = clustered.collect();
-    assert_eq!(blocks_of(values.iter().copied()).length, 16);
+    assert_eq!(blocks_of(values.iter().copied()).grid.length, 16);
     let effect = effect_of(values, 1000);
     assert!((40.0..120.0).contains(&effect), "{effect}");
 }
