@@ -35,6 +35,23 @@ impl<T> Worst<T> {
         Self { heap: BinaryHeap::new(), capacity, floor_ns: i64::MIN, offered: 0 }
     }
 
+    /// Keeps up to `capacity` of the items behind so many others, to be [added](Self::append) to those.
+    #[must_use]
+    pub fn behind(offered: u64, capacity: usize) -> Self {
+        Self { offered, ..Self::new(capacity) }
+    }
+
+    /// Adds the items that follow, which were offered [behind](Self::behind) as many as were offered here.
+    pub fn append(&mut self, later: Self) {
+        self.offered = later.offered;
+        for (latency_ns, sequence, item) in later.into_sorted() {
+            if latency_ns < self.floor_ns {
+                break;
+            }
+            self.enter(latency_ns, sequence, || item);
+        }
+    }
+
     /// Offers items in their order with their latencies in nanoseconds, and returns the largest of these
     /// (`i64::MIN` of none). `make` is called with an item's index if the item enters, which becomes rare
     /// after the first `capacity` offers.
@@ -69,10 +86,16 @@ impl<T> Worst<T> {
         }
     }
 
-    /// How many items were offered.
+    /// How many items were offered, those before them included.
     #[must_use]
     pub fn offered(&self) -> u64 {
         self.offered
+    }
+
+    /// How many items are kept at most.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// How many items are kept.
@@ -155,6 +178,28 @@ mod tests {
             prop_assert_eq!(worst.is_empty(), all.is_empty());
             prop_assert!(made >= all.len() && (capacity > 0 || made == 0));
             prop_assert_eq!(worst.into_sorted(), all);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn stretches_add_up(
+            latencies in prop::collection::vec(-5..20_i64, 0..200),
+            cut in any::<prop::sample::Index>(),
+            capacity in 0..30_usize,
+        ) {
+            let offered = |mut worst: Worst<usize>, range: std::ops::Range<usize>| {
+                worst.offer_all(&latencies[range.clone()], |index| range.start + index);
+                worst
+            };
+            let cut = cut.index(latencies.len() + 1);
+            let mut worst = offered(Worst::new(capacity), 0..cut);
+            let later = Worst::behind(cut as u64, capacity);
+            worst.append(offered(later, cut..latencies.len()));
+            let whole = offered(Worst::new(capacity), 0..latencies.len());
+            prop_assert_eq!(worst.floor_ns, whole.floor_ns);
+            prop_assert_eq!(worst.offered(), whole.offered());
+            prop_assert_eq!(worst.into_sorted(), whole.into_sorted());
         }
     }
 

@@ -109,7 +109,7 @@ impl Stretches {
     ) -> Result<Analysis, AnalysisError> {
         let [ingress, egress] = self.sources([Track::BEGIN; 2], self.end(0), [0; 2], false);
         let mut ongoing: Ongoing<'_> = Ongoing::new(ingress, egress, &self.terms, options);
-        ongoing.run(sink, &mut *progress)?;
+        ongoing.run(self.next_ns(0), sink, &mut *progress)?;
         let mut waiting = BTreeMap::new();
         for index in 0..self.cuts.len() {
             let begin = self.cuts[index].at;
@@ -128,16 +128,18 @@ impl Stretches {
             turns.joined();
             let whole = stretch.is_some();
             if let Some(stretch) = stretch
-                && ongoing.join(stretch, sink).map_err(AnalysisError::Sink)?
+                && ongoing
+                    .join(stretch, self.next_ns(index + 1), sink)
+                    .map_err(AnalysisError::Sink)?
             {
                 continue;
             }
             // Where no stretch came of it, its end is no place to cut at, or a capture is damaged: from here on the
             // captures are read as one.
-            let end = self.end(if whole { index + 1 } else { self.cuts.len() });
-            let [ingress, egress] = self.sources(begin, end, ongoing.packets(), !whole);
+            let end = if whole { index + 1 } else { self.cuts.len() };
+            let [ingress, egress] = self.sources(begin, self.end(end), ongoing.packets(), !whole);
             ongoing.go_on(ingress, egress);
-            ongoing.run(sink, &mut *progress)?;
+            ongoing.run(self.next_ns(end), sink, &mut *progress)?;
             if !whole {
                 break;
             }
@@ -149,6 +151,12 @@ impl Stretches {
     fn end(&self, cut: usize) -> Place {
         let sizes = [0, 1].map(|side| self.sides[side].plain.size);
         self.cuts.get(cut).map_or(sizes, |cut| cut.at)
+    }
+
+    /// The time of a cut behind which the egress capture goes on.
+    fn next_ns(&self, cut: usize) -> Option<i64> {
+        let goes_on = |cut: &&Cut| cut.at[1] < self.sides[1].plain.size;
+        self.cuts.get(cut).filter(goes_on).map(|cut| cut.stamp_ns)
     }
 
     /// What lies between two places, behind so many records; damage is left out only with `salvage`.

@@ -68,6 +68,15 @@ pub struct Bursts {
 }
 
 impl Bursts {
+    /// Adds the latencies of other packets.
+    pub(super) fn merge(&mut self, other: &Self) {
+        let positions = self.positions.len().max(other.positions.len());
+        self.positions.resize_with(positions, Histogram::new);
+        for (position, other) in self.positions.iter_mut().zip(&other.positions) {
+            position.merge(other);
+        }
+    }
+
     #[inline]
     pub(super) fn record(&mut self, position: u16, latency_ns: i64) {
         let position = usize::from(position).min(POSITIONS - 1);

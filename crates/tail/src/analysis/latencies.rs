@@ -77,7 +77,8 @@ pub(super) struct Latencies {
     pub(super) histogram: Histogram,
     /// RFC 3393 with successive delivered packets as the selection function.
     pub(super) delay_variation: Histogram,
-    previous_ns: Option<i64>,
+    /// Of the first and the last sample.
+    ends_ns: Option<(i64, i64)>,
     pub(super) means: BatchMeans,
     pub(super) blocks: BlockCounts,
     pub(super) worst: Worst<Sample>,
@@ -109,7 +110,7 @@ impl Latencies {
             not_positive: 0,
             histogram: Histogram::new(),
             delay_variation: Histogram::around_zero(),
-            previous_ns: None,
+            ends_ns: None,
             means: BatchMeans::default(),
             blocks: BlockCounts::new(),
             worst: Worst::new(options.worst),
@@ -118,6 +119,64 @@ impl Latencies {
             maxima: BTreeMap::new(),
             current: (i64::MIN, 0, i64::MIN),
             batch: Vec::new(),
+        }
+    }
+
+    /// Statistics of the pairs behind so many samples, to be [added](Self::append) to those of these. All of them left
+    /// after the trim.
+    pub(super) fn behind(&self, samples: u64) -> Self {
+        Self {
+            trim_ns: self.trim_ns,
+            trimmed_until_ns: self.trimmed_until_ns,
+            first_egress_ns: self.first_egress_ns,
+            trimmed: 0,
+            departures: self.departures.clone(),
+            stalled: 0,
+            late: Histogram::new(),
+            longest_ns: 0,
+            not_positive: 0,
+            histogram: Histogram::new(),
+            delay_variation: Histogram::around_zero(),
+            ends_ns: None,
+            means: BatchMeans::behind(samples),
+            blocks: BlockCounts::behind(samples),
+            worst: Worst::behind(samples, self.worst.capacity()),
+            bursts: self.bursts.as_ref().map(|bursts| Bursts { positions: Vec::new(), ..*bursts }),
+            origin_ns: self.origin_ns,
+            maxima: BTreeMap::new(),
+            current: (i64::MIN, 0, i64::MIN),
+            batch: Vec::new(),
+        }
+    }
+
+    /// How many of these pairs are samples; all of them left after the trim.
+    pub(super) fn samples(&self, pairs: &[Pair]) -> u64 {
+        if self.departures.are_well() {
+            return pairs.len() as u64;
+        }
+        pairs.iter().filter(|pair| !self.departures.stalled_at(pair.ingress_ns)).count() as u64
+    }
+
+    /// Adds the statistics of the pairs that follow, see [`behind`](Self::behind).
+    pub(super) fn append(&mut self, mut later: Self) {
+        later.flush_second();
+        self.stalled += later.stalled;
+        self.late.merge(&later.late);
+        self.longest_ns = self.longest_ns.max(later.longest_ns);
+        self.not_positive += later.not_positive;
+        self.histogram.merge(&later.histogram);
+        self.delay_variation.merge(&later.delay_variation);
+        if let Some(ends_ns) = later.ends_ns {
+            self.follow(ends_ns);
+        }
+        self.means.append(&later.means);
+        self.blocks.append(&later.blocks);
+        self.worst.append(later.worst);
+        if let Some((bursts, later)) = self.bursts.as_mut().zip(later.bursts) {
+            bursts.merge(&later);
+        }
+        for (second, (samples, longest_ns)) in later.maxima {
+            self.add_to_second(second, samples, longest_ns);
         }
     }
 
@@ -172,9 +231,7 @@ impl Latencies {
             self.histogram.record_all(latencies.iter().copied());
             self.means.record_all(&latencies);
             self.blocks.record_all(&latencies);
-            if let Some(previous_ns) = self.previous_ns.replace(last_ns) {
-                self.delay_variation.record(first_ns - previous_ns);
-            }
+            self.follow((first_ns, last_ns));
             self.delay_variation.record_all(latencies.windows(2).map(|pair| pair[1] - pair[0]));
             if let Some(bursts) = &mut self.bursts {
                 for (pair, latency_ns) in pairs.iter().zip(&latencies) {
@@ -183,6 +240,16 @@ impl Latencies {
             }
         }
         self.batch = latencies;
+    }
+
+    /// The delay variation between the samples so far and those that follow, and the ends of all.
+    #[inline]
+    fn follow(&mut self, (first_ns, last_ns): (i64, i64)) {
+        let begin_ns = self.ends_ns.map_or(first_ns, |(begin_ns, previous_ns)| {
+            self.delay_variation.record(first_ns - previous_ns);
+            begin_ns
+        });
+        self.ends_ns = Some((begin_ns, last_ns));
     }
 
     fn record_one<S: Sink>(&mut self, pair: &Pair, sink: &mut S) -> std::io::Result<()> {
@@ -230,11 +297,14 @@ impl Latencies {
     pub(super) fn flush_second(&mut self) {
         let (start_ns, count, longest_ns) = self.current;
         if count > 0 {
-            let maximum =
-                self.maxima.entry(second(start_ns, self.origin_ns)).or_insert((0, i64::MIN));
-            maximum.0 += count;
-            maximum.1 = maximum.1.max(longest_ns);
+            self.add_to_second(second(start_ns, self.origin_ns), count, longest_ns);
             self.current.1 = 0;
         }
+    }
+
+    fn add_to_second(&mut self, second: i64, samples: u64, longest_ns: i64) {
+        let maximum = self.maxima.entry(second).or_insert((0, i64::MIN));
+        maximum.0 += samples;
+        maximum.1 = maximum.1.max(longest_ns);
     }
 }

@@ -146,6 +146,6 @@ pub fn analyze<P: Source, S: Sink>(
 ) -> Result<Analysis, AnalysisError> {
     let terms = Terms::of(ingress, egress, options)?;
     let mut ongoing: Ongoing<'_, &mut P> = Ongoing::new(ingress, egress, &terms, options);
-    ongoing.run(sink, progress)?;
+    ongoing.run(None, sink, progress)?;
     Ok(ongoing.finish())
 }

@@ -37,12 +37,14 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
         }
     }
 
-    /// Analyses the sources to their ends. Otherwise as [`analyze`](super::analyze).
+    /// Analyses the sources to their ends. `next_ns` is the time of the cut there, if the egress capture goes on behind
+    /// it. Otherwise as [`analyze`](super::analyze).
     ///
     /// # Errors
     /// Those of [`analyze`](super::analyze).
     pub fn run<S: Sink>(
         &mut self,
+        next_ns: Option<i64>,
         sink: &mut S,
         mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Result<(), AnalysisError> {
@@ -55,20 +57,26 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
                     return Err(AnalysisError::Stopped);
                 }
             } else if self.merging.is_merged() {
-                self.settle();
+                self.settle(next_ns);
                 return Ok(());
             } else {
                 self.merging.merge();
                 self.books.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
                 self.merging.pairs.clear();
-                self.settle();
+                self.settle(next_ns);
             }
         }
     }
 
-    fn settle(&mut self) {
-        let bounds_ns = self.merging.bounds_ns();
+    fn settle(&mut self, next_ns: Option<i64>) {
+        let bounds_ns = self.bounds_ns(next_ns);
         self.books.count_all(self.merging.decided(), bounds_ns);
+    }
+
+    /// The first ingress stamp, and one that the egress capture reaches.
+    fn bounds_ns(&self, next_ns: Option<i64>) -> (i64, i64) {
+        let (first_ns, last_ns) = self.merging.bounds_ns();
+        (first_ns, next_ns.map_or(last_ns, |next_ns| next_ns.max(last_ns)))
     }
 
     /// Goes on with the next stretch. All its packets come after those before, see [`Stretch`].
@@ -92,11 +100,17 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
 
 impl<const N: usize> Ongoing<'_, Opened, N> {
     /// Goes on with a stretch that was matched on its own. Returns `false`, and changes nothing, where it might have been
-    /// matched differently after what came before: then [`go_on`](Self::go_on) with its sources.
+    /// matched differently after what came before: then [`go_on`](Self::go_on) with its sources. For `next_ns` see
+    /// [`run`](Self::run).
     ///
     /// # Errors
     /// What keeps the sink from taking the samples.
-    pub fn join<S: Sink>(&mut self, stretch: Stretch<N>, sink: &mut S) -> io::Result<bool> {
+    pub fn join<S: Sink>(
+        &mut self,
+        stretch: Stretch<N>,
+        next_ns: Option<i64>,
+        sink: &mut S,
+    ) -> io::Result<bool> {
         if !self.meets(&stretch) {
             return Ok(false);
         }
@@ -112,16 +126,16 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         if !merging.matcher.hold(older) {
             return Ok(false);
         }
-        self.settle();
+        self.settle(next_ns);
         let before = std::mem::replace(&mut self.merging, merging);
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
         for pairs in pairs.chunks(COUNTED) {
             self.books.record(pairs, sink)?;
         }
-        let bounds_ns = self.merging.bounds_ns();
+        let bounds_ns = self.bounds_ns(next_ns);
         self.books.count_all(decided.into_iter(), bounds_ns);
-        self.settle();
+        self.settle(next_ns);
         Ok(true)
     }
 

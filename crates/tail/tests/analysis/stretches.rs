@@ -64,19 +64,21 @@ fn by_stretches<const N: usize>(
     borders.push(i64::MAX);
     let go_on = |_, _| ControlFlow::Continue(());
     let (mut kept, mut joined) = (Kept::default(), 0);
+    let next =
+        |cut: i64| Some(cut).filter(|at_ns| self::cut(&world.egress, *at_ns) < world.egress.len());
     let [ingress, egress] = between(world, borders[0]..borders[1]);
     let mut ongoing: Ongoing<'_, Opened, N> = Ongoing::new(ingress, egress, &terms, options);
-    ongoing.run(&mut kept, go_on).unwrap();
+    ongoing.run(next(borders[1]), &mut kept, go_on).unwrap();
     for (index, times) in borders.windows(2).enumerate().skip(1) {
         let before = between(world, borders[index.saturating_sub(earlier)]..times[0]);
         let own = || between(world, times[0]..times[1]);
         let stretch = Stretch::matched(before, own(), &terms, options).unwrap();
-        if ongoing.join(stretch, &mut kept).unwrap() {
+        if ongoing.join(stretch, next(times[1]), &mut kept).unwrap() {
             joined += 1;
         } else {
             let [ingress, egress] = own();
             ongoing.go_on(ingress, egress);
-            ongoing.run(&mut kept, go_on).unwrap();
+            ongoing.run(next(times[1]), &mut kept, go_on).unwrap();
         }
     }
     (said(&ongoing.finish(), &kept.0), joined)
@@ -184,6 +186,22 @@ fn check_by_chance<W: Strategy<Value = World>>(worlds: W, least_joined: usize) {
 #[test]
 fn any_cut_gives_the_same() {
     check_by_chance(worlds_of(2_000..4_000), 20);
+}
+
+/// A device that is dead for seconds, or from some time on.
+#[test]
+fn any_cut_gives_the_same_where_nothing_leaves_for_a_while() {
+    let silence = (0..8_000 * MS, prop_oneof![500..4_000 * MS, Just(i64::MAX / 2)]);
+    let dead = (worlds_of(2_000..4_000), 100..4_000_u32, silence);
+    let dead = dead.prop_map(|(mut world, ids, (from_ns, length_ns))| {
+        let from_ns = START_NS + from_ns;
+        world.egress.retain(|packet| packet.0 < from_ns || packet.0 > from_ns + length_ns);
+        for packets in [&mut world.ingress, &mut world.egress] {
+            packets.iter_mut().for_each(|packet| packet.1 %= ids);
+        }
+        world
+    });
+    check_by_chance(dead, 10);
 }
 
 #[test]
