@@ -8,7 +8,9 @@ mod ahead;
 mod behind;
 mod cores;
 mod cuts;
+mod joining;
 mod stretches;
+mod turns;
 
 use crate::source::{Extent, Source};
 use ahead::Ahead;

@@ -1,5 +1,6 @@
 //! The counts of an analysis whose packets are matched here.
 
+use super::counting::{Counted, Uncounted};
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
@@ -27,6 +28,8 @@ pub(super) struct Books<'a> {
     /// before the first one shows only at the end.
     unmatched: Histogram,
     origin_ns: i64,
+    /// Samples that are counted elsewhere.
+    outstanding: u64,
 }
 
 impl<'a> Books<'a> {
@@ -41,6 +44,7 @@ impl<'a> Books<'a> {
             before_first: BTreeMap::new(),
             unmatched: Histogram::new(),
             origin_ns: terms.origin_ns,
+            outstanding: 0,
         }
     }
 
@@ -49,9 +53,29 @@ impl<'a> Books<'a> {
         self.latencies.trimmed_until_ns
     }
 
-    /// Counts pairs in the order in which they were decided.
+    /// Counts pairs in the order in which they were decided. None may be outstanding.
     pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
+        debug_assert_eq!(self.outstanding, 0, "samples are counted in their order");
         self.latencies.record(pairs, sink)
+    }
+
+    /// Takes note of the longest of the pairs that follow, before they are counted.
+    pub(super) fn meet(&mut self, pairs: &[Pair]) {
+        self.latencies.meet(pairs);
+    }
+
+    /// The pairs that follow, to be counted elsewhere and [added](Self::add) in this order.
+    pub(super) fn uncounted(&mut self, pairs: Vec<Pair>) -> Uncounted {
+        let latencies = self.latencies.behind(self.latencies.count() + self.outstanding);
+        self.outstanding += latencies.samples(&pairs);
+        Uncounted { latencies, pairs }
+    }
+
+    /// Adds the pairs that were given out first of those that are outstanding.
+    pub(super) fn add(&mut self, Counted(latencies): Counted) {
+        let before = self.latencies.count();
+        self.latencies.append(latencies);
+        self.outstanding -= self.latencies.count() - before;
     }
 
     /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.

@@ -149,12 +149,23 @@ impl Latencies {
         }
     }
 
+    /// Samples so far, those before them included.
+    pub(super) fn count(&self) -> u64 {
+        self.worst.offered()
+    }
+
     /// How many of these pairs are samples; all of them left after the trim.
     pub(super) fn samples(&self, pairs: &[Pair]) -> u64 {
         if self.departures.are_well() {
             return pairs.len() as u64;
         }
         pairs.iter().filter(|pair| !self.departures.stalled_at(pair.ingress_ns)).count() as u64
+    }
+
+    /// Takes note of the longest of these pairs, before they are counted.
+    pub(super) fn meet(&mut self, pairs: &[Pair]) {
+        let longest_ns = pairs.iter().map(|pair| pair.egress_ns - pair.ingress_ns).max();
+        self.longest_ns = self.longest_ns.max(longest_ns.unwrap_or(0));
     }
 
     /// Adds the statistics of the pairs that follow, see [`behind`](Self::behind).
@@ -199,6 +210,12 @@ impl Latencies {
             }
         }
         Ok(())
+    }
+
+    /// The same, with nothing that takes the samples.
+    pub(super) fn record_without_sink(&mut self, pairs: &[Pair]) {
+        let taken = self.record(pairs, &mut ());
+        debug_assert!(taken.is_ok(), "nothing keeps nothing from taking them");
     }
 
     /// Whether all of these left after the trim, departed well, took their time, and entered in the second being

@@ -2,6 +2,7 @@
 
 mod books;
 mod burst;
+mod counting;
 mod decoding;
 mod departures;
 mod findings;
@@ -21,6 +22,7 @@ mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
+pub use counting::{Counted, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, Packet};
 pub use departures::Departures;
 pub use latencies::{Sample, Sink};

@@ -4,11 +4,12 @@
 //! what came before, if that gives the same.
 
 use super::books::Books;
+use super::counting::{AT_A_TIME, Counted, Uncounted};
 use super::merging::Merging;
 use super::stretch::Stretch;
 use super::terms::Terms;
 use super::{Analysis, AnalysisError, Options, Sink, Source};
-use crate::matching::RING;
+use crate::matching::{Pair, RING};
 use std::io;
 use std::ops::{ControlFlow, DerefMut};
 
@@ -17,9 +18,6 @@ pub type Opened = Box<dyn Source + Send>;
 
 /// Batches between two calls of the progress callback: about a million frames.
 const PROGRESS_BATCHES: u32 = 4_096;
-
-/// Pairs that are counted at a time: they stay in the first-level cache.
-const COUNTED: usize = 256;
 
 /// An analysis under way. `N` is how many packets its matcher keeps at hand.
 pub struct Ongoing<'a, C = Opened, const N: usize = RING> {
@@ -99,24 +97,45 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
 }
 
 impl<const N: usize> Ongoing<'_, Opened, N> {
-    /// Goes on with a stretch that was matched on its own. Returns `false`, and changes nothing, where it might have been
-    /// matched differently after what came before: then [`go_on`](Self::go_on) with its sources. For `next_ns` see
+    /// Goes on with a stretch that was matched on its own, and gives out its pairs, to be counted anywhere and
+    /// [added](Self::add). Returns `None`, and changes nothing, where it might have been matched differently after what
+    /// came before: then [`go_on`](Self::go_on) with its sources, once all that was given out is added. For `next_ns` see
     /// [`run`](Self::run).
+    pub fn join(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Uncounted> {
+        let pairs = self.joined(stretch, next_ns)?;
+        Some(self.books.uncounted(pairs))
+    }
+
+    /// The same, with the pairs counted here and given to the sink. Returns whether it goes on with the stretch.
     ///
     /// # Errors
     /// What keeps the sink from taking the samples.
-    pub fn join<S: Sink>(
+    pub fn join_here<S: Sink>(
         &mut self,
         stretch: Stretch<N>,
         next_ns: Option<i64>,
         sink: &mut S,
     ) -> io::Result<bool> {
+        let Some(pairs) = self.joined(stretch, next_ns) else { return Ok(false) };
+        for pairs in pairs.chunks(AT_A_TIME) {
+            self.books.record(pairs, sink)?;
+        }
+        Ok(true)
+    }
+
+    /// Adds the counts of the pairs that were [given out](Self::join) first of those that are not added yet.
+    pub fn add(&mut self, counted: Counted) {
+        self.books.add(counted);
+    }
+
+    /// The pairs of a stretch that is gone on with.
+    fn joined(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Vec<Pair>> {
         if !self.meets(&stretch) {
-            return Ok(false);
+            return None;
         }
         let Stretch { held, mut merging, pairs, decided, .. } = stretch;
         self.merging.pass();
-        let Some(mut older) = self.merging.matcher.beside(&held) else { return Ok(false) };
+        let mut older = self.merging.matcher.beside(&held)?;
         if !older.is_empty() {
             for pair in &pairs {
                 older.see(pair.signature, pair.ingress_ns.min(pair.egress_ns));
@@ -124,19 +143,18 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
             decided.iter().for_each(|packet| older.see(packet.signature, packet.stamp_ns));
         }
         if !merging.matcher.hold(older) {
-            return Ok(false);
+            return None;
         }
-        self.settle(next_ns);
+        let passed: Vec<_> = self.merging.decided().collect();
         let before = std::mem::replace(&mut self.merging, merging);
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
-        for pairs in pairs.chunks(COUNTED) {
-            self.books.record(pairs, sink)?;
-        }
+        // What comes of the packets in no pair depends on the longest latency.
+        self.books.meet(&pairs);
         let bounds_ns = self.bounds_ns(next_ns);
-        self.books.count_all(decided.into_iter(), bounds_ns);
+        self.books.count_all(passed.into_iter().chain(decided), bounds_ns);
         self.settle(next_ns);
-        Ok(true)
+        Some(pairs)
     }
 
     /// Whether the stretch begins where this ended, and the matching of it began with what this holds beside its matcher.

@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
-use tailtrim_tail::analysis::{Analysis, Ongoing, Opened, Options, Sample, Stretch, Terms};
+use tailtrim_tail::analysis::{
+    Analysis, Ongoing, Opened, Options, Sample, Stretch, Terms, Uncounted,
+};
 use tailtrim_tail::matching::Window;
 
 /// Packets that the matcher keeps at hand: so few that the worlds are longer.
@@ -50,12 +52,12 @@ fn said(analysis: &Analysis, samples: &[Sample]) -> String {
 }
 
 /// Analyses stretch by stretch; each begins so many cuts before its own. Returns what is said, and how many stretches
-/// were joined.
+/// were joined. Their pairs are counted where they are joined, and the samples are said too, or elsewhere.
 fn by_stretches<const N: usize>(
     world: &World,
     options: &Options,
-    cuts_ns: &[i64],
-    earlier: usize,
+    (cuts_ns, earlier): (&[i64], usize),
+    here: bool,
 ) -> (String, usize) {
     let [mut ingress, mut egress] = between(world, i64::MIN..i64::MAX);
     let terms = Terms::of(&mut *ingress, &mut *egress, options).unwrap();
@@ -63,7 +65,7 @@ fn by_stretches<const N: usize>(
     borders.extend(cuts_ns);
     borders.push(i64::MAX);
     let go_on = |_, _| ControlFlow::Continue(());
-    let (mut kept, mut joined) = (Kept::default(), 0);
+    let (mut kept, mut joined, mut outstanding) = (Kept::default(), 0, Vec::new());
     let next =
         |cut: i64| Some(cut).filter(|at_ns| self::cut(&world.egress, *at_ns) < world.egress.len());
     let [ingress, egress] = between(world, borders[0]..borders[1]);
@@ -73,15 +75,36 @@ fn by_stretches<const N: usize>(
         let before = between(world, borders[index.saturating_sub(earlier)]..times[0]);
         let own = || between(world, times[0]..times[1]);
         let stretch = Stretch::matched(before, own(), &terms, options).unwrap();
-        if ongoing.join(stretch, next(times[1]), &mut kept).unwrap() {
+        if here {
+            if ongoing.join_here(stretch, next(times[1]), &mut kept).unwrap() {
+                joined += 1;
+                continue;
+            }
+        } else if let Some(uncounted) = ongoing.join(stretch, next(times[1])) {
+            outstanding.push(uncounted);
             joined += 1;
-        } else {
-            let [ingress, egress] = own();
-            ongoing.go_on(ingress, egress);
-            ongoing.run(next(times[1]), &mut kept, go_on).unwrap();
+            continue;
         }
+        add_all(&mut ongoing, &mut outstanding);
+        let [ingress, egress] = own();
+        ongoing.go_on(ingress, egress);
+        ongoing.run(next(times[1]), &mut kept, go_on).unwrap();
     }
-    (said(&ongoing.finish(), &kept.0), joined)
+    add_all(&mut ongoing, &mut outstanding);
+    (said(&ongoing.finish(), if here { &kept.0 } else { &[] }), joined)
+}
+
+/// Counts what is outstanding, in any order, and adds it in its own.
+fn add_all<const N: usize>(ongoing: &mut Ongoing<'_, Opened, N>, outstanding: &mut Vec<Uncounted>) {
+    let counted: Vec<_> = outstanding.drain(..).rev().map(Uncounted::count).collect();
+    counted.into_iter().rev().for_each(|counted| ongoing.add(counted));
+}
+
+/// The first lines that differ.
+fn differing(parts: &str, whole: &str) -> String {
+    let different = parts.lines().zip(whole.lines()).find(|(part, whole)| part != whole);
+    let (part, whole) = different.unwrap_or_default();
+    format!("{part:.200}, expected {whole:.200}")
 }
 
 fn check<const N: usize>(
@@ -90,10 +113,14 @@ fn check<const N: usize>(
     cuts_ns: &[i64],
     earlier: usize,
 ) -> usize {
-    let (whole, _) = by_stretches::<N>(world, options, &[], 1);
-    let (parts, joined) = by_stretches::<N>(world, options, cuts_ns, earlier);
-    assert_eq!(parts, whole, "{cuts_ns:?}");
-    joined
+    let joined = [true, false].map(|here| {
+        let (whole, _) = by_stretches::<N>(world, options, (&[], 1), here);
+        let (parts, joined) = by_stretches::<N>(world, options, (cuts_ns, earlier), here);
+        assert!(parts == whole, "{cuts_ns:?}: {}", differing(&parts, &whole));
+        joined
+    });
+    assert_eq!(joined[0], joined[1]);
+    joined[0]
 }
 
 #[test]
