@@ -17,15 +17,21 @@ from session import BENCHMARKS, Program, Session, say
 
 
 def agent_program(
-    session: Session, pairs: int | None, pair: Pair | None = None, note: str = ""
+    session: Session,
+    pairs: int | None,
+    pair: Pair | None = None,
+    note: str = "",
+    *,
+    cores: int = 1,
 ) -> Program:
-    """Build the command of the agent on one core.
+    """Build the command of the agent.
 
     Args:
         session: for the paths.
         pairs: how many samples a synthetic pair gives; None for published ones, which are trimmed.
         pair: the captures; None for named pipes in the working directory.
         note: what to say about the data.
+        cores: how many it may use.
 
     """
 
@@ -37,8 +43,11 @@ def agent_program(
 
     names = list(map(str, pair)) if pair and pairs is None else ["ingress.pcap", "egress.pcap"]
     options = [] if pairs is None else ["--trim", "0"]
-    command = [*pinned(session.core), str(session.agent), "analyze", *options, *names]
-    return Program(AGENT, command, answer, pair or (), note=note)
+    options += ["--jobs", str(cores)]
+    on = session.core if cores == 1 else session.cores[-cores:]
+    command = [*pinned(on), str(session.agent), "analyze", *options, *names]
+    name = AGENT if cores == 1 else f"tailtrim-agent ({cores} cores)"
+    return Program(name, command, answer, pair or (), note=note)
 
 
 def command_line_programs(session: Session, case: str, pairs: int, pair: Pair) -> list[Program]:

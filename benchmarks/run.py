@@ -167,6 +167,8 @@ def through_files(
     if find_spec("numpy"):
         session.truths[case.pairs] = truth(case, pair)
     programs = [agent_program(session, case.pairs, pair, problem or "")]
+    if len(session.cores) > 1:
+        programs.append(agent_program(session, case.pairs, pair, problem or "", cores=2))
     if has_peers(case) and "naive" in session.groups:
         programs += naive_programs(session, case, pair)
     if has_peers(case) and "duckdb" in session.groups:
