@@ -19,7 +19,7 @@ pub(super) struct Joining<'a> {
     done: Receiver<Done>,
     matched: BTreeMap<usize, Option<Box<Stretch>>>,
     /// Counts of stretches that are joined; `None` until they are there.
-    counts: BTreeMap<usize, Option<Counted>>,
+    counts: BTreeMap<usize, Option<Box<Counted>>>,
     ongoing: Ongoing<'a>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Joining<'a> {
         let joined = self.ongoing.join(stretch, next_ns);
         Ok(joined.is_some_and(|uncounted: Uncounted| {
             self.counts.insert(index, None);
-            self.turns.count(index, uncounted);
+            self.turns.count(index, Box::new(uncounted));
             self.add();
             true
         }))
@@ -131,7 +131,7 @@ impl<'a> Joining<'a> {
             && let Some(counted) = first.get_mut().take()
         {
             first.remove();
-            self.ongoing.add(counted);
+            self.ongoing.add(*counted);
             self.turns.done_with();
         }
     }

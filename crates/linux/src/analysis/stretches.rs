@@ -75,7 +75,7 @@ impl Stretches {
     fn work(&self, work: Work, options: &Options) -> Done {
         match work {
             Work::Match(index) => Done::Matched(index, self.matched(index, options).map(Box::new)),
-            Work::Count(index, uncounted) => Done::Counted(index, uncounted.count()),
+            Work::Count(index, uncounted) => Done::Counted(index, Box::new(uncounted.count())),
         }
     }
 

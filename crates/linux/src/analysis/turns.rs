@@ -19,20 +19,20 @@ struct State {
     /// Stretches whose matching was begun.
     begun: usize,
     done_with: usize,
-    uncounted: VecDeque<(usize, Uncounted)>,
+    uncounted: VecDeque<(usize, Box<Uncounted>)>,
     ended: bool,
 }
 
 /// What to do with a stretch.
 pub(super) enum Work {
     Match(usize),
-    Count(usize, Uncounted),
+    Count(usize, Box<Uncounted>),
 }
 
 /// What came of it.
 pub(super) enum Done {
     Matched(usize, Option<Box<Stretch>>),
-    Counted(usize, Counted),
+    Counted(usize, Box<Counted>),
 }
 
 /// Ends the turns when this is dropped: always, or by a panic only.
@@ -65,7 +65,7 @@ impl Turns {
     }
 
     /// Has a stretch counted.
-    pub(super) fn count(&self, index: usize, uncounted: Uncounted) {
+    pub(super) fn count(&self, index: usize, uncounted: Box<Uncounted>) {
         self.state().uncounted.push_back((index, uncounted));
         self.changed.notify_one();
     }
