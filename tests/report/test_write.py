@@ -202,6 +202,26 @@ def test_foreign_text_stays_text(make_run: Callable[..., RunDirectory], tmp_path
     assert json.loads(page.data)["names"] == [EVIL]
 
 
+def test_warnings_of_one_kind_are_told_once(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    runs = []
+    for number in range(3):
+        run = make_run([5_000] * 100, name=f"run{number}")
+        summary = json.loads((run.path / "summary.json").read_text())
+        summary["warnings"] = [{"code": "x", "count": number, "text": f"{number} went astray"}]
+        (run.path / "summary.json").write_text(json.dumps(summary))
+        runs.append(type(run)(run.path))
+    write(runs, tmp_path / "three")
+    text = page_of(tmp_path / "three").text
+    assert "0 went astray (numbers of the first run; the others' are in their summary.json)" in text
+    assert "1 went astray" not in text
+    write(runs[:2], tmp_path / "two")
+    text = page_of(tmp_path / "two").text
+    assert "0 went astray" in text
+    assert "1 went astray" in text
+
+
 def test_the_policy_admits_only_what_the_page_carries(report: Path) -> None:
     page = page_of(report)
     policy = next(a["content"] for _, a in page.tags if a.get("http-equiv"))

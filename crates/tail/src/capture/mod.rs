@@ -148,12 +148,12 @@ impl Capture {
         }
     }
 
-    /// Where the records of this capture begin; `None` where only reading it from its begin tells: other formats than
+    /// Where the records of this capture begin, of which none was read yet; `None` where only reading it from its begin tells: other formats than
     /// classic pcap, and stamps that are not in the record headers.
     #[must_use]
     pub fn track(&self) -> Option<Track> {
         match &self.decoder {
-            Decoder::Pcap(decoder) => Track::of(decoder),
+            Decoder::Pcap(decoder) => Track::of(decoder, self.input.window()),
             Decoder::Pcapng(_) | Decoder::Mscap(_) => None,
         }
     }

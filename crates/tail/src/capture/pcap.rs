@@ -221,10 +221,12 @@ impl Decoder {
     /// they cannot be a header.
     pub(super) fn header(&self, bytes: &[u8]) -> Option<(Option<i64>, usize)> {
         let header = bytes.first_chunk::<RECORD_HEADER_LEN>()?;
-        let [seconds, fraction, captured, _] =
+        let [seconds, fraction, captured, length] =
             if self.swapped { words::<true>(header) } else { words::<false>(header) };
         let fraction_ns = u64::from(fraction) * self.resolution_ns;
-        let valid = captured as usize <= self.longest && fraction_ns < NS_PER_S as u64;
+        let valid = captured as usize <= self.longest
+            && captured <= length
+            && fraction_ns < NS_PER_S as u64;
         let stamp_ns = i64::from(seconds) * NS_PER_S + fraction_ns.cast_signed();
         let stamp_ns = has_stamp(seconds, fraction_ns).then_some(stamp_ns);
         valid.then_some((stamp_ns, RECORD_HEADER_LEN + captured as usize))

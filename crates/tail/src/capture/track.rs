@@ -14,13 +14,24 @@ const NEAR_NS: u64 = 3_600_000_000_000;
 /// Bytes that [`Track::first`] is to be given: a chain of such a length does not fit into one frame.
 pub const CHAIN: usize = 2 * LONGEST_FRAME;
 
+/// So far from the first stamp of the capture those of a chain may be: 30 days. Without this, traffic of frames of one size
+/// at more than 300,000 packets a second has a second chain, four bytes behind the first: fractions of seconds for seconds,
+/// and the length for the captured length.
+const FAR_NS: u64 = 30 * 24 * NEAR_NS;
+
 /// Where the records of a capture begin.
 #[derive(Debug, Clone)]
-pub struct Track(pcap::Decoder);
+pub struct Track {
+    decoder: pcap::Decoder,
+    first_ns: i64,
+}
 
 impl Track {
-    pub(super) fn of(decoder: &pcap::Decoder) -> Option<Self> {
-        (decoder.stamps() == StampSource::Header).then(|| Self(decoder.clone()))
+    /// `records` are the first bytes of the records.
+    pub(super) fn of(decoder: &pcap::Decoder, records: &[u8]) -> Option<Self> {
+        let first_ns = decoder.header(records)?.0?;
+        let in_header = decoder.stamps() == StampSource::Header;
+        in_header.then(|| Self { decoder: decoder.clone(), first_ns })
     }
 
     /// Bytes of the capture before its first record.
@@ -38,14 +49,16 @@ impl Track {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= pcap::RECORD_HEADER_LEN)
         {
-            let Some((stamp_ns, length)) = self.0.header(rest) else { return false };
+            let Some((stamp_ns, length)) = self.decoder.header(rest) else { return false };
             // Payload is often zeros, which would be an empty record.
             if length == pcap::RECORD_HEADER_LEN {
                 return false;
             }
-            let apart_ns =
-                last_ns.zip(stamp_ns).map(|(last_ns, stamp_ns)| stamp_ns.abs_diff(last_ns));
-            if apart_ns.is_some_and(|apart_ns| apart_ns > NEAR_NS) {
+            let is_near = |stamp_ns: i64| {
+                stamp_ns.abs_diff(last_ns.unwrap_or(stamp_ns)) <= NEAR_NS
+                    && stamp_ns.abs_diff(self.first_ns) <= FAR_NS
+            };
+            if !stamp_ns.is_none_or(is_near) {
                 return false;
             }
             last_ns = stamp_ns.or(last_ns);
@@ -61,7 +74,7 @@ impl Track {
     ) -> impl Iterator<Item = (usize, Option<i64>)> + 'a {
         let mut at = 0;
         std::iter::from_fn(move || {
-            let (stamp_ns, length) = self.0.header(bytes.get(at..)?)?;
+            let (stamp_ns, length) = self.decoder.header(bytes.get(at..)?)?;
             let begin = at;
             at += length;
             (at <= bytes.len()).then_some((begin, stamp_ns))
@@ -72,7 +85,7 @@ impl Track {
     #[must_use]
     pub fn whole(&self, bytes: &[u8]) -> usize {
         let mut at = 0;
-        while let Some((_, length)) = bytes.get(at..).and_then(|rest| self.0.header(rest))
+        while let Some((_, length)) = bytes.get(at..).and_then(|rest| self.decoder.header(rest))
             && at + length <= bytes.len()
         {
             at += length;
@@ -90,7 +103,7 @@ impl Track {
         (offset, records): (u64, u64),
         salvage: bool,
     ) -> Capture {
-        let decoder = Decoder::Pcap(self.0.clone());
+        let decoder = Decoder::Pcap(self.decoder.clone());
         let capture = Capture::within(name.into(), input, decoder, offset, salvage);
         Capture { records, ..capture }
     }

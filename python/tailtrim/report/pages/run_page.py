@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # More runs than these have no card each: the table says the same.
 _MOST_CARDS = 4
+# More warnings of one kind than these differ in their numbers alone.
+_MOST_ALIKE = 2
 _MOST_NAMES = 3
 _SWEEP = "sweep-"
 
@@ -111,12 +114,23 @@ def _problems(experiment: RecordedExperiment | None) -> Iterator[tuple[str, str]
 
 
 def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
-    """Return the warnings of all runs, each with the names of those that have it."""
-    having: dict[str, list[str]] = {}
+    """Return the warnings of all runs, each with the names of those that have it.
+
+    Of many that differ in their numbers alone, only the first is told in full.
+    """
+    having: dict[str, dict[str, list[str]]] = {}
     for run in runs:
         for notice in run.summary.warnings:
-            having.setdefault(notice.text, []).append(run.name)
-    return [(_listed(names), text) for text, names in having.items()]
+            having.setdefault(notice.code, {}).setdefault(notice.text, []).append(run.name)
+    told = []
+    for texts in having.values():
+        if len(texts) > _MOST_ALIKE:
+            first, names = next(iter(texts)), list(itertools.chain(*texts.values()))
+            text = f"{first} (numbers of the first run; the others' are in their summary.json)"
+            told.append((_listed(names), text))
+        else:
+            told += [(_listed(names), text) for text, names in texts.items()]
+    return told
 
 
 def _listed(names: list[str]) -> str:
