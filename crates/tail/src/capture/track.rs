@@ -11,6 +11,9 @@ use super::{Capture, Decoder, Input, StampSource};
 /// So far apart successive stamps of a chain may be: an hour.
 const NEAR_NS: u64 = 3_600_000_000_000;
 
+/// So many whole records make a chain: one may look like any other bytes, and lead beyond them.
+const RECORDS: usize = 8;
+
 /// Bytes that [`Track::first`] is to be given: a chain of such a length does not fit into one frame.
 pub const CHAIN: usize = 2 * LONGEST_FRAME;
 
@@ -37,7 +40,7 @@ impl Track {
     /// Bytes of the capture before its first record.
     pub const BEGIN: u64 = pcap::HEADER_LEN as u64;
 
-    /// Where the first record begins in these bytes of the capture, [`CHAIN`] of them or all up to its end.
+    /// Where the first record begins in these bytes of the capture. [`CHAIN`] of them are no part of a frame.
     #[must_use]
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         (0..bytes.len()).find(|&at| self.is_chain(&bytes[at..]))
@@ -46,7 +49,7 @@ impl Track {
     /// Whether a chain begins here that leads to the end of the bytes.
     fn is_chain(&self, bytes: &[u8]) -> bool {
         let mut last_ns: Option<i64> = None;
-        let mut at = 0;
+        let (mut at, mut whole) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= pcap::RECORD_HEADER_LEN)
         {
             let Some((stamp_ns, length)) = self.decoder.header(rest) else { return false };
@@ -63,8 +66,9 @@ impl Track {
             }
             last_ns = stamp_ns.or(last_ns);
             at += length;
+            whole += usize::from(at <= bytes.len());
         }
-        last_ns.is_some()
+        whole >= RECORDS
     }
 
     /// Where the records begin that lie whole in these bytes, which begin with one, with their stamps.
