@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Receiver;
 use tailtrim_tail::analysis::{
-    Analysis, AnalysisError, Counted, Ongoing, Options, Sink, Stretch, Uncounted,
+    Analysis, AnalysisError, Counted, Ongoing, Options, Room, Sink, Stretch, Uncounted,
 };
 use tailtrim_tail::capture::Track;
 
@@ -66,7 +66,7 @@ impl<'a> Joining<'a> {
             let [ingress, egress] = self.stretches.sources(cut.at, to, records, !whole);
             self.ongoing.go_on(ingress, egress);
             self.ongoing.run(self.stretches.next_ns(end), sink, &mut *progress)?;
-            self.turns.done_with();
+            self.turns.done_with(Room::default());
             if !whole {
                 break;
             }
@@ -97,7 +97,7 @@ impl<'a> Joining<'a> {
             let joined = self.ongoing.join_here(stretch, next_ns, sink);
             let joined = joined.map_err(AnalysisError::Sink)?;
             if joined {
-                self.turns.done_with();
+                self.turns.done_with(Room::default());
             }
             return Ok(joined);
         }
@@ -131,8 +131,8 @@ impl<'a> Joining<'a> {
             && let Some(counted) = first.get_mut().take()
         {
             first.remove();
-            self.ongoing.add(*counted);
-            self.turns.done_with();
+            let room = self.ongoing.add(*counted);
+            self.turns.done_with(room);
         }
     }
 

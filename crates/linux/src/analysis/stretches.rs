@@ -8,7 +8,9 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 use std::thread::{self, Builder};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Opened, Options, Sink, Stretch, Terms};
+use tailtrim_tail::analysis::{
+    Analysis, AnalysisError, Opened, Options, Room, Sink, Stretch, Terms,
+};
 use tailtrim_tail::matching::MEMORY;
 
 /// Matching begins so many packets before a stretch: the matcher then holds what it would hold otherwise, as long as no
@@ -74,17 +76,19 @@ impl Stretches {
 
     fn work(&self, work: Work, options: &Options) -> Done {
         match work {
-            Work::Match(index) => Done::Matched(index, self.matched(index, options).map(Box::new)),
+            Work::Match(index, room) => {
+                Done::Matched(index, self.matched(index, options, room).map(Box::new))
+            }
             Work::Count(index, uncounted) => Done::Counted(index, Box::new(uncounted.count())),
         }
     }
 
     /// A stretch on its own; `None` where its end is no cut, or it is damaged.
-    fn matched(&self, index: usize, options: &Options) -> Option<Stretch> {
+    fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
         let Cut { at, before, .. } = self.cuts[index];
         let sources = self.sources(at, self.end(index + 1), [0; 2], false);
         let before = self.sources(before, at, [0; 2], false);
-        let stretch = Stretch::matched(before, sources, &self.terms, options).ok()?;
+        let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;
         let is_cut = self.cuts.get(index + 1).is_none_or(|next| stretch.last_ns() < next.stamp_ns);
         is_cut.then_some(stretch)
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use tailtrim_tail::analysis::{Counted, Stretch, Uncounted};
+use tailtrim_tail::analysis::{Counted, Room, Stretch, Uncounted};
 
 /// What is to be done.
 pub(super) struct Turns {
@@ -20,12 +20,13 @@ struct State {
     begun: usize,
     done_with: usize,
     uncounted: VecDeque<(usize, Box<Uncounted>)>,
+    rooms: Vec<Room>,
     ended: bool,
 }
 
 /// What to do with a stretch.
 pub(super) enum Work {
-    Match(usize),
+    Match(usize, Room),
     Count(usize, Box<Uncounted>),
 }
 
@@ -61,7 +62,8 @@ impl Turns {
             return Some(Work::Count(index, uncounted));
         }
         state.begun += 1;
-        Some(Work::Match(state.begun - 1))
+        let room = state.rooms.pop().unwrap_or_default();
+        Some(Work::Match(state.begun - 1, room))
     }
 
     /// Has a stretch counted.
@@ -70,9 +72,11 @@ impl Turns {
         self.changed.notify_one();
     }
 
-    /// A stretch takes no memory any more.
-    pub(super) fn done_with(&self) {
-        self.state().done_with += 1;
+    /// A stretch takes no memory any more but this.
+    pub(super) fn done_with(&self, room: Room) {
+        let mut state = self.state();
+        state.done_with += 1;
+        state.rooms.push(room);
         self.changed.notify_all();
     }
 

@@ -1,6 +1,6 @@
 //! The counts of an analysis whose packets are matched here.
 
-use super::counting::{Counted, Uncounted};
+use super::counting::{Counted, Room, Uncounted};
 use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
@@ -72,10 +72,11 @@ impl<'a> Books<'a> {
     }
 
     /// Adds the pairs that were given out first of those that are outstanding.
-    pub(super) fn add(&mut self, Counted(latencies): Counted) {
+    pub(super) fn add(&mut self, counted: Counted) -> Room {
         let before = self.latencies.count();
-        self.latencies.append(latencies);
+        self.latencies.append(counted.latencies);
         self.outstanding -= self.latencies.count() - before;
+        counted.room
     }
 
     /// Counts packets whose fate is decided. `bounds_ns` are the first ingress and the last egress stamp so far.

@@ -13,16 +13,25 @@ pub struct Uncounted {
 }
 
 /// Counts of the pairs of a stretch.
-pub struct Counted(pub(super) Latencies);
+pub struct Counted {
+    pub(super) latencies: Latencies,
+    /// Where the pairs were, to be used again: new memory for so many takes as long as to match them.
+    pub(super) room: Room,
+}
+
+/// Memory for the pairs of a stretch.
+#[derive(Debug, Default)]
+pub struct Room(pub(super) Vec<Pair>);
 
 impl Uncounted {
     /// Counts the pairs.
     #[must_use]
     pub fn count(self) -> Counted {
-        let Self { mut latencies, pairs } = self;
+        let Self { mut latencies, mut pairs } = self;
         for pairs in pairs.chunks(AT_A_TIME) {
             latencies.record_without_sink(pairs);
         }
-        Counted(latencies)
+        pairs.clear();
+        Counted { latencies, room: Room(pairs) }
     }
 }

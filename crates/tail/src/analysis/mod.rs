@@ -22,7 +22,7 @@ mod terms;
 mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
-pub use counting::{Counted, Uncounted};
+pub use counting::{Counted, Room, Uncounted};
 pub use decoding::{Checkpoint, Decoding, Facts, Packet};
 pub use departures::Departures;
 pub use latencies::{Sample, Sink};

@@ -4,7 +4,7 @@
 //! what came before, if that gives the same.
 
 use super::books::Books;
-use super::counting::{AT_A_TIME, Counted, Uncounted};
+use super::counting::{AT_A_TIME, Counted, Room, Uncounted};
 use super::merging::Merging;
 use super::stretch::Stretch;
 use super::terms::Terms;
@@ -123,9 +123,10 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         Ok(true)
     }
 
-    /// Adds the counts of the pairs that were [given out](Self::join) first of those that are not added yet.
-    pub fn add(&mut self, counted: Counted) {
-        self.books.add(counted);
+    /// Adds the counts of the pairs that were [given out](Self::join) first of those that are not added yet. Returns the
+    /// memory that the pairs took.
+    pub fn add(&mut self, counted: Counted) -> Room {
+        self.books.add(counted)
     }
 
     /// The pairs of a stretch that is gone on with.

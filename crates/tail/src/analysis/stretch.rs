@@ -8,6 +8,7 @@
 //! hold otherwise. Whether it does is known once all before it is matched.
 
 use super::burst::Position;
+use super::counting::Room;
 use super::gaps::Recent;
 use super::merging::Merging;
 use super::ongoing::Opened;
@@ -34,7 +35,7 @@ pub(super) struct State {
 }
 
 impl<const N: usize> Stretch<N> {
-    /// Matches a stretch. `before` are the packets before it to begin with, `sources` its own.
+    /// Matches a stretch. `before` are the packets before it to begin with, `sources` its own, `room` is for its pairs.
     ///
     /// # Errors
     /// [`CaptureError`] as of any capture: also where the stretch does not begin and end where a packet does.
@@ -43,6 +44,7 @@ impl<const N: usize> Stretch<N> {
         sources: [Opened; 2],
         terms: &Terms,
         options: &Options,
+        Room(mut pairs): Room,
     ) -> Result<Self, CaptureError> {
         let [ingress, egress] = before;
         let mut merging = Merging::new(ingress, egress, terms, options);
@@ -58,7 +60,7 @@ impl<const N: usize> Stretch<N> {
         let [ingress, egress] = sources;
         merging.ingress.start_anew(ingress);
         merging.egress.start_anew(egress);
-        let (mut pairs, mut decided) = (Vec::new(), Vec::new());
+        let mut decided = Vec::new();
         merging.run(|merging| {
             pairs.append(&mut merging.pairs);
             decided.extend(merging.decided());

@@ -8,7 +8,7 @@ use proptest::test_runner::TestRunner;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use tailtrim_tail::analysis::{
-    Analysis, Ongoing, Opened, Options, Sample, Stretch, Terms, Uncounted,
+    Analysis, Ongoing, Opened, Options, Room, Sample, Stretch, Terms, Uncounted,
 };
 use tailtrim_tail::matching::Window;
 
@@ -74,7 +74,7 @@ fn by_stretches<const N: usize>(
     for (index, times) in borders.windows(2).enumerate().skip(1) {
         let before = between(world, borders[index.saturating_sub(earlier)]..times[0]);
         let own = || between(world, times[0]..times[1]);
-        let stretch = Stretch::matched(before, own(), &terms, options).unwrap();
+        let stretch = Stretch::matched(before, own(), &terms, options, Room::default()).unwrap();
         if here {
             if ongoing.join_here(stretch, next(times[1]), &mut kept).unwrap() {
                 joined += 1;
@@ -97,7 +97,7 @@ fn by_stretches<const N: usize>(
 /// Counts what is outstanding, in any order, and adds it in its own.
 fn add_all<const N: usize>(ongoing: &mut Ongoing<'_, Opened, N>, outstanding: &mut Vec<Uncounted>) {
     let counted: Vec<_> = outstanding.drain(..).rev().map(Uncounted::count).collect();
-    counted.into_iter().rev().for_each(|counted| ongoing.add(counted));
+    counted.into_iter().rev().for_each(|counted| drop(ongoing.add(counted)));
 }
 
 /// The first lines that differ.
