@@ -239,6 +239,30 @@ def test_where_it_is_known_what_the_taps_hold_no_trial_is_longer() -> None:
     assert max(seen.trial.duration_s for seen in device.done) > 4
 
 
+class Undecided(Device):
+    """A device with two thirds of the late packets that are allowed, in one stretch of a trial.
+
+    Below 2,000 packets/s none is late, from 9,000 packets/s on every second one.
+    """
+
+    def latency(self, load: int, packets: int) -> Any:
+        latency_s = np.full(packets, 0.001)
+        if load >= 9_000:
+            latency_s[::2] = 0.010
+        elif load >= 2_000:
+            latency_s[: round(0.0067 * packets)] = 0.010
+        return latency_s
+
+
+def test_a_budget_that_ends_at_loads_hard_to_decide_leaves_a_lower_bound() -> None:
+    asked = search(SLO, budget_s=80.0)
+    seen = Undecided(np.random.default_rng(1), SLO.conditions).searched(asked)
+    (promise,) = found(asked, seen)
+    assert promise.lower
+    assert promise.upper
+    assert 1_000 < promise.lower.load < 2_000 < promise.upper.load
+
+
 def test_the_end_of_the_budget_is_kept_for_the_curve_and_for_measuring_bounds_again() -> None:
     asked = search(NDR, SLO, budget_s=150.0)
     seen = Queue(np.random.default_rng(2), SLO.conditions).searched(asked)

@@ -33,6 +33,11 @@ class Bounds:
         """Loads between the bounds that trials have not decided, in order."""
         return [load for load, one in sorted(self.judged.items()) if one.given_up]
 
+    @property
+    def hard(self) -> list[int]:
+        """Return the loads that are hard to decide, in order."""
+        return [load for load, one in sorted(self.judged.items()) if one.hard]
+
     def between(self, loads: Sequence[int]) -> list[int]:
         """Return those of some loads that lie between the bounds."""
         low = self.lower if self.lower is not None else -1

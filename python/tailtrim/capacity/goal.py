@@ -25,11 +25,13 @@ class Bound(StrEnum):
 class Judgement:
     """What the trials at a load say: a bound, or how long the next trial has to be.
 
-    With neither, as many trials as the goal allows have decided nothing.
+    With neither, as many trials as the goal allows have decided nothing. A load is ``hard`` if its
+    trials were twice as long as the clearest decision takes, and would have to be as long again.
     """
 
     bound: Bound | None
     more_s: float = 0.0
+    hard: bool = False
 
     @property
     def given_up(self) -> bool:

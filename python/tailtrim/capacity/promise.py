@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 #: it is given up. Of independent packets that tells half the ratio, or 1.7 times the ratio, from
 #: the ratio itself (docs/capacity.md).
 _MOST = 10
+#: A load waits until a lower bound is known if it has had so many times that, and would take as
+#: long again.
+_HARD = 2
 #: The longest trial, in s: of a longer one too much is lost if it is invalid. RFC 2544 has it, too.
 _LONGEST_S = 60.0
 #: Where bad packets cluster, so many clusters must have been possible at the ratio: fewer tell too
@@ -84,7 +88,7 @@ class Promise:
     def judged(self, seen: Sequence[Seen], pps: float) -> Judgement:
         """Decide a load, or say how long the next trial has to be."""
         enough, missing_s = -math.log(1 - self.confidence), 0.0
-        done_s, most_s = sum(one.trial.duration_s for one in seen), _MOST * self.least_s
+        done_s, clear_s = sum(one.trial.duration_s for one in seen), self.least_s
         for condition in self.conditions:
             effect = _design_effect(seen, condition)
             bad, packets = _effective(seen, condition, effect)
@@ -98,14 +102,16 @@ class Promise:
                 clusters = _CLUSTERS if effect > _CLUSTERED else 0
                 missing = clusters / condition.ratio - packets
             missing_s = max(missing_s, missing * effect / pps)
-            most_s = max(most_s, _MOST * proof.fewest(condition.ratio, self.confidence) / pps)
+            clear_s = max(clear_s, proof.fewest(condition.ratio, self.confidence) / pps)
         missing_s = max(missing_s, self.least_s - done_s)
         if missing_s <= 0:
             return Judgement(Bound.LOWER)
-        if done_s >= most_s:
+        if done_s >= _MOST * clear_s:
             return Judgement(None)
-        missing_s = min(missing_s, most_s - done_s)
-        return Judgement(None, min(max(missing_s, self.trial_s), max(_LONGEST_S, self.trial_s)))
+        hard = done_s >= _HARD * clear_s and missing_s > done_s
+        missing_s = min(missing_s, _MOST * clear_s - done_s)
+        more_s = min(max(missing_s, self.trial_s), max(_LONGEST_S, self.trial_s))
+        return Judgement(None, more_s, hard)
 
     def throughput_share(self, seen: Sequence[Seen]) -> float:
         """Return the share of packets that were not bad by any condition."""
@@ -122,8 +128,20 @@ def _share(count: Count) -> float:
 
 
 def _design_effect(seen: Sequence[Seen], condition: Condition) -> float:
-    """Return the largest of all trials: those without clusters say little of their size."""
-    return max((one.counts[condition.text].design_effect for one in seen), default=1.0)
+    """Return that of the packets of all trials together.
+
+    Variances of independent trials add up: so effects are weighted by packets, and by bad packets,
+    since trials without any say little of how large their clusters are. The larger one counts.
+    """
+    counts = [one.counts[condition.text] for one in seen]
+    weights = [one.known for one in counts], [one.bad for one in counts]
+    return max(_mean([one.design_effect for one in counts], each) for each in weights)
+
+
+def _mean(effects: Sequence[float], weights: Sequence[int]) -> float:
+    """Return the weighted mean; 1 where all weights are 0."""
+    weight = sum(weights)
+    return sum(map(operator.mul, effects, weights)) / weight if weight else 1.0
 
 
 def _effective(

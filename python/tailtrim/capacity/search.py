@@ -97,9 +97,14 @@ class Search:
 
     def _wanted(self, found: dict[Goal, Bounds], seen: Sequence[Seen]) -> list[Trial]:
         """Return the trials that goals need, the best first."""
-        wanted = [trial for goal, known in found.items() if (trial := self._of(goal, known, seen))]
-        # Short trials first: what they say may spare the long ones.
-        return sorted(wanted, key=lambda one: one.duration_s)
+        wanted = [
+            (known.lower is not None, trial.duration_s, trial)
+            for goal, known in found.items()
+            if (trial := self._of(goal, known, seen))
+        ]
+        # Goals without a lower bound first, so that each has one if the budget ends. Then short
+        # trials: what they say may spare the long ones.
+        return [trial for _, _, trial in sorted(wanted, key=lambda one: one[:2])]
 
     def _repeated(self, seen: Sequence[Seen]) -> Trial | None:
         """Return the last trial if it was invalid and may be repeated, then as long as may be."""
@@ -126,7 +131,10 @@ class Search:
         """Return the trial that a goal needs next."""
         load = _doubted(goal, known, seen)
         if load is None:
-            at = _Place(self, known, seen).wanted()
+            # Below a load that is hard to decide, a lower bound may be found sooner.
+            at = _Place(self, known, seen, without_hard=known.lower is None).wanted()
+            if at is None and known.hard:
+                at = _Place(self, known, seen).wanted()
             if at is None:
                 return None
             load = self.loads[at]
@@ -173,16 +181,19 @@ def beside_s(seen: Sequence[Seen]) -> float:
 class _Place:
     """Where a goal's next trial is, as a place on the grid of loads."""
 
-    def __init__(self, search: Search, known: Bounds, seen: Sequence[Seen]) -> None:
+    def __init__(
+        self, search: Search, known: Bounds, seen: Sequence[Seen], *, without_hard: bool = False
+    ) -> None:
         self._loads, self._seen = search.loads, seen
         self._counted = [one for trials in valid(seen).values() for one in trials]
         place = {load: at for at, load in enumerate(self._loads)}
         self._lower = None if known.lower is None else place[known.lower]
         self._upper = None if known.upper is None else place[known.upper]
         missing = not_measurable(seen)
-        without = sorted({*known.given_up, *missing})
+        without = sorted({*known.given_up, *missing, *(known.hard if without_hard else ())})
         self._without = [place[load] for load in known.between(without)]
         self._roofs = [place[load] for load in known.between(missing)]
+        self._hard = [place[load] for load in known.between(known.hard)]
         self._begun = [place[load] for load in known.between([*known.judged])]
 
     def wanted(self) -> int | None:
@@ -203,6 +214,8 @@ class _Place:
             return self._downwards(max(start, 0) + 1)
         if roof is not None:
             return self._within([self._lower, *self._without])
+        if self._hard and (at := self._within([self._lower, self._hard[0]])) is not None:
+            return at
         at = min(top, self._lower + _stride(self._lower - hint))
         while at in self._without and at < top:
             at += 1

@@ -18,7 +18,7 @@ from tailtrim.report import units
 if TYPE_CHECKING:
     from tailtrim.capacity.conducting import Searching
     from tailtrim.capacity.record import Capacity
-    from tailtrim.capacity.trial import Seen, Trial
+    from tailtrim.capacity.trial import Count, Seen, Trial
     from tailtrim.capacity.wanted import Wanted
     from tailtrim.experiment import Outcome
 
@@ -164,7 +164,7 @@ def _conduct(searching: Searching) -> None:
         say(f"trials that are there: {done}", err=True)
 
     def ended(trial: Trial, seen: Seen, outcome: Outcome) -> None:
-        told = ", ".join(f"{name}: {one.bad:,} bad" for name, one in seen.counts.items())
+        told = ", ".join(f"{name}: {_told(one)}" for name, one in seen.counts.items())
         why = f" (invalid: {seen.invalid})" if seen.invalid else ""
         purpose = f" ({trial.purpose})" if trial.purpose != "search" else ""
         head = f"{outcome.run}  {trial.load:,} {unit}, {trial.duration_s:.3g} s{purpose}"
@@ -176,6 +176,12 @@ def _conduct(searching: Searching) -> None:
         told = f"interrupted, trials in {searching.experiment.path}: {len(searching.trials)}"
         say(f"{told}; --resume goes on", err=True)
         raise
+
+
+def _told(count: Count) -> str:
+    """Return how many packets were bad, and of how many a late generator leaves that open."""
+    unknown = f", {count.unknown:,} unknown" if count.unknown else ""
+    return f"{count.bad:,} bad{unknown}"
 
 
 def _predicted(capacity: Capacity, place: Path) -> Capacity:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.capacity.trial import Purpose
@@ -119,20 +119,25 @@ def _promise(
 
 
 def _own(capacity: Capacity) -> Iterator[str]:
-    """Yield what the device counted itself, at the lowest load that was too high."""
+    """Yield what the device counted itself, in the trials from the highest lower bound on."""
+    lowers = [one.lower.load for one in capacity.found if one.lower is not None]
     uppers = [one.upper.load for one in capacity.found if one.upper is not None]
-    if not uppers:
-        return
-    counted: dict[int, list[float]] = {}
-    for trial, seen in capacity.trials:
-        whole = seen is not None and seen.invalid is None and trial.purpose is not Purpose.WARM_UP
-        if whole and seen is not None and seen.own_pps and trial.load >= min(uppers):
-            counted.setdefault(trial.load, []).append(seen.own_pps)
+    lowest = max(lowers, default=min(uppers, default=math.inf))
+    counted = [
+        seen.own_pps
+        for trial, seen in capacity.trials
+        if seen is not None
+        and seen.own_pps
+        and seen.invalid is None
+        and trial.purpose is not Purpose.WARM_UP
+        and trial.load >= lowest
+    ]
     if counted:
-        own_pps = median(counted[min(counted)])
+        least, most = min(counted), max(counted)
         yield (
-            f"By its own count a packet took the device {1e6 / own_pps:,.2f} µs there: it is able"
-            f" to forward {own_pps / 1e3:,.1f} kpkt/s."
+            f"By its own count a packet took the device {1e6 / most:,.2f} to {1e6 / least:,.2f} µs"
+            f" in the trials there ({len(counted)}): it was able to forward {least / 1e3:,.1f} to"
+            f" {most / 1e3:,.1f} kpkt/s."
         )
 
 
