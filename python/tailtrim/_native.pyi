@@ -1,6 +1,6 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 VERSION: str
 
@@ -95,6 +95,27 @@ def analyze(
     correction_ns: int = ...,
     jobs: int | None = ...,
 ) -> NativeAnalysis: ...
+def outline_stretch(captures: list[Path], task: bytes, options: dict[str, Any]) -> bytes | None: ...
+def count_stretch(
+    captures: list[Path], task: bytes, order: bytes, options: dict[str, Any]
+) -> bytes | None: ...
+
+class StretchHosts(Protocol):
+    def outlines(self, tasks: list[bytes]) -> Iterable[tuple[int, bytes | None]]: ...
+    def counts(
+        self, ordered: list[tuple[int, bytes, bytes]]
+    ) -> Iterable[tuple[int, bytes | None]]: ...
+
+def analyze_stretches(
+    captures: list[Path],
+    options: dict[str, Any],
+    hosts: StretchHosts,
+    *,
+    packets: int,
+    directory: Path | None,
+    keep_samples: bool,
+    progress: Callable[[float | None], object] | None,
+) -> NativeAnalysis | None: ...
 def analyze_round_trips(
     sent: Any,
     received: Any,

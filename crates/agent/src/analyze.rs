@@ -1,6 +1,6 @@
 //! `tailtrim-agent analyze`.
 
-use crate::args::{Analyze, Mask, Stamps};
+use crate::args::{Analyze, Stamps};
 use crate::exit::Exit;
 use crate::hints::Hint;
 use crate::output::{self, failed};
@@ -14,8 +14,6 @@ use tailtrim_linux::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
 use tailtrim_tail::analysis::{AnalysisError, Departures, Options};
 use tailtrim_tail::capture::StampSource;
-use tailtrim_tail::matching::Window;
-use tailtrim_tail::signature::Rewrites;
 use tailtrim_tail::summary::Summary;
 
 /// Runs the verb and prints its result.
@@ -49,22 +47,7 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
     };
     let ingress = source::open(&request.ingress, reading)?;
     let egress = source::open(&request.egress, reading)?;
-    let masked = |mask| request.mask.contains(&mask);
-    let options = Options {
-        window: Window { window_ns: request.window, ..Window::default() },
-        trim_ns: request.trim,
-        rewrites: Rewrites {
-            nat: masked(Mask::Nat),
-            tos: masked(Mask::Tos),
-            tunnel: masked(Mask::Tunnel),
-        },
-        selection: request.signature.clone(),
-        quantiles: request.quantiles.clone(),
-        confidence: request.confidence,
-        departures,
-        correction_ns: request.correction,
-        ..Options::default()
-    };
+    let options = Options { departures, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory).map_err(AnalysisError::Sink)?;
@@ -81,7 +64,7 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
     Ok(analysis.summary)
 }
 
-fn write_summary(directory: &Path, summary: &Summary) -> io::Result<()> {
+pub(crate) fn write_summary(directory: &Path, summary: &Summary) -> io::Result<()> {
     let text = serde_json::to_string_pretty(summary)?;
     fs::write(directory.join("summary.json"), text + "\n")
 }

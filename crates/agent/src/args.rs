@@ -4,7 +4,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tailtrim_stats::Probability;
-use tailtrim_tail::signature::Selection;
+use tailtrim_tail::analysis::Options;
+use tailtrim_tail::matching::Window;
+use tailtrim_tail::signature::{Rewrites, Selection};
 use tailtrim_wire::duration::time_or_number_ns;
 
 /// Measure, explain and trim the tail latency of packet processing: the part that runs on the hosts.
@@ -57,6 +59,31 @@ pub(crate) struct Analyze {
     pub(crate) ingress: PathBuf,
     /// Capture of the packets that leave it
     pub(crate) egress: PathBuf,
+    #[command(flatten)]
+    pub(crate) matching: Matching,
+    /// Source of the time stamps
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) stamps: Stamps,
+    /// Analyse a damaged capture up to the damage
+    #[arg(long)]
+    pub(crate) salvage: bool,
+    /// Accept captures in which most packets leave before they enter
+    #[arg(long)]
+    pub(crate) allow_negative: bool,
+    /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
+    #[arg(long, value_name = "FILE")]
+    pub(crate) departures: Option<PathBuf>,
+    /// Cores to use at most; more than four change nothing [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Directory for the tables as Parquet files, and the summary; created if missing
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// How packets are matched, and what is said of their latencies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Matching {
     /// Bytes that identify a packet, counted from the start of the frame
     #[arg(long, value_name = "OFFSET:LENGTH,…")]
     pub(crate) signature: Option<Selection>,
@@ -75,27 +102,29 @@ pub(crate) struct Analyze {
     /// Confidence level of the intervals
     #[arg(long, value_name = "P", default_value = "0.95")]
     pub(crate) confidence: Probability,
-    /// Source of the time stamps
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) stamps: Stamps,
-    /// Analyse a damaged capture up to the damage
-    #[arg(long)]
-    pub(crate) salvage: bool,
-    /// Accept captures in which most packets leave before they enter
-    #[arg(long)]
-    pub(crate) allow_negative: bool,
     /// Take this off each latency, in ns: what cables between the taps and the device take
     #[arg(long, value_name = "NS", default_value = "0", allow_negative_numbers = true)]
     pub(crate) correction: i64,
-    /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
-    #[arg(long, value_name = "FILE")]
-    pub(crate) departures: Option<PathBuf>,
-    /// Cores to use at most; more than four change nothing [default: all]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
-    /// Directory for the tables as Parquet files, and the summary; created if missing
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+}
+
+impl Matching {
+    pub(crate) fn options(&self) -> Options {
+        let masked = |mask| self.mask.contains(&mask);
+        Options {
+            window: Window { window_ns: self.window, ..Window::default() },
+            trim_ns: self.trim,
+            rewrites: Rewrites {
+                nat: masked(Mask::Nat),
+                tos: masked(Mask::Tos),
+                tunnel: masked(Mask::Tunnel),
+            },
+            selection: self.signature.clone(),
+            quantiles: self.quantiles.clone(),
+            confidence: self.confidence,
+            correction_ns: self.correction,
+            ..Options::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

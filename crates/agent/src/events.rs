@@ -14,11 +14,15 @@ use tailtrim_linux::port::PortError;
 
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-enum Event<'a, R> {
+enum Event<'a, R = ()> {
     Ready,
     Progress {
         seconds: u64,
         packets: u64,
+    },
+    Live {
+        #[serde(flatten)]
+        second: &'a R,
     },
     Result {
         schema: &'a str,
@@ -29,7 +33,12 @@ enum Event<'a, R> {
 
 /// Says that everything is open.
 pub(crate) fn ready() {
-    tell(&Event::Ready);
+    tell::<()>(&Event::Ready);
+}
+
+/// Says what a second was like.
+pub(crate) fn live<R: Serialize>(second: &R) {
+    tell(&Event::Live { second });
 }
 
 /// Says what came of it, and ends the verb.
@@ -41,7 +50,7 @@ pub(crate) fn result<R: Serialize>(schema: &str, result: &R) -> Exit {
 }
 
 /// Tells what is under way. Who does not read has closed the pipe, and will end this process by other means.
-fn tell(event: &Event<'_, ()>) {
+fn tell<R: Serialize>(event: &Event<'_, R>) {
     if let Ok(line) = line(event) {
         let _ = output::try_write(&line);
     }
@@ -59,15 +68,24 @@ pub(crate) fn exit_of(error: &PortError) -> Exit {
     }
 }
 
-/// Tells once a second how many packets there were, until it is dropped.
-pub(crate) struct Progress {
+/// Does something once a second, until it is dropped.
+pub(crate) struct EachSecond {
     over: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Progress {
-    /// Returns when its thread runs: what it takes to start a thread may be forbidden afterwards.
-    pub(crate) fn start(packets: Arc<AtomicU64>) -> Self {
+impl EachSecond {
+    /// Tells how many packets there were.
+    pub(crate) fn progress(packets: Arc<AtomicU64>) -> Self {
+        Self::start(move |seconds| {
+            let packets = packets.load(Ordering::Relaxed);
+            tell::<()>(&Event::Progress { seconds, packets });
+        })
+    }
+
+    /// Calls `act` with the seconds since the start. Returns when its thread runs: what it takes to start a thread may be
+    /// forbidden afterwards.
+    pub(crate) fn start(mut act: impl FnMut(u64) + Send + 'static) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&over);
         let runs = Arc::new(Barrier::new(2));
@@ -75,13 +93,12 @@ impl Progress {
         let thread = thread::spawn(move || {
             begun.wait();
             for seconds in 1.. {
-                // Nobody wakes this thread but the end.
+                // Nothing wakes this thread but the end.
                 thread::park_timeout(Duration::from_secs(1));
                 if ends.load(Ordering::Relaxed) {
                     return;
                 }
-                let packets = packets.load(Ordering::Relaxed);
-                tell(&Event::Progress { seconds, packets });
+                act(seconds);
             }
         });
         runs.wait();
@@ -89,7 +106,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for EachSecond {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -1,7 +1,7 @@
 //! `tailtrim-agent forward`.
 
 use crate::disturb;
-use crate::events::{self, Progress, exit_of};
+use crate::events::{self, EachSecond, exit_of};
 use crate::exit::Exit;
 use crate::generate::parse_mac;
 use crate::hints::told;
@@ -139,7 +139,7 @@ pub(crate) fn run(request: &Forward) -> Exit {
     };
     let seen = Arc::new(AtomicU64::new(0));
     // Before this thread is placed: what is started by one that is pinned takes the same CPU.
-    let progress = Progress::start(Arc::clone(&seen));
+    let progress = EachSecond::progress(Arc::clone(&seen));
     let disturber = request.disturb.map(|what| Disturber::start(what, request.seed, request.cpu));
     let disturber = match disturber.transpose() {
         Ok(disturber) => disturber,

@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_linux::analysis;
-use tailtrim_linux::source::{self, Reading};
+use tailtrim_linux::source::{self, Extent, Reading};
 use tailtrim_stats::Probability;
 use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
@@ -88,6 +88,70 @@ pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
+/// How to match two captures, and what to say of them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked {
+    signature: Option<String>,
+    masks: Vec<String>,
+    trim_ns: i64,
+    window_ns: i64,
+    quantiles: Vec<String>,
+    confidence: String,
+    x552_trailer: bool,
+    salvage: bool,
+    watched_to_the_end: bool,
+    stalled: Vec<(i64, i64)>,
+    late: Vec<(i64, i64)>,
+    correction_ns: i64,
+}
+
+impl Asked {
+    pub(crate) fn options(&self) -> PyResult<Options> {
+        Ok(Options {
+            window: Window { window_ns: self.window_ns, ..Window::default() },
+            trim_ns: self.trim_ns,
+            quantiles: parsed(&self.quantiles)?,
+            confidence: self.confidence.parse().map_err(invalid)?,
+            watched_to_the_end: self.watched_to_the_end,
+            departures: Departures { stalled: self.stalled.clone(), late: self.late.clone() },
+            correction_ns: self.correction_ns,
+            ..signing(self.signature.as_deref(), &self.masks)?
+        })
+    }
+
+    pub(crate) fn reading(&self) -> Reading {
+        let stamps = if self.x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
+        Reading { stamps, salvage: self.salvage }
+    }
+}
+
+/// Tells Python how much is done, and takes what it raises.
+pub(crate) struct Told<'a> {
+    pub(crate) extents: [Extent; 2],
+    pub(crate) progress: Option<&'a Py<PyAny>>,
+    pub(crate) raised: &'a mut Option<PyErr>,
+}
+
+impl Told<'_> {
+    pub(crate) fn tell(&mut self, offsets: [u64; 2]) -> ControlFlow<()> {
+        let [ingress, egress] = &self.extents;
+        let done = (ingress.done(offsets[0]), egress.done(offsets[1]));
+        let share = done.0.zip(done.1).map(|(ingress, egress)| ingress.midpoint(egress));
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            self.progress.map_or(Ok(()), |call| call.call1(py, (share,)).map(|_| ()))
+        });
+        match told {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                *self.raised = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+}
+
 /// Matches two captures, on all cores or at most on `jobs` of them. `progress` is called now and then with the share done (0 to 1) or `None` where
 /// it cannot be known. Samples are streamed to `sample.parquet` in `directory` where one is given, and
 /// kept in memory with `keep_samples`.
@@ -117,46 +181,36 @@ pub(crate) fn analyze(
     correction_ns: i64,
     jobs: Option<NonZeroUsize>,
 ) -> PyResult<NativeAnalysis> {
-    let options = Options {
-        window: Window { window_ns, ..Window::default() },
+    let asked = Asked {
+        signature,
+        masks,
         trim_ns,
-        quantiles: parsed(&quantiles)?,
-        confidence: confidence.parse().map_err(invalid)?,
+        window_ns,
+        quantiles,
+        confidence,
+        x552_trailer,
+        salvage,
         watched_to_the_end,
-        departures: Departures { stalled, late },
+        stalled,
+        late,
         correction_ns,
-        ..signing(signature.as_deref(), &masks)?
     };
-    let stamps = if x552_trailer { StampSource::X552Trailer } else { StampSource::Header };
-    let reading = Reading { stamps, salvage };
+    let (reading, options) = (asked.reading(), asked.options()?);
     let mut sink = SampleSink::new(keep_samples, directory.as_deref())
         .map_err(|error| output_failed(directory.as_deref().unwrap_or(&ingress), &error))?;
     let mut raised = None;
     let result = py.detach(|| {
         let ingress = source::open(&ingress, reading)?;
         let egress = source::open(&egress, reading)?;
-        let extents = (ingress.extent.clone(), egress.extent.clone());
+        let extents = [ingress.extent.clone(), egress.extent.clone()];
+        let mut told = Told { extents, progress: progress.as_ref(), raised: &mut raised };
         analysis::analyze(
             ingress,
             egress,
             jobs.unwrap_or_else(analysis::all_cores),
             &options,
             &mut sink,
-            |ingress_offset, egress_offset| {
-                let done = (extents.0.done(ingress_offset), extents.1.done(egress_offset));
-                let share = done.0.zip(done.1).map(|(ingress, egress)| ingress.midpoint(egress));
-                let told = Python::attach(|py| {
-                    py.check_signals()?;
-                    progress.as_ref().map_or(Ok(()), |call| call.call1(py, (share,)).map(|_| ()))
-                });
-                match told {
-                    Ok(()) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        raised = Some(error);
-                        ControlFlow::Break(())
-                    }
-                }
-            },
+            |ingress_offset, egress_offset| told.tell([ingress_offset, egress_offset]),
         )
         .and_then(|analysis| sink.close().map(|()| analysis).map_err(AnalysisError::Sink))
     });

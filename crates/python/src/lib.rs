@@ -10,6 +10,7 @@ mod ledger;
 mod merge;
 mod roundtrip;
 mod rows;
+mod stretches;
 
 use pyo3::pymodule;
 
@@ -35,6 +36,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::roundtrip::analyze_round_trips;
+
+    #[pymodule_export]
+    use crate::stretches::{analyze_stretches, count_stretch, outline_stretch};
 
     /// Version of the crate, equal to that of the package.
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::fmt;
 use super::Probability;
 use super::grid::Grid;
 use super::long_run::Blocks;
+use serde::{Deserialize, Serialize};
 
 /// Resolution of the latency levels: 64 per octave, so that a level is at most 1.6 % wide and
 /// latencies up to 127 ns have a level each.
@@ -22,7 +23,7 @@ const MAX_BLOCKS: u64 = 256;
 /// equal length (fewer before the 128th sample): when there are 256, neighbours are merged and
 /// the block length doubles. Memory is 1.9 MB whatever the length of the trace, allocated with the
 /// first sample. A counter that would exceed `u32::MAX` stays there; that takes 5·10^11 samples.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockCounts {
     /// One row of `LEVELS` counters for each block that is held; empty before the first sample.
     counts: Vec<u32>,

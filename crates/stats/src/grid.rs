@@ -1,8 +1,10 @@
 //! Blocks of successive samples of equal length, which doubles whenever there are too many: the same blocks whether the
 //! samples are counted in one go, or stretch by stretch, each of which knows how many samples came before.
 
+use serde::{Deserialize, Serialize};
+
 /// Blocks of equal length. Those before the first sample counted here are not held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Grid {
     /// There are never more blocks than this, an even number, from the first sample of all on.
     most: u64,

@@ -3,7 +3,7 @@
 use super::Probability;
 use super::grid::Grid;
 use super::student::critical;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Batches are merged in pairs when there are so many, so that 16 to 32 are complete. Fewer than ten widen the
 /// interval, more than thirty gain nothing (Schmeiser 1982, *Operations Research* 30, p. 556), and the fewer, the
@@ -25,7 +25,7 @@ pub struct Mean {
 ///
 /// The means of batches that are longer than the dependence between samples are independent, so Student's t of
 /// their spread gives the interval (batch means; Law, *Simulation Modeling and Analysis*, section 9.5.3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchMeans {
     sums: Vec<i128>,
     grid: Grid,

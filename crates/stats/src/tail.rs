@@ -1,5 +1,6 @@
 //! The worst packets, one by one.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -10,7 +11,7 @@ const DEFAULT_CAPACITY: usize = 5000;
 ///
 /// Among equal latencies the earlier offered stay, so that the outcome does not depend on how the
 /// heap happens to be laid out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Worst<T> {
     /// The item to be given up first is on top.
     heap: BinaryHeap<Entry<T>>,
@@ -32,7 +33,8 @@ impl<T> Worst<T> {
     /// Keeps up to `capacity` items; with a capacity of 0 it only counts the offers.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        Self { heap: BinaryHeap::new(), capacity, floor_ns: i64::MIN, offered: 0 }
+        let floor_ns = if capacity == 0 { i64::MAX } else { i64::MIN };
+        Self { heap: BinaryHeap::new(), capacity, floor_ns, offered: 0 }
     }
 
     /// Keeps up to `capacity` of the items behind so many others, to be [added](Self::append) to those.
@@ -119,7 +121,7 @@ impl<T> Worst<T> {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry<T> {
     latency_ns: i64,
     sequence: u64,

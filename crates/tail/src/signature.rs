@@ -6,6 +6,7 @@
 //! side may have them and the other not. The masked bytes, padded with zeros to 64, are hashed with
 //! XXH3-128 (seed 0), so any other program can compute the same signature.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::str::FromStr;
 use std::{fmt, iter};
@@ -17,7 +18,9 @@ pub const SIGNED_BYTES: usize = 64;
 
 /// What identifies a frame: two 64-bit hashes. Signed, because Spark has no unsigned 64-bit integers and
 /// PostgreSQL neither; two, because one alone collides with a chance of 2.7 % at 10⁹ × 10⁹ packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize,
+)]
 pub struct Signature {
     /// The upper half of the hash.
     pub high: i64,

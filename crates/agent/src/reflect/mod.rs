@@ -4,7 +4,7 @@ mod request;
 
 pub(crate) use request::Reflect;
 
-use crate::events::{self, Progress};
+use crate::events::{self, EachSecond};
 use crate::exit::Exit;
 use crate::hints::Hint;
 use crate::output::{Message, failed, note};
@@ -184,7 +184,7 @@ fn reflect_until(
     if place.loopback_only {
         note("note", LOOPBACK_ONLY);
     }
-    let progress = Progress::start(Arc::clone(&seen));
+    let progress = EachSecond::progress(Arc::clone(&seen));
     let root_given_up = given_up.root();
     let privileges = &given_up.confine(way(request.mode)).map_err(told)?;
     events::ready();

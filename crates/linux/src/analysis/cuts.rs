@@ -1,6 +1,7 @@
 //! Where two captures can be cut, found without reading them.
 
 use crate::source::Plain;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::FileExt;
 use tailtrim_tail::capture::{CHAIN, Track};
@@ -25,7 +26,7 @@ pub(super) struct Side {
 pub(super) type Place = [u64; 2];
 
 /// Where a stretch begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cut {
     pub(super) at: Place,
     /// On both sides the stamp of the record there is not smaller, and those before it are.

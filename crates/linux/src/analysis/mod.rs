@@ -9,6 +9,7 @@ mod behind;
 mod cores;
 mod cuts;
 mod joining;
+pub mod remote;
 mod stretches;
 mod turns;
 
@@ -20,7 +21,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread;
-use stretches::Stretches;
+use stretches::{PACKETS, Stretches};
 use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
 use tailtrim_tail::capture::CaptureError;
 
@@ -54,7 +55,7 @@ pub fn analyze<S: Sink + Send>(
     // The core of this thread.
     let _working = cores.work();
     if jobs.get() >= CUT_FROM
-        && let Some(stretches) = stretches(&mut ingress, &mut egress, options)?
+        && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
     {
         if !sink.takes_samples() {
             return stretches.analyze(jobs, &cores, options, sink, progress);
@@ -76,18 +77,30 @@ pub fn analyze<S: Sink + Send>(
     })
 }
 
-/// The captures cut into stretches, where they can be read from any place on and are long enough for it.
+/// The captures cut into stretches of so many packets, where they can be read from any place on and are long enough for
+/// it.
 fn stretches(
     ingress: &mut Source,
     egress: &mut Source,
+    packets: u64,
     options: &Options,
 ) -> Result<Option<Stretches>, CaptureError> {
+    let (terms, sides) = sides(ingress, egress, options)?;
+    Ok(sides.and_then(|sides| Stretches::of(sides, terms, packets, options)))
+}
+
+/// What the first records settle, and the captures where they can be read from any place on.
+fn sides(
+    ingress: &mut Source,
+    egress: &mut Source,
+    options: &Options,
+) -> Result<(Terms, Option<[Side; 2]>), CaptureError> {
+    let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
     let side = |source: &Source, shift_ns: i64| {
         let (plain, track) = (source.plain.clone()?, source.capture.track()?);
         let (name, salvage) = (source.capture.name().to_owned(), source.capture.salvages());
         Some(Side { name, salvage, plain, track, shift_ns })
     };
-    let terms = Terms::of(&mut ingress.capture, &mut egress.capture, options)?;
     let sides = side(ingress, 0).zip(side(egress, terms.shift_ns()));
-    Ok(sides.and_then(|(ingress, egress)| Stretches::of([ingress, egress], terms, options.trim_ns)))
+    Ok((terms, sides.map(|(ingress, egress)| [ingress, egress])))
 }

@@ -18,21 +18,27 @@ use tailtrim_tail::matching::MEMORY;
 const BEFORE: u64 = 2 * MEMORY as u64;
 
 /// Packets of a stretch: those before it take 6 % of the time, its pairs 21 MB.
-const PACKETS: u64 = 16 * BEFORE;
+pub(super) const PACKETS: u64 = 16 * BEFORE;
 
 /// Two captures and where they are cut.
 pub(super) struct Stretches {
-    sides: [Side; 2],
+    pub(super) sides: [Side; 2],
     pub(super) cuts: Vec<Cut>,
     pub(super) terms: Terms,
 }
 
 impl Stretches {
-    /// Cuts two captures; `None` where that is not worth it, or not possible.
-    pub(super) fn of(sides: [Side; 2], terms: Terms, trim_ns: i64) -> Option<Self> {
+    /// Cuts two captures, so many packets apart; `None` where that is not worth it, or not possible.
+    pub(super) fn of(
+        sides: [Side; 2],
+        terms: Terms,
+        packets: u64,
+        options: &Options,
+    ) -> Option<Self> {
         let record_bytes = sides[0].record_bytes()?;
-        let from_ns = terms.origin_ns().saturating_add(trim_ns.saturating_mul(2));
-        let cuts = cuts::cuts(&sides, PACKETS * record_bytes, BEFORE * record_bytes, from_ns);
+        let from_ns = terms.origin_ns().saturating_add(options.trim_ns.saturating_mul(2));
+        let apart = packets.saturating_mul(record_bytes);
+        let cuts = cuts::cuts(&sides, apart, BEFORE * record_bytes, from_ns);
         let leads = |side: usize| {
             cuts.first().is_some_and(|cut| sides[side].leads_to(cut.at[side], cut.stamp_ns))
         };
@@ -85,12 +91,21 @@ impl Stretches {
 
     /// A stretch on its own; `None` where its end is no cut, or it is damaged.
     fn matched(&self, index: usize, options: &Options, room: Room) -> Option<Stretch> {
+        let [before, sources] = self.own(index);
+        let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;
+        self.ends_at_cut(index, stretch.last_ns()).then_some(stretch)
+    }
+
+    /// What to begin to match with, and the stretch of this index.
+    pub(super) fn own(&self, index: usize) -> [[Opened; 2]; 2] {
         let Cut { at, before, .. } = self.cuts[index];
         let sources = self.sources(at, self.end(index + 1), [0; 2], false);
-        let before = self.sources(before, at, [0; 2], false);
-        let stretch = Stretch::matched(before, sources, &self.terms, options, room).ok()?;
-        let is_cut = self.cuts.get(index + 1).is_none_or(|next| stretch.last_ns() < next.stamp_ns);
-        is_cut.then_some(stretch)
+        [self.sources(before, at, [0; 2], false), sources]
+    }
+
+    /// Whether all stamps of a stretch, the last of which is known, are smaller than the cut behind it.
+    pub(super) fn ends_at_cut(&self, index: usize, last_ns: i64) -> bool {
+        self.cuts.get(index + 1).is_none_or(|next| last_ns < next.stamp_ns)
     }
 
     /// Where the stretch before that cut ends.

@@ -85,7 +85,7 @@ impl Turns {
         Ending { turns: self, always: true }
     }
 
-    /// For the others: nobody waits for one that failed.
+    /// For the others: so that none waits for one that failed.
     pub(super) fn ending_by_panic(&self) -> Ending<'_> {
         Ending { turns: self, always: false }
     }

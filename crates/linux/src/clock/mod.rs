@@ -157,6 +157,12 @@ fn judge(cpuinfo: &str, sources: &str) -> Result<(), CounterError> {
     Ok(())
 }
 
+/// CPU time that this process has taken, in ns.
+#[must_use]
+pub fn process_cpu_ns() -> i64 {
+    clock::process_cpu_ns()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

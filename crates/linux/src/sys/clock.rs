@@ -18,6 +18,11 @@ pub(crate) fn monotonic_raw_ns() -> i64 {
     now_ns(libc::CLOCK_MONOTONIC_RAW)
 }
 
+/// Nanoseconds of CPU time that this process has taken.
+pub(crate) fn process_cpu_ns() -> i64 {
+    now_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Sleeps until this time of `CLOCK_MONOTONIC`. A signal ends it early.
 pub(crate) fn sleep_until(monotonic_ns: i64) {
     const SECOND_NS: i64 = 1_000_000_000;

@@ -2,7 +2,7 @@
 
 use crate::load;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use tailtrim_linux::capture::{Sink, tap};
+use tailtrim_linux::capture::{CaptureFile, Sink, tap};
 use tailtrim_linux::generate::{Stop, generate};
 use tailtrim_linux::port::{Port, memory_pair};
 use tailtrim_linux::source::{self, Reading};
@@ -22,9 +22,9 @@ fn a_tap_writes_what_it_sees_and_what_was_waiting_at_the_end() {
         )
         .unwrap();
         let path = folder.path().join(if zstd { "tap.pcap.zst" } else { "tap.pcap" });
-        let sink = Sink::create(&path, zstd).unwrap();
+        let sink = Sink::of(CaptureFile::create(&path, zstd).unwrap());
         let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-        let tapped = tap(&mut port, sink, &path, 96, &stopped, &seen).unwrap();
+        let tapped = tap(&mut port, sink, 96, &stopped, &seen).unwrap();
         assert_eq!((tapped.packets, tapped.bytes, tapped.dropped), (1_500, 1_500 * 124, 0));
         let mut capture = source::open(&path, Reading::default()).unwrap().capture;
         let signer = Signer::new(Rewrites::default());
@@ -43,9 +43,9 @@ fn a_full_disk_is_one_clear_error() {
     let path = std::path::Path::new("/dev/full");
     let (mut sender, mut port) = memory_pair(10);
     sender.send(&[&[0; 60]]).unwrap();
-    let sink = Sink::create(path, false).unwrap();
+    let sink = Sink::of(CaptureFile::create(path, false).unwrap());
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-    let error = tap(&mut port, sink, path, 96, &stopped, &seen).unwrap_err().to_string();
+    let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err().to_string();
     assert_eq!(
         error,
         "/dev/full: cannot be written after 1 frames: No space left on device (os error 28)"

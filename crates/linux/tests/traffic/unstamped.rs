@@ -4,7 +4,7 @@ use crate::load;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
-use tailtrim_linux::capture::{Sink, tap};
+use tailtrim_linux::capture::{CaptureFile, Sink, tap};
 use tailtrim_linux::generate::{Stop, generate};
 use tailtrim_linux::port::{
     Capabilities, Counters, MemoryPort, Port, PortError, Received, memory_pair,
@@ -64,16 +64,17 @@ fn frames_without_a_stamp_are_counted_from_the_tap_to_the_summary() {
         frames.iter().for_each(|frame| assert_eq!(sender.send(&[frame]).unwrap(), 1));
         let mut port = Unstamped(port, every, Counters::default());
         let path = folder.path().join(name);
-        let sink = Sink::create(&path, false).unwrap();
+        let sink = Sink::of(CaptureFile::create(&path, false).unwrap());
         let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
-        tap(&mut port, sink, &path, 128, &stopped, &seen).unwrap()
+        tap(&mut port, sink, 128, &stopped, &seen).unwrap()
     });
     assert_eq!(
         tapped.each_ref().map(|tap| (tap.packets, tap.unstamped)),
         [(1_500, 500), (1_500, 300)]
     );
-    let [mut ingress, mut egress] =
-        tapped.each_ref().map(|tap| source::open(&tap.file, Reading::default()).unwrap().capture);
+    let [mut ingress, mut egress] = tapped
+        .each_ref()
+        .map(|tap| source::open(tap.file.as_deref().unwrap(), Reading::default()).unwrap().capture);
     let options = Options { trim_ns: 0, ..Options::default() };
     let progress = |_, _| ControlFlow::Continue(());
     let analysis = analyze(&mut ingress, &mut egress, &options, &mut (), progress).unwrap();

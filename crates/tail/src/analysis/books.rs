@@ -5,11 +5,13 @@ use super::findings::{self, Findings};
 use super::latencies::Latencies;
 use super::merging::Merging;
 use super::outcomes::{Ends, Outcome, Tally};
+use super::remote::{Counts, Order};
 use super::seconds::{by_second, millisecond};
 use super::tap::Tap;
 use super::terms::Terms;
 use super::{Analysis, Bursts, Options, Sink, Source};
 use crate::matching::{Decided, Fate, Pair};
+use crate::signature::Signature;
 use crate::summary;
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
@@ -53,6 +55,11 @@ impl<'a> Books<'a> {
         self.latencies.trimmed_until_ns
     }
 
+    /// The packets in no pair so far.
+    pub(super) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     /// Counts pairs in the order in which they were decided. None may be outstanding.
     pub(super) fn record<S: Sink>(&mut self, pairs: &[Pair], sink: &mut S) -> std::io::Result<()> {
         debug_assert_eq!(self.outstanding, 0, "samples are counted in their order");
@@ -60,8 +67,8 @@ impl<'a> Books<'a> {
     }
 
     /// Takes note of the longest of the pairs that follow, before they are counted.
-    pub(super) fn meet(&mut self, pairs: &[Pair]) {
-        self.latencies.meet(pairs);
+    pub(super) fn meet(&mut self, longest_ns: i64) {
+        self.latencies.meet(longest_ns);
     }
 
     /// The pairs that follow, to be counted elsewhere and [added](Self::add) in this order.
@@ -69,6 +76,19 @@ impl<'a> Books<'a> {
         let latencies = self.latencies.behind(self.latencies.count() + self.outstanding);
         self.outstanding += latencies.samples(&pairs);
         Uncounted { latencies, pairs }
+    }
+
+    /// The same on another host, where so many of the pairs are samples.
+    pub(super) fn order(&mut self, samples: u64, older: Vec<Signature>) -> Order {
+        let begin_ns = self.latencies.begin_ns();
+        let order = Order { behind: self.latencies.count() + self.outstanding, begin_ns, older };
+        self.outstanding += samples;
+        order
+    }
+
+    /// What was counted on another host.
+    pub(super) fn counted(&self, counts: Counts) -> Counted {
+        Counted { latencies: self.latencies.of_value(counts.0), room: Room::default() }
     }
 
     /// Adds the pairs that were given out first of those that are outstanding.

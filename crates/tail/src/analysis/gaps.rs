@@ -18,6 +18,13 @@ pub(super) struct Gaps {
     misplaced: u64,
 }
 
+/// Gaps that were counted, as a value.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Counted {
+    histogram: Histogram,
+    recent: Recent,
+}
+
 /// The latest stamps in ascending order, and how many came before them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Recent {
@@ -150,6 +157,14 @@ impl Gaps {
     pub(super) fn precede(&mut self, before: Self) {
         self.histogram.merge(&before.histogram);
         self.misplaced += before.misplaced;
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        Counted { histogram: self.histogram.clone(), recent: self.recent() }
+    }
+
+    pub(super) fn of(counted: Counted) -> Self {
+        Self { histogram: counted.histogram, ..Self::resume(&counted.recent) }
     }
 
     pub(super) fn into_histogram(self) -> Histogram {

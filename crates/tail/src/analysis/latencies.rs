@@ -1,15 +1,17 @@
 //! What is kept of the latencies of a run.
 
 use super::burst::Bursts;
+use super::outcomes::Tally;
 use super::seconds::{SECOND_NS, second};
 use super::{Departures, Options};
 use crate::matching::Pair;
 use crate::signature::Signature;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tailtrim_stats::{BatchMeans, BlockCounts, Histogram, Worst};
 
 /// A matched packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// When it entered the device under test, in ns of the ingress capture's clock.
     pub ingress_ns: i64,
@@ -39,6 +41,10 @@ pub trait Sink {
     /// # Errors
     /// What keeps the sink from taking it.
     fn sample(&mut self, sample: &Sample) -> std::io::Result<()>;
+
+    /// Called now and then with what became of the packets in no pair so far. Lost packets that are still remembered are
+    /// not among them: `overdue` counts these, which takes some 20 µs.
+    fn decided(&mut self, _: &Tally, _overdue: &dyn Fn() -> u64) {}
 
     /// Whether it does anything with samples: if not, nothing need be done to hand them over.
     fn takes_samples(&self) -> bool {
@@ -78,7 +84,7 @@ pub(super) struct Latencies {
     /// RFC 3393 with successive delivered packets as the selection function.
     pub(super) delay_variation: Histogram,
     /// Of the first and the last sample.
-    ends_ns: Option<(i64, i64)>,
+    pub(super) ends_ns: Option<(i64, i64)>,
     pub(super) means: BatchMeans,
     pub(super) blocks: BlockCounts,
     pub(super) worst: Worst<Sample>,
@@ -88,6 +94,19 @@ pub(super) struct Latencies {
     current: (i64, u64, i64),
     /// Latencies of the pairs being counted; empty between calls.
     batch: Vec<i64>,
+}
+
+/// How many of these pairs are samples if none is trimmed.
+pub(super) fn samples(pairs: &[Pair], departures: &Departures) -> u64 {
+    if departures.are_well() {
+        return pairs.len() as u64;
+    }
+    pairs.iter().filter(|pair| !departures.stalled_at(pair.ingress_ns)).count() as u64
+}
+
+/// The longest latency of these pairs, 0 of none.
+pub(super) fn longest_ns(pairs: &[Pair]) -> i64 {
+    pairs.iter().map(|pair| pair.egress_ns - pair.ingress_ns).max().unwrap_or(0).max(0)
 }
 
 /// Whether a stamp lies in the second that begins at `start_ns`.
@@ -149,6 +168,17 @@ impl Latencies {
         }
     }
 
+    /// Goes on after the trim, of which the first match has told the end.
+    pub(super) fn after(mut self, trimmed_until_ns: i64, first_egress_ns: i64) -> Self {
+        (self.trimmed_until_ns, self.first_egress_ns) = (trimmed_until_ns, first_egress_ns);
+        self
+    }
+
+    /// The end of the trim and the first egress stamp that matched.
+    pub(super) fn begin_ns(&self) -> (i64, i64) {
+        (self.trimmed_until_ns, self.first_egress_ns)
+    }
+
     /// Samples so far, those before them included.
     pub(super) fn count(&self) -> u64 {
         self.worst.offered()
@@ -156,16 +186,12 @@ impl Latencies {
 
     /// How many of these pairs are samples; all of them left after the trim.
     pub(super) fn samples(&self, pairs: &[Pair]) -> u64 {
-        if self.departures.are_well() {
-            return pairs.len() as u64;
-        }
-        pairs.iter().filter(|pair| !self.departures.stalled_at(pair.ingress_ns)).count() as u64
+        samples(pairs, &self.departures)
     }
 
-    /// Takes note of the longest of these pairs, before they are counted.
-    pub(super) fn meet(&mut self, pairs: &[Pair]) {
-        let longest_ns = pairs.iter().map(|pair| pair.egress_ns - pair.ingress_ns).max();
-        self.longest_ns = self.longest_ns.max(longest_ns.unwrap_or(0));
+    /// Takes note of the longest of pairs, before they are counted.
+    pub(super) fn meet(&mut self, longest_ns: i64) {
+        self.longest_ns = self.longest_ns.max(longest_ns);
     }
 
     /// Adds the statistics of the pairs that follow, see [`behind`](Self::behind).

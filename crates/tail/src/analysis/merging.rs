@@ -18,6 +18,7 @@ pub(super) struct Merging<C, const N: usize = RING> {
     /// Those that the last merge found.
     pub(super) pairs: Vec<Pair>,
     pub(super) position: Option<Position>,
+    window_ns: i64,
 }
 
 impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
@@ -30,13 +31,36 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
             matcher: Matcher::with_memory(options.window, MEMORY),
             pairs: Vec::new(),
             position: terms.burst_gap_ns.map(Position::new),
+            window_ns: options.window.window_ns,
         }
+    }
+
+    /// At the ends of both sources.
+    pub(super) fn ended(
+        (ingress, egress): (Tap<C>, Tap<C>),
+        matcher: Matcher<N>,
+        position: Option<Position>,
+        terms: &Terms,
+        options: &Options,
+    ) -> Self {
+        let (signer, pairs) = (terms.signer.clone(), Vec::new());
+        let window_ns = options.window.window_ns;
+        Self { signer, ingress, egress, matcher, pairs, position, window_ns }
     }
 
     /// Reads the next batch of a side of which all packets are merged; gaps count once they begin after `after_ns`.
     /// Returns `false` when neither side needs one.
     pub(super) fn read_ahead(&mut self, after_ns: i64) -> Result<bool, CaptureError> {
-        for tap in [&mut self.ingress, &mut self.egress] {
+        let passes = |tap: &Tap<C>, other: &Tap<C>| {
+            tap.ahead().first().is_some_and(|next| other.lets_pass(next.stamp_ns))
+        };
+        if passes(&self.ingress, &self.egress) || passes(&self.egress, &self.ingress) {
+            return Ok(false);
+        }
+        let mut taps = [&mut self.ingress, &mut self.egress];
+        // Where both wait for packets, each is to tell how long none came.
+        taps.sort_by_key(|tap| tap.quiet_until_ns());
+        for tap in taps {
             if tap.ahead().is_empty() && !tap.is_ended() {
                 tap.refill(&self.signer, after_ns)?;
                 return Ok(true);
@@ -88,8 +112,8 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         loop {
             let from_ingress = match (entering.get(entered), leaving.get(left)) {
                 (Some(next), Some(other)) => next.stamp_ns <= other.stamp_ns,
-                (Some(_), None) if self.egress.is_ended() => true,
-                (None, Some(_)) if self.ingress.is_ended() => false,
+                (Some(next), None) if self.egress.lets_pass(next.stamp_ns) => true,
+                (None, Some(next)) if self.ingress.lets_pass(next.stamp_ns) => false,
                 _ => break,
             };
             let pair = if from_ingress {
@@ -113,7 +137,7 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
 
     /// The first ingress and the last egress stamp so far.
     pub(super) fn bounds_ns(&self) -> (i64, i64) {
-        (self.ingress.first_ns, self.egress.last_ns)
+        (self.ingress.first_ns, self.egress.watched_until_ns(self.window_ns))
     }
 
     /// The largest stamp so far.
@@ -132,9 +156,30 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         let now_ns = if self.is_ended() {
             self.ingress.last_ns.min(self.egress.last_ns)
         } else {
-            self.ingress.merged_until_ns().min(self.egress.merged_until_ns())
+            self.merged_until_ns()
         };
         self.matcher.decided_packets(now_ns)
+    }
+
+    /// Whether neither side has anything to be merged, and both may go on.
+    pub(super) fn is_quiet(&self) -> bool {
+        let [ingress, egress] = [self.ingress.ahead(), self.egress.ahead()];
+        ingress.is_empty()
+            && egress.is_empty()
+            && !self.ingress.is_ended()
+            && !self.egress.is_ended()
+    }
+
+    /// Packets that entered after the trim, are lost, and are still remembered.
+    pub(super) fn overdue(&self, after_ns: i64) -> u64 {
+        self.matcher.overdue(self.merged_until_ns(), after_ns)
+    }
+
+    /// No packet stamped before this is still to be merged, but for disorder.
+    fn merged_until_ns(&self) -> i64 {
+        let [entered_ns, left_ns] =
+            [&self.ingress, &self.egress].map(|tap| tap.merged_until_ns(self.window_ns));
+        entered_ns.min(left_ns)
     }
 
     /// Whether both sources were read to their ends.

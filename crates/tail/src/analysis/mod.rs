@@ -1,5 +1,6 @@
 //! Two sides in, the tail out: drives reading, signing, matching and statistics in one pass.
 
+mod behind;
 mod books;
 mod burst;
 mod counting;
@@ -13,6 +14,7 @@ mod merging;
 mod ongoing;
 mod order;
 mod outcomes;
+mod remote;
 mod report;
 mod seconds;
 mod source;
@@ -30,6 +32,7 @@ pub use ledger::{DecidedPair, Ledger, LedgerError, Place, TangledPacket};
 pub use ongoing::{Ongoing, Opened};
 pub use order::OrderError;
 pub use outcomes::{Ends, Outcome, Tally};
+pub use remote::{Counts, Order, Outline};
 pub use seconds::{Load, Second};
 pub use source::{Numbered, Numbers, Source};
 pub use stretch::Stretch;

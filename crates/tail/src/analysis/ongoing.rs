@@ -5,11 +5,13 @@
 
 use super::books::Books;
 use super::counting::{AT_A_TIME, Counted, Room, Uncounted};
+use super::latencies;
 use super::merging::Merging;
+use super::remote::{Counts, Order, Outline};
 use super::stretch::Stretch;
 use super::terms::Terms;
 use super::{Analysis, AnalysisError, Options, Sink, Source};
-use crate::matching::{Pair, RING};
+use crate::matching::{Older, Pair, RING};
 use std::io;
 use std::ops::{ControlFlow, DerefMut};
 
@@ -54,14 +56,20 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
                 if batches.is_multiple_of(PROGRESS_BATCHES) && progress(entered, left).is_break() {
                     return Err(AnalysisError::Stopped);
                 }
+                if self.merging.is_quiet() {
+                    self.settle(next_ns);
+                    self.tell(sink);
+                }
             } else if self.merging.is_merged() {
                 self.settle(next_ns);
+                self.tell(sink);
                 return Ok(());
             } else {
                 self.merging.merge();
                 self.books.record(&self.merging.pairs, sink).map_err(AnalysisError::Sink)?;
                 self.merging.pairs.clear();
                 self.settle(next_ns);
+                self.tell(sink);
             }
         }
     }
@@ -69,6 +77,11 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
     fn settle(&mut self, next_ns: Option<i64>) {
         let bounds_ns = self.bounds_ns(next_ns);
         self.books.count_all(self.merging.decided(), bounds_ns);
+    }
+
+    fn tell<S: Sink>(&self, sink: &mut S) {
+        let trimmed_until_ns = self.books.trimmed_until_ns();
+        sink.decided(self.books.tally(), &|| self.merging.overdue(trimmed_until_ns));
     }
 
     /// The first ingress stamp, and one that the egress capture reaches.
@@ -106,6 +119,30 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         Some(self.books.uncounted(pairs))
     }
 
+    /// The same with a stretch that was matched on another host, which is to count its pairs as the order says. If one
+    /// of them is of an [older](Order) signature, it cannot be joined, nor can any after it: the analysis is void.
+    pub fn join_outline(
+        &mut self,
+        outline: Outline,
+        names: [&str; 2],
+        terms: &Terms,
+        options: &Options,
+        next_ns: Option<i64>,
+    ) -> Option<Order> {
+        let (longest_ns, samples) = (Some(outline.longest_ns), outline.samples);
+        let mut signatures = Vec::new();
+        self.join_with(outline.stretch(names, terms, options), longest_ns, next_ns, |older, _| {
+            signatures.extend(older.signatures());
+        })?;
+        Some(self.books.order(samples, signatures))
+    }
+
+    /// Adds what another host has counted, as [`add`](Self::add) does.
+    pub fn add_counts(&mut self, counts: Counts) {
+        let counted = self.books.counted(counts);
+        self.books.add(counted);
+    }
+
     /// The same, with the pairs counted here and given to the sink. Returns whether it goes on with the stretch.
     ///
     /// # Errors
@@ -131,6 +168,22 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
 
     /// The pairs of a stretch that is gone on with.
     fn joined(&mut self, stretch: Stretch<N>, next_ns: Option<i64>) -> Option<Vec<Pair>> {
+        self.join_with(stretch, None, next_ns, |older, pairs| {
+            for pair in pairs {
+                older.see(pair.signature, pair.ingress_ns.min(pair.egress_ns));
+            }
+        })
+    }
+
+    /// The same. `see` shows the older packets those of the pairs. `longest_ns` is the longest latency of the pairs where
+    /// they are not here.
+    fn join_with(
+        &mut self,
+        stretch: Stretch<N>,
+        longest_ns: Option<i64>,
+        next_ns: Option<i64>,
+        see: impl FnOnce(&mut Older, &[Pair]),
+    ) -> Option<Vec<Pair>> {
         if !self.meets(&stretch) {
             return None;
         }
@@ -138,9 +191,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         self.merging.pass();
         let mut older = self.merging.matcher.beside(&held)?;
         if !older.is_empty() {
-            for pair in &pairs {
-                older.see(pair.signature, pair.ingress_ns.min(pair.egress_ns));
-            }
+            see(&mut older, &pairs);
             decided.iter().for_each(|packet| older.see(packet.signature, packet.stamp_ns));
         }
         if !merging.matcher.hold(older) {
@@ -151,7 +202,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         self.merging.ingress.precede(before.ingress);
         self.merging.egress.precede(before.egress);
         // What comes of the packets in no pair depends on the longest latency.
-        self.books.meet(&pairs);
+        self.books.meet(longest_ns.unwrap_or_else(|| latencies::longest_ns(&pairs)));
         let bounds_ns = self.bounds_ns(next_ns);
         self.books.count_all(passed.into_iter().chain(decided), bounds_ns);
         self.settle(next_ns);

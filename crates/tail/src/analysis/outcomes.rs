@@ -102,6 +102,12 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Packets that were lost after the trim.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.ingress.lost
+    }
+
     /// Counts packets that came to an outcome within the trim or after it. `millisecond` is that in which
     /// they entered, since the origin; only of [`Outcome::Lost`] and [`Outcome::BeyondWindow`] it is looked at.
     pub fn add(&mut self, outcome: Outcome, trimmed: bool, millisecond: i64, packets: u64) {

@@ -1,5 +1,6 @@
 //! What happened at the taps, second by second.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Nanoseconds of a second.
@@ -27,7 +28,7 @@ pub struct Second {
 }
 
 /// Frames and bytes of one second at a tap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Frames.
     pub packets: u64,

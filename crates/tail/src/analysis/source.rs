@@ -19,7 +19,7 @@ pub trait Source {
     fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError>;
 
     /// Clears `batch` and fills it with the next records, at most some hundred: they and those of the other
-    /// side stay in the first-level cache. Returns `false` at the end.
+    /// side stay in the first-level cache. Returns `false` at the end. May wait for them.
     ///
     /// # Errors
     /// [`CaptureError::Damaged`] and [`CaptureError::Io`], once every record before them was handed out.
@@ -27,6 +27,12 @@ pub trait Source {
 
     /// How much is done with, in a unit of the source's own.
     fn offset(&self) -> u64;
+
+    /// No packet that was not read yet is stamped earlier than this: what is known of a tap that watches while nothing
+    /// comes. [`read`](Self::read) may give an empty batch to tell it.
+    fn quiet_until_ns(&self) -> i64 {
+        i64::MIN
+    }
 
     /// See [`Capture::wraps`].
     fn wraps(&self) -> bool {

@@ -16,6 +16,7 @@ use super::terms::Terms;
 use super::{Options, Source};
 use crate::capture::CaptureError;
 use crate::matching::{Decided, Held, Pair, RING};
+use serde::{Deserialize, Serialize};
 use std::ops::DerefMut;
 
 /// A stretch that was matched on its own.
@@ -28,7 +29,7 @@ pub struct Stretch<const N: usize = RING> {
 }
 
 /// What has a bearing on the packets to come, beside what the matcher holds.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct State {
     position: Option<Position>,
     taps: [(Recent, i64); 2],
@@ -46,6 +47,19 @@ impl<const N: usize> Stretch<N> {
         options: &Options,
         Room(mut pairs): Room,
     ) -> Result<Self, CaptureError> {
+        let take = |found: &mut Vec<Pair>| pairs.append(found);
+        let stretch = Self::taken(before, sources, terms, options, take)?;
+        Ok(Self { pairs, ..stretch })
+    }
+
+    /// The same, with the pairs given to `take`, which empties the list.
+    pub(super) fn taken(
+        before: [Opened; 2],
+        sources: [Opened; 2],
+        terms: &Terms,
+        options: &Options,
+        mut take: impl FnMut(&mut Vec<Pair>),
+    ) -> Result<Self, CaptureError> {
         let [ingress, egress] = before;
         let mut merging = Merging::new(ingress, egress, terms, options);
         let forgotten = |merging: &mut Merging<Opened, N>| {
@@ -62,10 +76,10 @@ impl<const N: usize> Stretch<N> {
         merging.egress.start_anew(egress);
         let mut decided = Vec::new();
         merging.run(|merging| {
-            pairs.append(&mut merging.pairs);
+            take(&mut merging.pairs);
             decided.extend(merging.decided());
         })?;
-        Ok(Self { held, before, merging, pairs, decided })
+        Ok(Self { held, before, merging, pairs: Vec::new(), decided })
     }
 
     /// The largest stamp until its end, on both sides. That end is a cut only where it is smaller than the stamp there.

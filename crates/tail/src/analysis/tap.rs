@@ -1,12 +1,13 @@
 //! One side of the device under test: what its packets say apart from any matching.
 
 use super::Source;
-use super::gaps::{Gaps, Recent};
+use super::gaps::{self, Gaps, Recent};
 use super::seconds::{Load, SECOND_NS, second};
 use crate::capture::{CaptureError, Record};
 use crate::matching::DISORDER_NS;
 use crate::signature::Signer;
 use crate::summary;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::DerefMut;
 
@@ -20,6 +21,8 @@ pub(super) struct Tap<C> {
     pub(super) next: usize,
     ended: bool,
     ordered: bool,
+    /// Nothing that is to be read yet is stamped earlier, [as the source knows](Source::quiet_until_ns).
+    quiet_until_ns: i64,
     /// Added to each stamp.
     shift_ns: i64,
     pub(super) packets: u64,
@@ -38,7 +41,54 @@ pub(super) struct Tap<C> {
     origin_ns: i64,
 }
 
+/// What a tap has counted to the end of its source, as a value.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Counted {
+    packets: u64,
+    unstamped: u64,
+    cut_frames: u64,
+    short_signatures: u64,
+    out_of_order: u64,
+    first_ns: i64,
+    last_ns: i64,
+    gaps: gaps::Counted,
+    loads: BTreeMap<i64, Load>,
+}
+
 impl<C: DerefMut<Target: Source>> Tap<C> {
+    /// What was counted.
+    pub(super) fn counted(&mut self) -> Counted {
+        self.flush_load();
+        Counted {
+            packets: self.packets,
+            unstamped: self.unstamped,
+            cut_frames: self.cut_frames,
+            short_signatures: self.short_signatures,
+            out_of_order: self.out_of_order,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            gaps: self.gaps.counted(),
+            loads: self.loads.clone(),
+        }
+    }
+
+    /// A tap at the end of a source, with what was counted elsewhere.
+    pub(super) fn ended(source: C, shift_ns: i64, origin_ns: i64, counted: Counted) -> Self {
+        Self {
+            ended: true,
+            packets: counted.packets,
+            unstamped: counted.unstamped,
+            cut_frames: counted.cut_frames,
+            short_signatures: counted.short_signatures,
+            out_of_order: counted.out_of_order,
+            first_ns: counted.first_ns,
+            last_ns: counted.last_ns,
+            gaps: Gaps::of(counted.gaps),
+            loads: counted.loads,
+            ..Self::new(source, shift_ns, origin_ns)
+        }
+    }
+
     pub(super) fn new(source: C, shift_ns: i64, origin_ns: i64) -> Self {
         Self {
             source,
@@ -47,6 +97,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             next: 0,
             ended: false,
             ordered: true,
+            quiet_until_ns: i64::MIN,
             shift_ns,
             packets: 0,
             unstamped: 0,
@@ -72,12 +123,32 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
 
     /// No frame stamped before this is still to be merged, but for disorder.
     #[inline]
-    pub(super) fn merged_until_ns(&self) -> i64 {
+    pub(super) fn merged_until_ns(&self, window_ns: i64) -> i64 {
         match self.ahead().first() {
             Some(record) => record.stamp_ns,
             None if self.ended => i64::MAX,
-            None => self.last_ns,
+            None => self.last_ns.max(self.quiet_until_ns.saturating_sub(window_ns)),
         }
+    }
+
+    /// The last stamp so far, or one that a tap is known to have watched to while nothing came for longer than the window:
+    /// what a capture file of the same packets says, as long as no device is silent for so long.
+    pub(super) fn watched_until_ns(&self, window_ns: i64) -> i64 {
+        if self.last_ns == i64::MIN {
+            return i64::MIN;
+        }
+        self.last_ns.max(self.quiet_until_ns.saturating_sub(window_ns))
+    }
+
+    /// No packet that is still to be read is stamped earlier, as the source knows.
+    pub(super) fn quiet_until_ns(&self) -> i64 {
+        self.quiet_until_ns
+    }
+
+    /// Whether the next packet of the other side, stamped then, comes before all that is still to be read here.
+    #[inline]
+    pub(super) fn lets_pass(&self, stamp_ns: i64) -> bool {
+        self.ahead().is_empty() && (self.ended || stamp_ns < self.quiet_until_ns)
     }
 
     /// Whether no frames follow but those [`ahead`](Self::ahead).
@@ -139,6 +210,7 @@ impl<C: DerefMut<Target: Source>> Tap<C> {
             self.ended = true;
             return Ok(());
         }
+        self.quiet_until_ns = self.source.quiet_until_ns().saturating_add(self.shift_ns);
         self.packets += self.batch.len() as u64;
         let mut last_ns = self.last_ns;
         let mut odd = self.shift_ns != 0 || signer.has_selection();

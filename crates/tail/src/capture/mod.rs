@@ -198,6 +198,12 @@ impl Capture {
         self.offset
     }
 
+    /// Whether there are bytes at hand that were not decoded yet.
+    #[must_use]
+    pub fn has_ahead(&self) -> bool {
+        !self.input.window().is_empty()
+    }
+
     /// The damage at which a salvaged capture ended.
     #[must_use]
     pub fn damage(&self) -> Option<&CaptureError> {

@@ -3,13 +3,14 @@
 use super::pending::{LowerHalf, Pending};
 use super::ring::Entry;
 use super::window::State;
-use super::{Fate, Late, Matcher, Window};
+use super::{Decided, Fate, Late, MEMORY, Matcher, Window};
 use crate::signature::Signature;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 /// The packets that a matcher holds.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Held {
     /// The last ingress packets, the earliest first.
     recent: Vec<Recent>,
@@ -18,12 +19,22 @@ pub(crate) struct Held {
 }
 
 /// A remembered ingress packet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Recent {
     signature: Signature,
     stamp_ns: i64,
     tag: u16,
     state: State,
+}
+
+impl Recent {
+    /// What a matcher holds in the place of a packet before any came.
+    const NONE: Self = Self {
+        signature: Signature { high: 0, low: 0 },
+        stamp_ns: 0,
+        tag: 0,
+        state: State::Matched,
+    };
 }
 
 /// Packets that one matcher holds and another one does not, which saw fewer packets before.
@@ -56,6 +67,25 @@ impl<const N: usize> Matcher<N> {
                 .collect(),
             early: self.early.iter().map(|(signature, at_ns, ())| (signature, at_ns)).collect(),
         }
+    }
+
+    /// A matcher that holds these packets.
+    pub(crate) fn holding(
+        window: Window,
+        held: Held,
+        (fates, now_ns): (Vec<Decided>, i64),
+    ) -> Self {
+        let mut matcher = Self { fates, now_ns, ..Self::with_memory(window, MEMORY) };
+        // What is not there yet when a matcher begins was never entered.
+        let entered = held.recent.into_iter().skip_while(|recent| *recent == Recent::NONE);
+        for Recent { signature, stamp_ns, tag, state } in entered {
+            matcher.ring.push(signature, stamp_ns, tag, state);
+        }
+        matcher.late.precede(held.late.into_iter());
+        matcher
+            .early
+            .precede(held.early.into_iter().map(|(signature, at_ns)| (signature, at_ns, ())));
+        matcher
     }
 
     /// Forgets the egress packets that wait for an ingress packet: those whose ingress packets came before the first one
@@ -128,6 +158,11 @@ impl Older {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.seen_ns.is_empty()
+    }
+
+    /// Their signatures.
+    pub(crate) fn signatures(&self) -> impl Iterator<Item = Signature> {
+        self.seen_ns.keys().copied()
     }
 
     /// A later packet passed its tap.

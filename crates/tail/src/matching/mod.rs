@@ -30,9 +30,10 @@ mod window;
 
 use crate::signature::Signature;
 pub use alone::{Alone, Seen};
-pub(crate) use held::Held;
+pub(crate) use held::{Held, Older};
 use pending::Pending;
 use ring::{Entry, Ring};
+use serde::{Deserialize, Serialize};
 use window::{Entering, Leaving, State};
 pub use window::{Relation, Window};
 
@@ -53,7 +54,7 @@ pub struct Pair {
 }
 
 /// What became of a packet that was not matched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Fate {
     /// Ingress: never left within twice the window.
     Lost,
@@ -92,14 +93,14 @@ pub struct Matcher<const N: usize = RING> {
 }
 
 /// A packet in no pair whose fate is decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Decided {
     pub(crate) fate: Fate,
     pub(crate) stamp_ns: i64,
     pub(crate) signature: Signature,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Late {
     ambiguous: bool,
     tag: u16,
@@ -283,6 +284,22 @@ impl<const N: usize> Matcher<N> {
                 fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
             },
         );
+    }
+
+    /// Packets stamped after `after_ns` that have not left when nothing stamped before `now_ns` is to come, and so never
+    /// will, but whose fate is not decided as long as they are remembered.
+    pub(crate) fn overdue(&self, now_ns: i64, after_ns: i64) -> u64 {
+        let [_, _, outside_ns] = self.window.bounds_ns();
+        let times_ns = after_ns.saturating_add(1)..now_ns.saturating_sub(outside_ns);
+        let open = self.ring.open().filter(|stamp_ns| times_ns.contains(stamp_ns)).count();
+        let late =
+            |(_, stamp_ns, late): &(_, i64, &Late)| !late.ambiguous && times_ns.contains(stamp_ns);
+        (open + self.late.iter().filter(late).count()) as u64
+    }
+
+    /// The fates that were decided and not given out, and the time so far.
+    pub(crate) fn passing(&self) -> (&[Decided], i64) {
+        (&self.fates, self.now_ns)
     }
 
     /// Ends the matching. Gives out the stamps of the ingress packets still in flight, in no particular

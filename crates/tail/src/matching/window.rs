@@ -1,6 +1,7 @@
 //! The rules of matching: what two packets of one signature are to each other. Every matcher asks here.
 
 use super::Fate;
+use serde::{Deserialize, Serialize};
 
 /// How far apart the stamps of a packet may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub enum Relation {
 }
 
 /// What became of an ingress packet so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
     /// In flight.
     Open,

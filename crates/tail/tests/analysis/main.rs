@@ -12,6 +12,7 @@ mod ledger;
 mod losses;
 mod naive;
 mod numbers;
+mod quiet;
 mod results;
 mod stretches;
 #[path = "../support/mod.rs"]

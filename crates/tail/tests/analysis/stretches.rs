@@ -5,10 +5,12 @@ use crate::worlds::{World, worlds_of};
 use crate::{Arrival, Kept, MS, START_NS, US, open, options, pcap, steady};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use tailtrim_tail::analysis::{
-    Analysis, Ongoing, Opened, Options, Room, Sample, Stretch, Terms, Uncounted,
+    Analysis, Ongoing, Opened, Options, Order, Room, Sample, Stretch, Terms, Uncounted,
 };
 use tailtrim_tail::matching::Window;
 
@@ -33,7 +35,7 @@ fn between(world: &World, times_ns: Range<i64>) -> [Opened; 2] {
 }
 
 /// Everything that an analysis says.
-fn said(analysis: &Analysis, samples: &[Sample]) -> String {
+pub(crate) fn said(analysis: &Analysis, samples: &[Sample]) -> String {
     let bursts = analysis.bursts.as_ref().map(|bursts| {
         let positions = bursts.positions.iter().map(tailtrim_stats::Histogram::sorted);
         (bursts.gap_ns, positions.collect::<Vec<_>>())
@@ -94,6 +96,67 @@ fn by_stretches<const N: usize>(
     (said(&ongoing.finish(), if here { &kept.0 } else { &[] }), joined)
 }
 
+/// What was sent to another host and came back, or the other way round.
+fn sent<T: Serialize + DeserializeOwned>(value: &T) -> T {
+    postcard::from_bytes(&postcard::to_allocvec(value).unwrap()).unwrap()
+}
+
+/// Analyses stretch by stretch, each of them on another host. Returns what is said, and how many were joined; `None`
+/// where the counts show that one should not have been.
+fn by_hosts<const N: usize>(
+    world: &World,
+    options: &Options,
+    (cuts_ns, earlier): (&[i64], usize),
+) -> Option<(String, usize)> {
+    let [mut ingress, mut egress] = between(world, i64::MIN..i64::MAX);
+    let terms = Terms::of(&mut *ingress, &mut *egress, options).unwrap();
+    let mut borders = vec![i64::MIN];
+    borders.extend(cuts_ns);
+    borders.push(i64::MAX);
+    let go_on = |_, _| ControlFlow::Continue(());
+    let next =
+        |cut: i64| Some(cut).filter(|at_ns| self::cut(&world.egress, *at_ns) < world.egress.len());
+    let [ingress, egress] = between(world, borders[0]..borders[1]);
+    let mut ongoing: Ongoing<'_, Opened, N> = Ongoing::new(ingress, egress, &terms, options);
+    let (mut samples, mut outstanding, mut joined) = (Vec::new(), Vec::new(), 0);
+    ongoing.run(next(borders[1]), &mut samples, go_on).unwrap();
+    let own = |index: usize| {
+        let times = borders[index]..borders[index + 1];
+        let before = between(world, borders[index.saturating_sub(earlier)]..times.start);
+        (before, between(world, times))
+    };
+    let count = |ongoing: &mut Ongoing<'_, Opened, N>,
+                 outstanding: &mut Vec<(usize, Order)>,
+                 samples: &mut Vec<Sample>| {
+        outstanding.drain(..).all(|(index, order)| {
+            let ((before, sources), order) = (own(index), sent(&order));
+            let counted =
+                Stretch::<N>::counted(before, sources, &terms, options, &order, samples).unwrap();
+            counted.map(|counts| ongoing.add_counts(sent(&counts))).is_some()
+        })
+    };
+    for index in 1..borders.len() - 1 {
+        let (before, sources) = own(index);
+        let outline = Stretch::<N>::outline(before, sources, &terms, options).unwrap();
+        let outline = sent(&outline);
+        let next_ns = next(borders[index + 1]);
+        if let Some(order) = ongoing.join_outline(outline, ["in", "out"], &terms, options, next_ns)
+        {
+            outstanding.push((index, order));
+            joined += 1;
+            continue;
+        }
+        if !count(&mut ongoing, &mut outstanding, &mut samples) {
+            return None;
+        }
+        let [ingress, egress] = between(world, borders[index]..borders[index + 1]);
+        ongoing.go_on(ingress, egress);
+        ongoing.run(next_ns, &mut samples, go_on).unwrap();
+    }
+    count(&mut ongoing, &mut outstanding, &mut samples)
+        .then(|| (said(&ongoing.finish(), &samples), joined))
+}
+
 /// Counts what is outstanding, in any order, and adds it in its own.
 fn add_all<const N: usize>(ongoing: &mut Ongoing<'_, Opened, N>, outstanding: &mut Vec<Uncounted>) {
     let counted: Vec<_> = outstanding.drain(..).rev().map(Uncounted::count).collect();
@@ -120,6 +183,11 @@ fn check<const N: usize>(
         joined
     });
     assert_eq!(joined[0], joined[1]);
+    if let Some((parts, joined_of_hosts)) = by_hosts::<N>(world, options, (cuts_ns, earlier)) {
+        let (whole, _) = by_stretches::<N>(world, options, (&[], 1), true);
+        assert!(parts == whole, "{cuts_ns:?}: {}", differing(&parts, &whole));
+        assert!(joined_of_hosts >= joined[0]);
+    }
     joined[0]
 }
 

@@ -1,11 +1,16 @@
-//! Capturing at a tap: what a port receives, into a nanosecond pcap.
+//! Capturing at a tap: what a port receives, into a nanosecond pcap or to an analysis that goes on meanwhile.
+
+mod file;
+mod online;
+
+pub use file::CaptureFile;
+pub use online::{Feed, Online, online};
 
 use crate::port::{Counters, Port, PortError, Stamping};
 use crate::sys::clock;
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tailtrim_tail::capture::write::{NO_STAMP_NS, header, record_header};
@@ -34,8 +39,9 @@ pub struct Tapped {
     pub unstamped: u64,
     /// Where stamps were taken.
     pub stamps: Stamping,
-    /// The capture.
-    pub file: PathBuf,
+    /// The capture, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
 }
 
 /// Why a capture ended early.
@@ -56,69 +62,61 @@ pub enum TapError {
     },
 }
 
-/// A capture file being written.
-pub enum Sink {
-    /// As it is.
-    Plain(BufWriter<File>),
-    /// Compress with zstded by zstd.
-    Zstd(BufWriter<zstd::Encoder<'static, File>>),
+/// Where the frames go.
+#[derive(Default)]
+pub struct Sink {
+    /// A file.
+    pub file: Option<CaptureFile>,
+    /// An analysis under way.
+    pub feed: Option<Feed>,
 }
 
 impl Sink {
-    /// Creates the file.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn create(path: &Path, zstd: bool) -> io::Result<Self> {
-        let file = File::create(path)?;
-        const BUFFER: usize = 1 << 20;
-        Ok(if zstd {
-            Self::Zstd(BufWriter::with_capacity(BUFFER, zstd::Encoder::new(file, 1)?))
-        } else {
-            Self::Plain(BufWriter::with_capacity(BUFFER, file))
-        })
+    /// A file only.
+    #[must_use]
+    pub fn of(file: CaptureFile) -> Self {
+        Self { file: Some(file), feed: None }
     }
 
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(file) => file.write_all(bytes),
-            Self::Zstd(file) => file.write_all(bytes),
+    fn record(&mut self, head: &[u8], frame: &[u8]) -> io::Result<()> {
+        if let Some(feed) = &mut self.feed {
+            feed.record(head, frame);
         }
-    }
-
-    fn finish(self) -> io::Result<()> {
-        match self {
-            Self::Plain(mut file) => file.flush(),
-            Self::Zstd(file) => {
-                file.into_inner().map_err(io::IntoInnerError::into_error)?.finish()?;
-                Ok(())
-            }
+        match &mut self.file {
+            None => Ok(()),
+            Some(file) => file.write_all(head).and_then(|()| file.write_all(frame)),
         }
     }
 }
 
-/// Writes what the port receives until `stopped`; then what is still waiting in the port. `seen` counts
+/// Takes what the port receives until `stopped`; then what is still waiting in the port. `seen` counts
 /// the frames meanwhile.
 ///
-/// Frames stay in the port until it is half full or the end has come: on a machine with few cores, to
-/// fetch, compress and write them takes the CPU from what is being measured.
+/// Without an analysis, frames stay in the port until it is half full or the end has come: on a machine with few cores,
+/// to fetch, compress and write them takes the CPU from what is being measured.
 ///
 /// # Errors
 /// [`TapError`].
 pub fn tap(
     port: &mut dyn Port,
     mut sink: Sink,
-    path: &Path,
     snap: usize,
     stopped: &AtomicBool,
     seen: &AtomicU64,
 ) -> Result<Tapped, TapError> {
     let mut packets = 0;
-    let failed = |packets| move |source| TapError::Write { path: path.to_owned(), packets, source };
-    sink.write_all(&header(snap as u32)).map_err(failed(0))?;
+    let path = sink.file.as_ref().map(|file| file.path.clone());
+    let failed = |packets| {
+        let path = path.clone().unwrap_or_default();
+        move |source| TapError::Write { path, packets, source }
+    };
+    if let Some(file) = &mut sink.file {
+        file.write_all(&header(snap as u32)).map_err(failed(0))?;
+    }
+    let stamping = port.capabilities().stamping;
     // A stamp of this process says when a frame was fetched: that must not wait.
-    let prompt = port.capabilities().stamping == Stamping::Process;
-    let mut pressed = prompt;
+    let prompt = stamping == Stamping::Process;
+    let mut pressed = prompt || sink.feed.is_some();
     let mut end_ns = None;
     loop {
         let ending = stopped.load(Ordering::Acquire);
@@ -130,6 +128,7 @@ pub fn tap(
             continue;
         }
         let mut written = Ok(());
+        let fetched_ns = clock::realtime_ns();
         let count = port.receive(BATCH, &mut |frame| {
             if written.is_err() {
                 return;
@@ -137,12 +136,23 @@ pub fn tap(
             let kept = &frame.bytes[..frame.bytes.len().min(snap)];
             let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
             let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
-            written = sink.write_all(&head).and_then(|()| sink.write_all(kept));
+            written = sink.record(&head, kept);
             packets += u64::from(written.is_ok());
         })?;
         written.map_err(failed(packets))?;
         seen.store(packets, Ordering::Relaxed);
         if count < BATCH {
+            if let Some(feed) = &mut sink.feed {
+                feed.hand_over();
+                // The clock of a NIC is another one.
+                if stamping != Stamping::Hardware {
+                    feed.quiet_until(fetched_ns - LAST_NS);
+                }
+                if !ending {
+                    std::thread::sleep(INTERVAL);
+                    continue;
+                }
+            }
             if !ending && prompt {
                 port.wait(INTERVAL)?;
                 continue;
@@ -159,7 +169,9 @@ pub fn tap(
             }
         }
     }
-    sink.finish().map_err(failed(packets))?;
+    if let Some(file) = sink.file {
+        file.finish().map_err(failed(packets))?;
+    }
     let Counters { received_bytes, dropped, unstamped, .. } = port.counters()?;
     Ok(Tapped {
         packets,
@@ -167,6 +179,6 @@ pub fn tap(
         dropped,
         unstamped,
         stamps: port.capabilities().stamping,
-        file: path.to_owned(),
+        file: path,
     })
 }

@@ -1,0 +1,228 @@
+//! `tailtrim-agent capture`.
+
+mod online;
+
+use crate::args::{Matching, time};
+use crate::events::{self, EachSecond, exit_of};
+use crate::exit::Exit;
+use crate::output::{self, failed};
+use crate::stop::{self, Ending};
+use clap::ValueEnum;
+use online::Analysing;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+use tailtrim_linux::capture::{CaptureFile, Sink, TapError, Tapped, tap};
+use tailtrim_linux::clock;
+use tailtrim_linux::host;
+use tailtrim_linux::port::{HardwareStamps, Port, PortName, Receiving, open};
+use tailtrim_tail::summary::Summary;
+
+/// Capture at the taps of a device under test, each into a nanosecond pcap, or match the packets while they come.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5s\n  \
+    tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --live          # percentiles each second, no files\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --stop-after 10min")]
+pub(crate) struct Capture {
+    /// Name of the capture, and its interface or xdp:IFACE[:QUEUE]; once for each tap
+    #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
+    pub(crate) taps: Vec<(String, PortName)>,
+    /// Directory for NAME.pcap; created if missing
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["analyze", "live"])]
+    pub(crate) out: Option<PathBuf>,
+    /// Match the packets of the taps ingress and egress while they come; directory for the tables and the summary
+    #[arg(long, value_name = "DIR")]
+    pub(crate) analyze: Option<PathBuf>,
+    /// Match them, and tell percentiles, loss and the worst packet each second
+    #[arg(long)]
+    pub(crate) live: bool,
+    /// Bytes to keep of each frame
+    #[arg(long, value_name = "BYTES", default_value = "96", value_parser = clap::value_parser!(u32).range(14..=9_018))]
+    pub(crate) snap: u32,
+    /// Kernel buffer of each tap, in megabytes
+    #[arg(long, value_name = "MB", default_value = "128", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub(crate) buffer: u32,
+    /// Compress with zstd
+    #[arg(long)]
+    pub(crate) zstd: bool,
+    /// Source of the time stamps; best: the NICs if all taps have one clock, otherwise the kernel
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) stamps: Stamps,
+    /// Stop after this time, such as 10s or 500ms [default: Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) stop_after: Option<i64>,
+    #[command(flatten, next_help_heading = "With --analyze or --live")]
+    pub(crate) matching: Matching,
+    #[command(flatten)]
+    pub(crate) ending: Ending,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Default)]
+pub(crate) enum Stamps {
+    #[default]
+    Best,
+    Kernel,
+    Hardware,
+}
+
+#[derive(Serialize)]
+struct CaptureReport {
+    taps: BTreeMap<String, Tapped>,
+    /// Why the NICs did not stamp; nothing where they did, or were not asked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_by_hardware: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    analysis: Option<Summary>,
+    /// CPU time of the taps and the analysis, which the device under test does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_s: Option<f64>,
+}
+
+/// A tap that is open.
+struct Opened {
+    name: String,
+    sink: Sink,
+    port: Box<dyn Port>,
+}
+
+/// Runs the verb and prints its events.
+pub(crate) fn run(request: &Capture) -> Exit {
+    host::gain_nothing();
+    // They stay on until the captures are complete.
+    let (hardware, not_by_hardware) = match hardware_stamps(request) {
+        Ok(hardware) => (hardware, None),
+        Err(why) if request.stamps == Stamps::Best => (None, Some(why)),
+        Err(why) => return failed(&format!("no stamps by the NIC: {why}"), Exit::Impossible),
+    };
+    let (mut feeds, analysing) = match Analysing::of(request) {
+        Ok(Some((feeds, analysing))) => (feeds, Some(analysing)),
+        Ok(None) => (BTreeMap::new(), None),
+        Err(error) => return failed(&error, Exit::Usage),
+    };
+    let mut taps = Vec::new();
+    for (name, port) in &request.taps {
+        let file = match file(request, name) {
+            Ok(file) => file,
+            Err(error) => return failed(&error, Exit::Usage),
+        };
+        let sink = Sink { file, feed: feeds.remove(name) };
+        let receiving = Receiving {
+            snap: request.snap as usize,
+            memory_bytes: (request.buffer as usize) << 20,
+            promptly: false,
+            hardware: hardware.is_some(),
+        };
+        match open(port, Some(receiving)) {
+            Ok(port) => taps.push(Opened { name: name.clone(), sink, port }),
+            Err(error) => return failed(&error.to_string(), exit_of(&error)),
+        }
+    }
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    if let Some(ns) = request.stop_after {
+        stop::after(Duration::from_nanos(ns.cast_unsigned()), Arc::clone(&stopped));
+    }
+    let seen: Vec<Arc<AtomicU64>> = taps.iter().map(|_| Arc::default()).collect();
+    if analysing.is_none() || !Analysing::tells_people(request) {
+        events::ready();
+    }
+    let analysing = analysing.map(|analysing| analysing.start(request, &stopped));
+    let telling = match &analysing {
+        Some(analysing) if request.live => analysing.telling(request, &seen),
+        _ => EachSecond::progress(Arc::clone(&seen[0])),
+    };
+    let ended = captured(taps, seen, request.snap as usize, &stopped);
+    let analysis = analysing.map(online::Running::end).transpose();
+    drop(telling);
+    match (ended, analysis) {
+        (Ok(taps), Ok(analysis)) => {
+            let cpu_s = analysis.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
+            let report = CaptureReport { taps, not_by_hardware, analysis, cpu_s };
+            if Analysing::tells_people(request) {
+                return output::write(online::ended(&report), Exit::Success);
+            }
+            events::result("tailtrim.capture/1", &report)
+        }
+        (Err((name, TapError::Port(error))), _) => {
+            failed(&format!("tap {name}: {error}"), exit_of(&error))
+        }
+        (Err((name, error)), _) => failed(&format!("tap {name}: {error}"), Exit::Disturbed),
+        (Ok(_), Err((error, exit))) => failed(&error, exit),
+    }
+}
+
+/// The capture file of a tap, if there is to be one.
+fn file(request: &Capture, name: &str) -> Result<Option<CaptureFile>, String> {
+    let Some(folder) = &request.out else { return Ok(None) };
+    fs::create_dir_all(folder)
+        .map_err(|error| format!("{}: cannot be created: {error}", folder.display()))?;
+    let path = folder.join(format!("{name}.pcap{}", if request.zstd { ".zst" } else { "" }));
+    CaptureFile::create(&path, request.zstd)
+        .map(Some)
+        .map_err(|error| format!("{}: cannot be written: {error}", path.display()))
+}
+
+/// Captures at all taps until `stopped`, or until one of them fails, which is told with its name.
+fn captured(
+    taps: Vec<Opened>,
+    seen: Vec<Arc<AtomicU64>>,
+    snap: usize,
+    stopped: &Arc<AtomicBool>,
+) -> Result<BTreeMap<String, Tapped>, (String, TapError)> {
+    let tapping = |(Opened { name, sink, mut port }, seen): (Opened, Arc<AtomicU64>)| {
+        let ended = OnEnd(Arc::clone(stopped));
+        thread::spawn(move || (name, tap(port.as_mut(), sink, snap, &ended.0, &seen)))
+    };
+    let threads: Vec<_> = taps.into_iter().zip(seen).map(tapping).collect();
+    let mut tapped = BTreeMap::new();
+    let mut problem = None;
+    for thread in threads {
+        match thread.join() {
+            Ok((name, Ok(one))) => {
+                tapped.insert(name, one);
+            }
+            Ok((name, Err(error))) => problem = Some((name, error)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    problem.map_or(Ok(tapped), Err)
+}
+
+fn hardware_stamps(request: &Capture) -> Result<Option<HardwareStamps>, String> {
+    if request.stamps == Stamps::Kernel {
+        return Ok(None);
+    }
+    let ports: Vec<PortName> = request.taps.iter().map(|(_, port)| port.clone()).collect();
+    HardwareStamps::enable(&ports).map(Some)
+}
+
+/// One thread that ends, ends all.
+struct OnEnd(Arc<AtomicBool>);
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// `ingress=eth1`
+fn parse_tap(text: &str) -> Result<(String, PortName), String> {
+    let (name, port) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?}: expected NAME=PORT such as ingress=eth1"))?;
+    let plain = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if !plain {
+        return Err(format!("{name:?}: expected a name of letters, digits, - and _"));
+    }
+    Ok((name.to_owned(), port.parse().map_err(|error| format!("{error}"))?))
+}

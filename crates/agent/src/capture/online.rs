@@ -1,0 +1,287 @@
+//! Packets that are matched while they are captured.
+
+use super::{Capture, CaptureReport, OnEnd};
+use crate::analyze::write_summary;
+use crate::events::{self, EachSecond};
+use crate::exit::Exit;
+use crate::output;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use tailtrim_linux::capture::{Feed, Online, online};
+use tailtrim_stats::{Histogram, Probability, Ranked};
+use tailtrim_tables::{SampleSink, write_tables};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, Tally, analyze};
+use tailtrim_tail::summary::{Summary, grouped};
+
+/// The taps of the device.
+const TAPS: [&str; 2] = ["ingress", "egress"];
+
+/// An analysis that is to begin.
+pub(super) struct Analysing {
+    sources: [Online; 2],
+    sink: Watched,
+    out: Option<PathBuf>,
+    options: Options,
+}
+
+/// One under way.
+pub(super) struct Running {
+    thread: JoinHandle<Result<Summary, (String, Exit)>>,
+    second: Arc<Mutex<Second>>,
+}
+
+/// What the taps are to feed, and the analysis that is to begin.
+type Begun = (BTreeMap<String, Feed>, Analysing);
+
+/// What was matched since the last line.
+#[derive(Default)]
+struct Second {
+    latencies: Histogram,
+    worst: Option<Sample>,
+    /// Samples and lost packets since the begin.
+    samples: u64,
+    lost: u64,
+    /// The lost packets were counted since the last line.
+    told: bool,
+}
+
+/// A line of [`Second`].
+#[derive(Serialize)]
+struct Line {
+    seconds: u64,
+    /// Packets at each tap since the begin.
+    packets: BTreeMap<String, u64>,
+    /// Samples and lost packets since the begin, the trim left out.
+    samples: u64,
+    lost: u64,
+    /// Of the samples of this second; what has no sample is left out.
+    latency_ns: BTreeMap<&'static str, i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worst: Option<Worst>,
+}
+
+/// The worst packet of a second.
+#[derive(Serialize)]
+struct Worst {
+    ingress_ns: i64,
+    latency_ns: i64,
+}
+
+impl Analysing {
+    /// What a request asks for, and what the taps are to feed; `None` where it asks for captures only.
+    pub(super) fn of(request: &Capture) -> Result<Option<Begun>, String> {
+        if request.analyze.is_none() && !request.live {
+            return Ok(None);
+        }
+        let mut names: Vec<&str> = request.taps.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable_by(|one, other| other.cmp(one));
+        if names != TAPS {
+            return Err(format!(
+                "--analyze and --live match what passes two taps, found {}, expected \
+                 --tap ingress=PORT --tap egress=PORT",
+                names.join(" and ")
+            ));
+        }
+        if let Some(folder) = &request.analyze {
+            fs::create_dir_all(folder)
+                .map_err(|error| format!("{}: cannot be created: {error}", folder.display()))?;
+        }
+        let files = SampleSink::new(false, request.analyze.as_deref())
+            .map_err(|error| format!("samples cannot be kept: {error}"))?;
+        let open = |name: &str| {
+            online(name, request.snap, name == TAPS[1]).map_err(|error| error.to_string())
+        };
+        let ((into, ingress), (out_of, egress)) = (open(TAPS[0])?, open(TAPS[1])?);
+        let feeds = TAPS.map(str::to_owned).into_iter().zip([into, out_of]).collect();
+        let sink = Watched { files, second: Arc::default(), passed: Vec::new() };
+        let (out, options) = (request.analyze.clone(), request.matching.options());
+        Ok(Some((feeds, Self { sources: [ingress, egress], sink, out, options })))
+    }
+
+    /// Whether people read what is told.
+    pub(super) fn tells_people(request: &Capture) -> bool {
+        request.live && io::stdout().is_terminal()
+    }
+
+    /// Begins to match. An analysis that fails ends captures of which no file is kept.
+    pub(super) fn start(self, request: &Capture, stopped: &Arc<AtomicBool>) -> Running {
+        let second = Arc::clone(&self.sink.second);
+        let ends = request.out.is_none().then(|| OnEnd(Arc::clone(stopped)));
+        let thread = thread::spawn(move || {
+            let _ends = ends;
+            self.run()
+        });
+        Running { thread, second }
+    }
+
+    fn run(mut self) -> Result<Summary, (String, Exit)> {
+        let [ingress, egress] = &mut self.sources;
+        let go_on = |_, _| ControlFlow::Continue(());
+        let analysis = analyze(ingress, egress, &self.options, &mut self.sink, go_on);
+        let analysis = analysis.map_err(|error| (said(&error), Exit::Disturbed))?;
+        if let Some(folder) = &self.out {
+            let Analysis { summary, .. } = &analysis;
+            self.sink
+                .files
+                .close()
+                .and_then(|()| write_tables(folder, &analysis))
+                .and_then(|()| write_summary(folder, summary))
+                .map_err(|error| {
+                    let text = format!("{}: cannot be written: {error}", folder.display());
+                    (text, Exit::Disturbed)
+                })?;
+        }
+        Ok(analysis.summary)
+    }
+}
+
+fn said(error: &AnalysisError) -> String {
+    format!("the packets cannot be matched: {error}")
+}
+
+impl Running {
+    /// Tells each second what it was like.
+    pub(super) fn telling(&self, request: &Capture, seen: &[Arc<AtomicU64>]) -> EachSecond {
+        let names = request.taps.iter().map(|(name, _)| name.clone());
+        let taps: Vec<(String, Arc<AtomicU64>)> = names.zip(seen.iter().cloned()).collect();
+        let second = Arc::clone(&self.second);
+        let to_people = Analysing::tells_people(request);
+        EachSecond::start(move |seconds| {
+            let line = Line::of(&mut locked(&second), seconds, &taps);
+            if to_people {
+                // Who does not read has closed the terminal.
+                let _ = output::try_write(&line.text());
+            } else {
+                events::live(&line);
+            }
+        })
+    }
+
+    /// The result, once all packets are matched.
+    pub(super) fn end(self) -> Result<Summary, (String, Exit)> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn locked(second: &Mutex<Second>) -> MutexGuard<'_, Second> {
+    second.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Line {
+    /// What was matched since the last line, which is forgotten.
+    fn of(second: &mut Second, seconds: u64, taps: &[(String, Arc<AtomicU64>)]) -> Self {
+        let latencies = Ranked::new(&std::mem::take(&mut second.latencies));
+        let quantiles =
+            [("p50", Probability::P50), ("p99", Probability::P99), ("p99.9", Probability::P99_9)];
+        let told = quantiles.map(|(name, p)| (name, latencies.quantile(p)));
+        let most = [("max", latencies.entries().last().map(|(ns, _)| *ns))];
+        let worst = second.worst.take();
+        second.told = false;
+        Self {
+            seconds,
+            packets: taps
+                .iter()
+                .map(|(name, seen)| (name.clone(), seen.load(Ordering::Relaxed)))
+                .collect(),
+            samples: second.samples,
+            lost: second.lost,
+            latency_ns: told
+                .into_iter()
+                .chain(most)
+                .filter_map(|(name, ns)| Some((name, ns?)))
+                .collect(),
+            worst: worst
+                .map(|one| Worst { ingress_ns: one.ingress_ns, latency_ns: one.latency_ns() }),
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{} s:", self.seconds);
+        for name in TAPS {
+            let _ = write!(
+                text,
+                " {} at {name},",
+                grouped(self.packets.get(name).copied().unwrap_or(0))
+            );
+        }
+        let _ = write!(text, " {} lost; last second", grouped(self.lost));
+        for name in ["p50", "p99", "p99.9", "max"] {
+            let ns = self.latency_ns.get(name);
+            let told = ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.1}", *ns as f64 / 1e3));
+            let _ = write!(text, " {name} {told}");
+        }
+        text + " µs\n"
+    }
+}
+
+/// The last lines, for people.
+pub(super) fn ended(report: &CaptureReport) -> String {
+    let mut text = String::new();
+    if let Some(analysis) = &report.analysis {
+        let _ = write!(
+            text,
+            "{} entered, {} left, {} matched, {} lost, {} samples. Latency",
+            grouped(analysis.ingress.packets),
+            grouped(analysis.egress.packets),
+            grouped(analysis.ingress.matched),
+            grouped(analysis.ingress.lost),
+            grouped(analysis.samples),
+        );
+        for quantile in &analysis.latency_ns.quantiles {
+            if let Some(ns) = quantile.value {
+                let _ = write!(text, " p = {}: {:.1},", quantile.p, ns as f64 / 1e3);
+            }
+        }
+        text.truncate(text.trim_end_matches(',').len());
+        let _ = writeln!(text, " µs.");
+    }
+    for (name, tapped) in &report.taps {
+        if tapped.dropped > 0 {
+            let _ = writeln!(
+                text,
+                "The tap {name} dropped {} frames: they count as lost at that side. Give it more memory with --buffer.",
+                grouped(tapped.dropped),
+            );
+        }
+    }
+    if let Some(cpu_s) = report.cpu_s {
+        let _ = writeln!(text, "Taps and analysis took {cpu_s:.1} s of CPU time.");
+    }
+    text
+}
+
+/// Takes samples: for the files, and for what is told each second.
+struct Watched {
+    files: SampleSink,
+    second: Arc<Mutex<Second>>,
+    /// Samples since the lock was taken last.
+    passed: Vec<Sample>,
+}
+
+impl Sink for Watched {
+    fn sample(&mut self, sample: &Sample) -> io::Result<()> {
+        self.passed.push(*sample);
+        self.files.sample(sample)
+    }
+
+    fn decided(&mut self, counts: &Tally, overdue: &dyn Fn() -> u64) {
+        let mut second = locked(&self.second);
+        if !second.told {
+            second.lost = counts.lost() + overdue();
+            second.told = true;
+        }
+        second.samples += self.passed.len() as u64;
+        second.latencies.record_all(self.passed.iter().map(Sample::latency_ns));
+        let worst = self.passed.iter().copied().chain(second.worst);
+        second.worst = worst.max_by_key(Sample::latency_ns);
+        self.passed.clear();
+    }
+}

@@ -1,0 +1,183 @@
+//! Stretches that are matched and counted on other hosts, in two steps.
+//!
+//! 1. A host matches a stretch and sends its [`Outline`]: all but the pairs. The host that joins the stretches learns from
+//!    it whether it was matched as after what came before, and how many samples it has: which [`Order`] its pairs have.
+//! 2. A host, the same or another one, matches the stretch again, and counts its pairs as the order says. Their
+//!    [`Counts`] are added.
+//!
+//! To match a packet a second time takes less than to send its pair.
+
+use super::behind::Behind;
+use super::burst::{Bursts, Position};
+use super::latencies::{self, Latencies, Sample, Sink};
+use super::merging::Merging;
+use super::ongoing::Opened;
+use super::source::Source;
+use super::stretch::{State, Stretch};
+use super::tap::{self, Tap};
+use super::terms::Terms;
+use super::{AnalysisError, Options};
+use crate::capture::{CaptureError, Record};
+use crate::matching::{Decided, Held, Matcher, Pair};
+use crate::signature::{Signature, Signer};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::io;
+
+/// What a stretch is without its pairs.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Outline {
+    held: Held,
+    before: State,
+    position: Option<Position>,
+    taps: [tap::Counted; 2],
+    held_after: Held,
+    passing: (Vec<Decided>, i64),
+    decided: Vec<Decided>,
+    last_ns: i64,
+    /// The longest latency of the pairs.
+    pub(super) longest_ns: i64,
+    pub(super) samples: u64,
+}
+
+/// How the pairs of a stretch are to be counted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// Samples before them.
+    pub(super) behind: u64,
+    /// The end of the trim, and the first egress stamp that matched.
+    pub(super) begin_ns: (i64, i64),
+    /// Signatures of packets that wait since before the stretch. A pair with one of them would have been decided
+    /// otherwise.
+    pub(super) older: Vec<Signature>,
+}
+
+/// What was counted of the pairs of a stretch.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Counts(pub(super) Behind);
+
+impl<const N: usize> Stretch<N> {
+    /// Matches a stretch as [`matched`](Self::matched), and keeps all but its pairs.
+    ///
+    /// # Errors
+    /// Those of [`matched`](Self::matched).
+    pub fn outline(
+        before: [Opened; 2],
+        sources: [Opened; 2],
+        terms: &Terms,
+        options: &Options,
+    ) -> Result<Outline, CaptureError> {
+        let (mut longest_ns, mut samples) = (0, 0);
+        let take = |pairs: &mut Vec<Pair>| {
+            longest_ns = latencies::longest_ns(pairs).max(longest_ns);
+            samples += latencies::samples(pairs, &options.departures);
+            pairs.clear();
+        };
+        let Self { held, before, mut merging, decided, .. } =
+            Self::taken(before, sources, terms, options, take)?;
+        let (fates, now_ns) = merging.matcher.passing();
+        Ok(Outline {
+            held,
+            before,
+            passing: (fates.to_vec(), now_ns),
+            held_after: merging.matcher.held(),
+            taps: [merging.ingress.counted(), merging.egress.counted()],
+            position: merging.position,
+            last_ns: merging.ingress.last_ns.max(merging.egress.last_ns),
+            decided,
+            longest_ns,
+            samples,
+        })
+    }
+
+    /// Matches a stretch again, counts the pairs and gives the samples to `sink`; `None` where one of them is of an older
+    /// signature.
+    ///
+    /// # Errors
+    /// Those of [`matched`](Self::matched), and what keeps the sink from taking the samples.
+    pub fn counted<S: Sink>(
+        before: [Opened; 2],
+        sources: [Opened; 2],
+        terms: &Terms,
+        options: &Options,
+        order: &Order,
+        sink: &mut S,
+    ) -> Result<Option<Counts>, AnalysisError> {
+        let older: HashSet<Signature> = order.older.iter().copied().collect();
+        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        let (trimmed_until_ns, first_egress_ns) = order.begin_ns;
+        let all = Latencies::new(options, terms.origin_ns, bursts);
+        let mut latencies = all.after(trimmed_until_ns, first_egress_ns).behind(order.behind);
+        let (mut apart, mut taken) = (true, Ok(()));
+        let take = |pairs: &mut Vec<Pair>| {
+            apart &= older.is_empty() || !pairs.iter().any(|pair| older.contains(&pair.signature));
+            if taken.is_ok() {
+                taken = latencies.record(pairs, sink);
+            }
+            pairs.clear();
+        };
+        Self::taken(before, sources, terms, options, take)?;
+        taken.map_err(AnalysisError::Sink)?;
+        Ok(apart.then(|| Counts(latencies.into_value())))
+    }
+}
+
+impl Outline {
+    /// See [`Stretch::last_ns`].
+    #[must_use]
+    pub fn last_ns(&self) -> i64 {
+        self.last_ns
+    }
+
+    /// The stretch, without its pairs and at the end of its sources.
+    pub(super) fn stretch<const N: usize>(
+        self,
+        names: [&str; 2],
+        terms: &Terms,
+        options: &Options,
+    ) -> Stretch<N> {
+        let [ingress, egress] = names.map(|name| Box::new(Ended(name.to_owned())) as Opened);
+        let [entered, left] = self.taps;
+        let matcher = Matcher::holding(options.window, self.held_after, self.passing);
+        let ingress = Tap::ended(ingress, 0, terms.origin_ns, entered);
+        let egress = Tap::ended(egress, terms.shift_ns, terms.origin_ns, left);
+        let taps = (ingress, egress);
+        Stretch {
+            held: self.held,
+            before: self.before,
+            merging: Merging::ended(taps, matcher, self.position, terms, options),
+            pairs: Vec::new(),
+            decided: self.decided,
+        }
+    }
+}
+
+/// The end of a capture of this name, which was read elsewhere.
+struct Ended(String);
+
+impl Source for Ended {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn peek(&mut self, _: &Signer) -> Result<Vec<Record>, CaptureError> {
+        Ok(Vec::new())
+    }
+
+    fn read(&mut self, _: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
+        batch.clear();
+        Ok(false)
+    }
+
+    fn offset(&self) -> u64 {
+        0
+    }
+}
+
+/// Keeps samples, to be sent.
+impl Sink for Vec<Sample> {
+    fn sample(&mut self, sample: &Sample) -> io::Result<()> {
+        self.push(*sample);
+        Ok(())
+    }
+}
