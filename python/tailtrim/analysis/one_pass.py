@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tailtrim import _native
 from tailtrim.analysis.departures import WELL
-from tailtrim.analysis.options import cores, known_masks, nanoseconds
+from tailtrim.analysis.options import MatchingOptions, cores, native
 from tailtrim.analysis.result import Analysis
 
 if TYPE_CHECKING:
@@ -75,32 +74,31 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
 
     """
     paths = (Path(ingress), Path(egress))
-    options: dict[str, Any] = {
+    matching: MatchingOptions = {
         "signature": signature,
-        "masks": known_masks(masks),
-        "trim_ns": nanoseconds("trim", trim_s),
-        "window_ns": nanoseconds("window", window_s),
-        "quantiles": list(quantiles),
+        "masks": masks,
+        "trim_s": trim_s,
+        "window_s": window_s,
+        "quantiles": quantiles,
         "confidence": confidence,
         "x552_trailer": x552_trailer,
         "salvage": salvage,
-        "watched_to_the_end": False,
-        **asdict(departures),
-        "correction_ns": correction_ns,
-        "keep_samples": keep_samples,
-        "progress": progress,
     }
+    options = native(matching, departures, correction_ns)
 
     def run(directory: Path | None) -> _native.NativeAnalysis:
-        native = _native.analyze(*paths, **options, jobs=cores(jobs), directory=directory)
+        kept: dict[str, Any] = {"directory": directory, "keep_samples": keep_samples}
+        analysis = _native.analyze(
+            paths[0], paths[1], **options, **kept, jobs=cores(jobs), progress=progress
+        )
         if not allow_negative:
-            native.check_order()
-        return native
+            analysis.check_order()
+        return analysis
 
-    return Analysis(run(None) if out is None else _left(run, paths, out))
+    return Analysis(run(None) if out is None else left(run, paths, out))
 
 
-def _left(
+def left(
     run: Callable[[Path], _native.NativeAnalysis],
     paths: tuple[Path, Path],
     out: str | os.PathLike[str],

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from tailtrim.analysis.departures import WELL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tailtrim.analysis.departures import Departures
 
 #: What the device under test may rewrite.
 MASKS = ("nat", "tos", "tunnel")
@@ -15,6 +20,43 @@ MASKS = ("nat", "tos", "tunnel")
 _LONGEST_NS = 2**61
 _SECOND_NS = 10**9
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": _SECOND_NS}
+
+
+class MatchingOptions(TypedDict, total=False):
+    """How to match, see :func:`tailtrim.analyze`."""
+
+    signature: str | None
+    masks: Sequence[str]
+    trim_s: str | float
+    window_s: str | float
+    quantiles: Sequence[str]
+    confidence: str
+    x552_trailer: bool
+    salvage: bool
+
+
+def native(
+    matching: MatchingOptions, departures: Departures = WELL, correction_ns: int = 0
+) -> dict[str, Any]:
+    """Return options as the native matcher takes them.
+
+    Raises:
+        ValueError: one of them makes no sense.
+
+    """
+    return {
+        "signature": matching.get("signature"),
+        "masks": known_masks(matching.get("masks", ())),
+        "trim_ns": nanoseconds("trim", matching.get("trim_s", 1)),
+        "window_ns": nanoseconds("window", matching.get("window_s", 5)),
+        "quantiles": list(matching.get("quantiles", ())),
+        "confidence": matching.get("confidence", "0.95"),
+        "x552_trailer": matching.get("x552_trailer", False),
+        "salvage": matching.get("salvage", False),
+        "watched_to_the_end": False,
+        **asdict(departures),
+        "correction_ns": correction_ns,
+    }
 
 
 def known_masks(masks: Sequence[str]) -> list[str]:

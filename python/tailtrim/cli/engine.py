@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain
+from tailtrim.cli.console import IMPOSSIBLE, USAGE, Progress, complain, say
 from tailtrim.errors import EngineError, QueryError, TailtrimError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tailtrim import Analysis
     from tailtrim.decode import Decoded
+    from tailtrim.engines import EngineOptions
 
 
 class EngineName(StrEnum):
@@ -84,6 +85,8 @@ def analyze(  # noqa: PLR0913 - what the command line says
         decoded = Decoded(directory)
         with engines.connect(str(engine), options) as at:
             return _match(at, decoded, numbers, matching)
+    if engine is EngineName.SPARK:
+        return _in_stretches(captures, options, decoding | matching)
     with (
         engines.connect(str(engine), options) as at,
         tempfile.TemporaryDirectory(prefix="tailtrim-decoded-", dir=scratch) as place,
@@ -91,6 +94,25 @@ def analyze(  # noqa: PLR0913 - what the command line says
     ):
         decoded = decode(captures, place, progress=progress, **decoding)
         return _match(at, decoded, (None, None), matching)
+
+
+def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str, Any]) -> Analysis:
+    """Match captures on a Spark cluster, or here if they cannot be cut."""
+    import tailtrim  # noqa: PLC0415 - the help does without
+    from tailtrim import engines  # noqa: PLC0415
+    from tailtrim.engines.stretches import analyze_captures  # noqa: PLC0415
+
+    with engines.connect(EngineName.SPARK, at) as spark, Progress("matching") as progress:
+        analysis = analyze_captures(spark, *captures, progress=progress, **options)
+    if analysis is not None:
+        return analysis
+    say(
+        "note: matched on this host, since these captures cannot be cut into stretches: only plain"
+        " pcap files of some million packets can, in which no packet comes again much later",
+        err=True,
+    )
+    with Progress("matching") as progress:
+        return tailtrim.analyze(*captures, progress=progress, **options)
 
 
 def _match(

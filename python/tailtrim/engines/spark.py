@@ -27,7 +27,7 @@ from tailtrim.engines.session import Session, integers
 from tailtrim.errors import EngineError, QueryError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import ibis.expr.types as ir
@@ -210,6 +210,25 @@ class Spark(Session):
                 yield from part.to_batches()
             elif not isinstance(part, StructType):
                 raise EngineError(f"spark: sent a {type(part).__name__}, expected rows")
+
+    def send(self, archive: Path) -> None:
+        """Give the workers an archive, unpacked in a folder that begins with its name."""
+        with _telling("send files to the workers"):
+            self._session.addArtifacts(str(archive), archive=True)
+
+    def mapped(
+        self,
+        table: pa.Table,
+        work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> Iterator[pa.RecordBatch]:
+        """Have each row of a table, with a different ``index``, worked on by a task of its own."""
+        from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+        with _telling("match packets"):
+            rows = self._session.createDataFrame(table)
+            apart = rows.repartitionByRange(table.num_rows, "index")
+            yield from self._stream(apart.mapInArrow(work, from_arrow_schema(schema)))
 
     def views(self, name: str, files: Mapping[str, Sequence[Path]]) -> None:
         """Make Parquet files a table, each with what it is of in the column ``run``."""

@@ -171,9 +171,10 @@ class Cluster:
         ticks = 0
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
-                # Behind the name, which may hold blanks: state, parent, group; times from the 12th.
+                # Behind the name, which may hold blanks: state, parent, group, session; times from
+                # the 12th. Python's workers have a group of their own.
                 fields = stat.read_text().rpartition(")")[2].split()
-                if int(fields[2]) in {process.pid for process in self._processes}:
+                if int(fields[3]) in {process.pid for process in self._processes}:
                     ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 

@@ -1,0 +1,155 @@
+"""What it costs to match captures on a Spark cluster, stretch by stretch, beside one process.
+
+    cargo build --release -p tailtrim-agent
+    cargo build --release -p tailtrim-tail --example synthesize
+    python benchmarks/stretches.py --pairs 10M --pairs 100M
+
+A master, two workers of one core and a Connect server run on this machine, on captures in its page
+cache. Prints a table in Markdown: wall time, CPU time (that of the client, of the servers and of
+the workers), and what came back from the workers. The first analysis of a session starts Java's and
+Python's workers and sends them the native module; the second does not. Then a worker is killed
+(SIGKILL, its executor with it) after a third of that time. All must give the bytes of one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import captures as synthetic
+from measure import measure
+from scale import BENCHMARKS, SYNTHESIZE, number_of
+
+sys.path.append(str(BENCHMARKS.parent / "tests" / "engines" / "support"))
+
+import servers
+
+from tailtrim import engines
+from tailtrim.engines.stretches import PACKETS, analyze_captures
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AGENT = BENCHMARKS.parent / "target" / "release" / "tailtrim-agent"
+# Ten million pairs come within a second.
+TRIM_S = 0.1
+
+
+@dataclass(frozen=True)
+class Took:
+    """What an analysis took."""
+
+    wall_s: float
+    cpu_s: float
+    came_bytes: int = 0
+
+
+def main() -> None:
+    """Measure what the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--pairs", type=number_of, action="append")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--packets", type=number_of, default=PACKETS, help="of a stretch")
+    parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
+    at = parser.parse_args()
+    print("| pairs | | wall, s | CPU, s | CPU s per million pairs | from the workers |")
+    print("|--:|---|--:|--:|--:|--:|")
+    for pairs in at.pairs or [number_of("10M")]:
+        with tempfile.TemporaryDirectory(prefix="tailtrim-stretches-", dir=at.scratch) as place:
+            compare(pairs, at.repeat, at.packets, Path(place))
+
+
+def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
+    """Print the rows of so many pairs."""
+    case = synthetic.Case(60, pairs, "file")
+    paths = synthetic.generate(SYNTHESIZE, case, folder)
+    synthetic.warm(paths)
+    result = folder / "summary.json"
+
+    def row(what: str, took: Took) -> None:
+        came = f"{took.came_bytes / 1e6:.1f} MB" if took.came_bytes else ""
+        cpu = "|  |  |"
+        if not math.isnan(took.cpu_s):
+            cpu = f"| {took.cpu_s:.2f} | {took.cpu_s / pairs * 1e6:.3f} |"
+        head = f"| {synthetic.short(pairs)} | {what} | {took.wall_s:.2f} "
+        print(f"{head}{cpu} {came} |", flush=True)
+
+    for jobs in (1, 2):
+        command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
+        took = [
+            measure([*command, "--jobs", f"{jobs}"], result, folder=folder) for _ in range(repeat)
+        ]
+        best = min(took, key=lambda one: one.wall_s)
+        row(f"one process, --jobs {jobs}", Took(best.wall_s, best.user_s + best.sys_s))
+    expected = result.read_text(encoding="utf-8").strip()
+
+    def on(cluster: servers.Cluster, at: Any) -> Took:
+        return analyze(cluster, at, paths, packets, expected)
+
+    with session(folder) as (cluster, at):
+        row("Spark, two workers, with their start", on(cluster, at))
+        took_again = min((on(cluster, at) for _ in range(repeat)), key=lambda one: one.wall_s)
+        row("Spark, two workers", took_again)
+        killing = threading.Timer(took_again.wall_s / 3, cluster.kill, [cluster.workers.pop()])
+        killing.start()
+        # What the killed one took is not known.
+        row("Spark, one worker killed after a third", replace(on(cluster, at), cpu_s=math.nan))
+        killing.join()
+
+
+@contextmanager
+def session(folder: Path) -> Iterator[tuple[servers.Cluster, Any]]:
+    """Run a cluster, and a session there."""
+    place = folder / "spark"
+    place.mkdir()
+    with (
+        servers.spark(place, executor_mib=1024) as cluster,
+        engines.connect("spark", engines.EngineOptions(server=cluster.url)) as at,
+    ):
+        yield cluster, at
+
+
+def analyze(
+    cluster: servers.Cluster, at: Any, paths: synthetic.Pair, packets: int, expected: str
+) -> Took:
+    """Analyze on the cluster."""
+    mapped, came = at.mapped, 0
+
+    def counted(*words: Any) -> Iterator[Any]:
+        nonlocal came
+        for batch in mapped(*words):
+            came += batch.nbytes
+            yield batch
+
+    at.mapped = counted
+    try:
+        cpu_s, started_s = cluster.cpu_s() + own_cpu_s(), time.monotonic()
+        analysis = analyze_captures(at, *paths, trim_s=TRIM_S, packets=packets)
+        wall_s = time.monotonic() - started_s
+        cpu_s = cluster.cpu_s() + own_cpu_s() - cpu_s
+    finally:
+        at.mapped = mapped
+    if analysis is None or analysis.summary.text.strip() != expected:
+        sys.exit("spark: gives other bytes than one process")
+    return Took(wall_s, cpu_s, came)
+
+
+def own_cpu_s() -> float:
+    """Return the CPU time of this process."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    main()

@@ -1,0 +1,184 @@
+"""Captures that a Spark cluster matches stretch by stretch: :func:`analyze_captures`.
+
+Its tasks run the native matcher on files that all its hosts read at the same paths. Spark schedules
+them, and does again what is lost with a worker. What comes back is some kilobytes a stretch, or a
+megabyte where its packets say how those of the next one are matched; pairs are not moved. They are
+matched a second time instead, once it is known how many samples come before (``remote.rs``).
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Unpack
+
+import pyarrow as pa
+
+from tailtrim import _native
+from tailtrim.analysis import Analysis
+from tailtrim.analysis.one_pass import left
+from tailtrim.analysis.options import MatchingOptions, native
+from tailtrim.engines.spark import Spark
+from tailtrim.errors import EngineError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from tailtrim.engines.protocol import Engine
+
+#: Packets of a stretch: those before it are 1 % more; a task takes a second or two.
+PACKETS = 1 << 22
+#: How workers call the folder with the native module of this version.
+_ARCHIVE = f"tailtrim-{_native.VERSION}"
+_ANSWER = pa.schema([("index", pa.int64()), ("answer", pa.binary())])
+
+
+def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a default
+    spark: Engine,
+    ingress: str | os.PathLike[str],
+    egress: str | os.PathLike[str],
+    *,
+    allow_negative: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    keep_samples: bool = False,
+    packets: int = PACKETS,
+    progress: Callable[[float | None], object] | None = None,
+    **matching: Unpack[MatchingOptions],
+) -> Analysis | None:
+    """Match two captures on a Spark cluster.
+
+    Args:
+        spark: the session.
+        ingress: capture of what enters, which all hosts read at this path.
+        egress: capture of what leaves.
+        allow_negative: see :func:`tailtrim.analyze`.
+        out: see there; samples then come from the workers to this host.
+        keep_samples: see there.
+        packets: of the ingress capture in a stretch.
+        progress: see there.
+        matching: see there.
+
+    Returns:
+        The same as :func:`tailtrim.analyze`; ``None`` where one host has to do it: the captures are
+        short, or no plain pcap files, or packets come again much later.
+
+    Raises:
+        CaptureError: a capture cannot be read; or most packets left before they entered.
+        EngineError: the cluster does not answer, or has no captures at these paths.
+        OutputError: ``out`` cannot be written.
+
+    """
+    if not isinstance(spark, Spark):
+        raise EngineError(f"engine {spark.name} has no hosts that match captures, expected spark")
+    paths = (Path(ingress).resolve(), Path(egress).resolve())
+    options = native(matching)
+    hosts = _Hosts(spark, paths, options)
+
+    def run(directory: Path | None) -> _native.NativeAnalysis:
+        analysis = _native.analyze_stretches(
+            list(paths),
+            options,
+            hosts,
+            packets=packets,
+            directory=directory,
+            keep_samples=keep_samples,
+            progress=progress,
+        )
+        if analysis is None:
+            raise _OneHost
+        if not allow_negative:
+            analysis.check_order()
+        return analysis
+
+    try:
+        return Analysis(run(None) if out is None else left(run, paths, out))
+    except _OneHost:
+        return None
+
+
+class _OneHost(Exception):  # noqa: N818 - not an error
+    """The captures are to be analysed by one host."""
+
+
+class _Hosts:
+    """The workers of a cluster."""
+
+    def __init__(self, spark: Spark, paths: tuple[Path, Path], options: dict[str, Any]) -> None:
+        self._spark, self._options = spark, options
+        self._paths = [str(path) for path in paths]
+        self._ready = False
+
+    def outlines(self, tasks: list[bytes]) -> Iterator[tuple[int, bytes | None]]:
+        return self._asked([(index, task, None) for index, task in enumerate(tasks)])
+
+    def counts(self, ordered: list[tuple[int, bytes, bytes]]) -> Iterator[tuple[int, bytes | None]]:
+        return self._asked(ordered)
+
+    def _asked(
+        self, rows: Sequence[tuple[int, bytes, bytes | None]]
+    ) -> Iterator[tuple[int, bytes | None]]:
+        if not self._ready:
+            install(self._spark)
+            self._ready = True
+        columns = list(zip(*rows, strict=True))
+        types = (pa.int64(), pa.binary(), pa.binary())
+        names = ("index", "task", "order")
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        table = pa.table(dict(zip(names, arrays, strict=True)))
+        work = _working(self._paths, self._options)
+        for batch in self._spark.mapped(table, work, _ANSWER):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def install(spark: Spark) -> None:
+    """Give the workers of a session the native module of this version.
+
+    Raises:
+        EngineError: the server takes no files.
+
+    """
+    module = Path(_native.__file__)
+    with TemporaryDirectory(prefix="tailtrim-") as folder:
+        archive = Path(folder, f"{_ARCHIVE}.zip")
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
+            packed.write(module, module.name)
+        try:
+            spark.send(archive)
+        except EngineError as error:
+            error.add_note(
+                "decode the captures and analyze the directory: then the server needs SQL only"
+            )
+            raise
+
+
+def _working(
+    captures: list[str], options: dict[str, Any]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task does. It is sent as it is: workers need not have tailtrim."""
+    archive, schema = _ARCHIVE, _ANSWER
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import importlib.util  # noqa: PLC0415 - on the worker
+        from glob import glob  # noqa: PLC0415
+
+        import pyarrow  # noqa: ICN001, PLC0415
+
+        (module,) = glob(f"{archive}*/_native*.so")  # noqa: PTH207 - the worker's folder
+        spec: Any = importlib.util.spec_from_file_location("_native", module)
+        native = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(native)
+        for batch in batches:
+            for row in batch.to_pylist():
+                if row["order"] is None:
+                    answer = native.outline_stretch(captures, row["task"], options)
+                else:
+                    answer = native.count_stretch(captures, row["task"], row["order"], options)
+                columns = [
+                    pyarrow.array([row["index"]], schema.types[0]),
+                    pyarrow.array([answer], schema.types[1]),
+                ]
+                yield pyarrow.record_batch(columns, schema=schema)
+
+    return work

@@ -1,0 +1,221 @@
+"""Captures that hosts match stretch by stretch: the bytes of the native matcher on one host."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tailtrim
+from tailtrim import _native, engines
+from tailtrim.engines import stretches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from servers import Cluster
+
+#: Each begins with 32,000 packets before it.
+PACKETS = 64_000
+FRAMES = 400_000
+HEADER = bytes.fromhex("4d3cb2a1020004000000000000000000ffff000001000000")
+
+
+def write(path: Path, stamps_ns: Any, numbers: Any) -> Path:
+    """Write frames of 64 bytes."""
+    seconds, rest = np.divmod(stamps_ns, 10**9)
+    kinds = [(name, "<u4") for name in ("seconds", "ns", "kept", "length")]
+    frames = np.zeros(len(numbers), [*kinds, ("macs", "V12"), ("type", ">u2"), ("body", ">u8", 6)])
+    frames["seconds"], frames["ns"] = seconds, rest
+    frames["kept"] = frames["length"] = 62
+    frames["type"] = 0x88B5
+    frames["body"][:, 5] = numbers
+    path.write_bytes(HEADER + frames.tobytes())
+    return path
+
+
+def captures(folder: Path, *, lost: float = 0.0, again: float = 0.0) -> tuple[Path, Path]:
+    """Write what enters and leaves a device that loses packets; some packets come again."""
+    rng = np.random.default_rng(11)
+    numbers = np.arange(FRAMES)
+    repeated = rng.random(FRAMES) < again
+    numbers[repeated] = rng.integers(0, FRAMES, repeated.sum())
+    entered_ns = 10**18 + np.cumsum(rng.integers(5_000, 15_000, FRAMES))
+    left_ns = entered_ns + 3_000 + rng.exponential(2_000, FRAMES).astype(np.int64)
+    left_ns[rng.random(FRAMES) < 1e-4] += 400_000
+    order = np.argsort(left_ns, kind="stable")
+    order = order[rng.random(FRAMES) >= lost]
+    return (
+        write(folder / "ingress.pcap", entered_ns, numbers),
+        write(folder / "egress.pcap", left_ns[order], numbers[order]),
+    )
+
+
+class Here:
+    """Hosts that are this one: answers come in any order."""
+
+    def __init__(self, paths: tuple[Path, Path], options: dict[str, Any]) -> None:
+        self.paths, self.options = list(paths), options
+        self.asked = {"outlines": 0, "counts": 0}
+
+    def outlines(self, tasks: list[bytes]) -> Iterator[tuple[int, bytes | None]]:
+        work = list(enumerate(tasks))
+        random.Random(1).shuffle(work)  # noqa: S311 - an order
+        for index, task in work:
+            self.asked["outlines"] += 1
+            yield index, _native.outline_stretch(self.paths, task, self.options)
+
+    def counts(self, ordered: list[tuple[int, bytes, bytes]]) -> Iterator[tuple[int, bytes | None]]:
+        work = list(ordered)
+        random.Random(2).shuffle(work)  # noqa: S311 - an order
+        for index, task, order in work:
+            self.asked["counts"] += 1
+            yield index, _native.count_stretch(self.paths, task, order, self.options)
+
+
+OPTIONS: dict[str, Any] = {
+    "signature": None,
+    "masks": [],
+    "trim_ns": 10**8,
+    "window_ns": 5 * 10**9,
+    "quantiles": ["0.9995"],
+    "confidence": "0.95",
+    "x552_trailer": False,
+    "salvage": False,
+    "watched_to_the_end": False,
+    "stalled": [],
+    "late": [],
+    "correction_ns": 0,
+}
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.001])
+def test_the_bytes_are_those_of_one_host(tmp_path: Path, lost: float) -> None:
+    paths = captures(tmp_path, lost=lost)
+    hosts = Here(paths, OPTIONS)
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    of_hosts = _native.analyze_stretches(
+        list(paths),
+        OPTIONS,
+        hosts,
+        packets=PACKETS,
+        directory=there,
+        keep_samples=False,
+        progress=None,
+    )
+    assert of_hosts is not None
+    assert hosts.asked == {"outlines": 5, "counts": 5}
+    one = _native.analyze(
+        *paths, **OPTIONS, directory=here, keep_samples=False, progress=None, jobs=1
+    )
+    assert of_hosts.summary_json() == one.summary_json()
+    of_hosts.write_tables(there)
+    one.write_tables(here)
+    for table in here.glob("*.parquet"):
+        assert (there / table.name).read_bytes() == table.read_bytes(), table.name
+
+
+def test_stretches_that_depend_on_what_came_before_are_matched_after_it(tmp_path: Path) -> None:
+    paths = captures(tmp_path, lost=0.3, again=0.3)
+    hosts = Here(paths, OPTIONS)
+    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
+    of_hosts = _native.analyze_stretches(list(paths), OPTIONS, hosts, packets=PACKETS, **asked)
+    assert of_hosts is not None
+    assert hosts.asked["counts"] < 5
+    one = _native.analyze(paths[0], paths[1], **OPTIONS, **asked, jobs=1)
+    assert of_hosts.summary_json() == one.summary_json()
+
+
+@pytest.mark.parametrize(
+    ("lost", "again", "packets"),
+    [
+        # A packet that was lost comes again much later, which only shows when pairs are counted.
+        (0.01, 0.001, PACKETS),
+        # Too short to be cut.
+        (0.0, 0.0, FRAMES),
+    ],
+)
+def test_captures_that_only_one_host_can_analyse_are_told(
+    tmp_path: Path, lost: float, again: float, packets: int
+) -> None:
+    paths = captures(tmp_path, lost=lost, again=again)
+    hosts = Here(paths, OPTIONS)
+    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
+    assert _native.analyze_stretches(list(paths), OPTIONS, hosts, packets=packets, **asked) is None
+
+
+class Broken(Here):
+    """Hosts of another version."""
+
+    def outlines(self, tasks: list[bytes]) -> Iterator[tuple[int, bytes | None]]:
+        for index, _ in enumerate(tasks):
+            yield index, b"\xff" * 9
+
+
+class Silent(Here):
+    """Hosts that do not answer to the last task."""
+
+    def outlines(self, tasks: list[bytes]) -> Iterator[tuple[int, bytes | None]]:
+        yield from super().outlines(tasks[:-1])
+
+
+@pytest.mark.parametrize(("hosts", "stretch"), [(Broken, 0), (Silent, 4)])
+def test_hosts_that_answer_with_something_else(
+    tmp_path: Path, hosts: type[Here], stretch: int
+) -> None:
+    paths = captures(tmp_path)
+    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
+    with pytest.raises(_native.TailtrimError, match=f"stretch {stretch}: a host answered"):
+        _native.analyze_stretches(
+            list(paths), OPTIONS, hosts(paths, OPTIONS), packets=PACKETS, **asked
+        )
+
+
+def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path) -> None:
+    paths = captures(tmp_path, lost=0.001)
+    tmp_path.chmod(0o755)
+    with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
+        there = stretches.analyze_captures(
+            at, *paths, packets=PACKETS, trim_s=0.1, out=tmp_path / "there"
+        )
+    assert there is not None
+    here = tailtrim.analyze(*paths, trim_s=0.1, out=tmp_path / "here")
+    assert there.summary.text == here.summary.text
+    for table in (tmp_path / "here").glob("*.parquet"):
+        assert (tmp_path / "there" / table.name).read_bytes() == table.read_bytes(), table.name
+
+
+def test_a_worker_that_is_killed_costs_its_stretch_alone(
+    spark_cluster: Cluster, tmp_path: Path
+) -> None:
+    paths = captures(tmp_path)
+    with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
+        timer = threading.Timer(2, spark_cluster.kill, [spark_cluster.workers.pop()])
+        timer.start()
+        there = stretches.analyze_captures(at, *paths, packets=PACKETS)
+        timer.join()
+    spark_cluster.workers.append(spark_cluster.add_worker())
+    assert there is not None
+    assert there.summary.text == tailtrim.analyze(*paths).summary.text
+
+
+def test_the_command_says_what_it_matched_here(
+    spark_cluster: Cluster, testpmd: tuple[Path, Path]
+) -> None:
+    command = [sys.executable, "-m", "tailtrim.cli", "analyze", *map(str, testpmd), "--json"]
+    asked = ["--engine", "spark", "--server", spark_cluster.url]
+    there, here = (
+        subprocess.run(words, check=True, text=True, capture_output=True)
+        for words in ([*command, *asked], command)
+    )
+    # Compressed captures cannot be cut.
+    assert "note: matched on this host" in there.stderr
+    assert there.stdout == here.stdout
