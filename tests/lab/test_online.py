@@ -124,8 +124,9 @@ def test_a_device_that_is_dead_is_told_each_second_and_in_the_result(chain: Chai
     lost = [one["lost"] for one in seconds if one["event"] == "live"]
     # It is known while the capture goes on: two windows and at most a second later.
     assert lost == sorted(lost)
-    assert lost[-2] == 20_000
-    assert result["analysis"]["ingress"]["lost"] == 20_000
+    # A host that has just got an interface sends some packets of IPv6 as well.
+    assert 20_000 <= lost[-2] < 20_050
+    assert 20_000 <= result["analysis"]["ingress"]["lost"] < 20_050
     assert "file" not in result["taps"]["ingress"]
 
 
