@@ -9,7 +9,6 @@ use std::sync::mpsc::Receiver;
 use tailtrim_tail::analysis::{
     Analysis, AnalysisError, Counted, Ongoing, Options, Room, Sink, Stretch, Uncounted,
 };
-use tailtrim_tail::capture::Track;
 
 /// Who joins, and what came of the work of others.
 pub(super) struct Joining<'a> {
@@ -31,9 +30,7 @@ impl<'a> Joining<'a> {
         done: Receiver<Done>,
         options: &'a Options,
     ) -> Self {
-        let begin = [Track::BEGIN; 2];
-        let [ingress, egress] = stretches.sources(begin, stretches.end(0), [0; 2], false);
-        let ongoing = Ongoing::new(ingress, egress, &stretches.terms, options);
+        let ongoing = stretches.begun(options);
         let (matched, counts) = (BTreeMap::new(), BTreeMap::new());
         Self { stretches, turns, cores, done, matched, counts, ongoing }
     }
@@ -59,13 +56,7 @@ impl<'a> Joining<'a> {
                 continue;
             }
             self.add_all();
-            // Where no stretch came of it, its end is no cut, or a capture is damaged: from here on the captures are
-            // read as one.
-            let end = if whole { index + 1 } else { cuts.len() };
-            let (to, records) = (self.stretches.end(end), self.ongoing.packets());
-            let [ingress, egress] = self.stretches.sources(cut.at, to, records, !whole);
-            self.ongoing.go_on(ingress, egress);
-            self.ongoing.run(self.stretches.next_ns(end), sink, &mut *progress)?;
+            self.stretches.go_on(&mut self.ongoing, index, whole, sink, &mut *progress)?;
             self.turns.done_with(Room::default());
             if !whole {
                 break;

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{
     Analysis, AnalysisError, Counts, Ongoing, Options, Order, Outline, Sample, Sink, Stretch,
 };
-use tailtrim_tail::capture::{CaptureError, Track};
+use tailtrim_tail::capture::CaptureError;
 
 /// Where a stretch lies.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -87,7 +87,7 @@ impl<E> From<CaptureError> for RemoteError<E> {
 /// What a host says of a stretch, see [`Hosts::outlines`].
 ///
 /// # Errors
-/// The captures cannot be read, or the task is none.
+/// The captures cannot be read, or the task has other bytes than one of this version.
 pub fn outline(
     ingress: Source,
     egress: Source,
@@ -105,7 +105,7 @@ pub fn outline(
 /// What a host counts of a stretch, see [`Hosts::counts`].
 ///
 /// # Errors
-/// The captures cannot be read, or the task or the order is none.
+/// The captures cannot be read, or the task or the order has other bytes than one of this version.
 pub fn counts(
     ingress: Source,
     egress: Source,
@@ -180,9 +180,7 @@ where
     fn analyze(mut self) -> Result<Analysis, RemoteError<H::Error>> {
         let (stretches, hosts) = (self.stretches, self.hosts);
         let mut outlines = hosts.outlines(self.tasks()?).map_err(RemoteError::Hosts)?;
-        let begin = [Track::BEGIN; 2];
-        let [ingress, egress] = stretches.sources(begin, stretches.end(0), [0; 2], false);
-        let mut ongoing = Ongoing::new(ingress, egress, &stretches.terms, self.options);
+        let mut ongoing = stretches.begun(self.options);
         ongoing.run(stretches.next_ns(0), self.sink, &mut self.progress)?;
         let (mut came, mut outstanding) = (BTreeMap::new(), Vec::new());
         for (index, cut) in stretches.cuts.iter().enumerate() {
@@ -203,12 +201,7 @@ where
                 continue;
             }
             self.count(&mut ongoing, &mut outstanding)?;
-            // As in `joining.rs`.
-            let end = if whole { index + 1 } else { stretches.cuts.len() };
-            let (to, records) = (stretches.end(end), ongoing.packets());
-            let [ingress, egress] = stretches.sources(cut.at, to, records, !whole);
-            ongoing.go_on(ingress, egress);
-            ongoing.run(stretches.next_ns(end), self.sink, &mut self.progress)?;
+            stretches.go_on(&mut ongoing, index, whole, self.sink, &mut self.progress)?;
             if !whole {
                 break;
             }

@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 use std::thread::{self, Builder};
 use tailtrim_tail::analysis::{
-    Analysis, AnalysisError, Opened, Options, Room, Sink, Stretch, Terms,
+    Analysis, AnalysisError, Ongoing, Opened, Options, Room, Sink, Stretch, Terms,
 };
+use tailtrim_tail::capture::Track;
 use tailtrim_tail::matching::MEMORY;
 
 /// Matching begins so many packets before a stretch: the matcher then holds what it would hold otherwise, as long as no
@@ -106,6 +107,30 @@ impl Stretches {
     /// Whether all stamps of a stretch, the last of which is known, are smaller than the cut behind it.
     pub(super) fn ends_at_cut(&self, index: usize, last_ns: i64) -> bool {
         self.cuts.get(index + 1).is_none_or(|next| last_ns < next.stamp_ns)
+    }
+
+    /// The analysis of what comes before the first cut, of which nothing is read yet.
+    pub(super) fn begun<'a>(&self, options: &'a Options) -> Ongoing<'a> {
+        let begin = [Track::BEGIN; 2];
+        let [ingress, egress] = self.sources(begin, self.end(0), [0; 2], false);
+        Ongoing::new(ingress, egress, &self.terms, options)
+    }
+
+    /// Goes on where a stretch is not joined. If it is not `whole`, its end is not a cut, or a capture is damaged: from
+    /// there on the captures are read as one.
+    pub(super) fn go_on<S: Sink>(
+        &self,
+        ongoing: &mut Ongoing<'_>,
+        index: usize,
+        whole: bool,
+        sink: &mut S,
+        progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Result<(), AnalysisError> {
+        let end = if whole { index + 1 } else { self.cuts.len() };
+        let (to, records) = (self.end(end), ongoing.packets());
+        let [ingress, egress] = self.sources(self.cuts[index].at, to, records, !whole);
+        ongoing.go_on(ingress, egress);
+        ongoing.run(self.next_ns(end), sink, progress)
     }
 
     /// Where the stretch before that cut ends.

@@ -143,14 +143,10 @@ pub fn tap(
         seen.store(packets, Ordering::Relaxed);
         if count < BATCH {
             if let Some(feed) = &mut sink.feed {
-                feed.hand_over();
                 // The clock of a NIC is another one.
-                if stamping != Stamping::Hardware {
-                    feed.quiet_until(fetched_ns - LAST_NS);
-                }
-                if !ending {
-                    std::thread::sleep(INTERVAL);
-                    continue;
+                match stamping {
+                    Stamping::Hardware => feed.hand_over(),
+                    _ => feed.quiet_until(fetched_ns - LAST_NS),
                 }
             }
             if !ending && prompt {
@@ -158,7 +154,8 @@ pub fn tap(
                 continue;
             }
             if !ending {
-                std::thread::sleep(PRESSED_INTERVAL);
+                let fed = sink.feed.is_some();
+                std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
                 continue;
             }
             let left_ns =

@@ -180,7 +180,7 @@ fn a_device_that_dies_is_told_as_one_while_its_tap_watches() {
     let (analysis, _) = in_files(&world, &options());
     assert_eq!(analysis.summary.ingress.lost, 0);
     assert_eq!(analysis.summary.ingress.cut, 15_000);
-    // A pause at the end that is shorter than the window is no death.
+    // A pause at the end that is shorter than the window does not count.
     let (analysis, _) =
         arriving(&world, [pieces, pieces], world.egress[4_999].0 + 40 * MS, &options());
     assert_eq!(analysis.summary.ingress.lost, 0);
