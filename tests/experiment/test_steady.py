@@ -54,6 +54,8 @@ def test_one_late_packet_is_no_change() -> None:
         ([9, 8, 8, 7, 7, 6, 6, 5, 4, 3, 3, 2, 2, 1, 1, 1, 0, 1, 0, 0], False),
         # So few that a test cannot tell.
         ([2] + [0] * 19, False),
+        # Start-up, and later a page fault of a program that does nothing.
+        ([900, 800, 700] + [0] * 12 + [1] + [0] * 4, False),
         ([1], True),
         ([], True),
     ],
