@@ -103,6 +103,9 @@ def measure(  # noqa: PLR0913 - what a run takes
         told("measuring")
         metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
+        # What it does with its first packets counts, too: on a busy machine a second may pass until
+        # it is looked at while they come.
+        device.check()
         generator = stack.enter_context(
             Agent(at.loadgen, *generating(run, dut.destination(at), at))
         )
