@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tailtrim.nodes.namespace import Namespace, link
@@ -140,3 +143,58 @@ def test_taps_that_cannot_be_matched_are_refused(lab: Lab) -> None:
     )
     assert ended.returncode == 2
     assert "found ingress, expected --tap ingress=PORT --tap egress=PORT" in ended.stderr
+
+
+def _records(path: Path) -> list[tuple[int, bytes]]:
+    """Return stamps in ns and bytes of a pcap file with nanosecond stamps."""
+    with pa.input_stream(str(path)) as file:
+        content = file.read()
+    assert struct.unpack("<I", content[:4]) == (0xA1B23C4D,)
+    at, found = 24, []
+    while at < len(content):
+        seconds, ns, kept, _ = struct.unpack_from("<IIII", content, at)
+        found.append((seconds * 10**9 + ns, content[at + 16 : at + 16 + kept]))
+        at += 16 + kept
+    return found
+
+
+def test_by_minute_is_the_result_of_the_files_and_the_captures_around_the_worst_packets(
+    lab: Lab, chain: Chain
+) -> None:
+    words = ("--trim", "300ms", "--snap", "96")
+    tapping = chain.capture("--out", "files", "--analyze", "online", "--by-minute", *words)
+    device = chain.forward()
+    chain.generate(3)
+    time.sleep(0.3)
+    ended(device)
+    *_, result = ended(tapping)
+    asked = ("--trim", "300ms", "--out", "from-files", "--json")
+    analyzed = lab.run("analyze", "files/ingress.pcap", "files/egress.pcap", *asked)
+    assert analyzed.returncode == 0, analyzed.stderr
+    online, from_files = lab.folder / "online", lab.folder / "from-files"
+    assert results(online) == results(from_files)
+    for path in from_files.glob("*.parquet"):
+        if path.name != "sample.parquet":
+            assert (online / path.name).read_bytes() == path.read_bytes(), path.name
+    assert not (online / "sample.parquet").exists()
+    lines = [json.loads(line) for line in (online / "minute.jsonl").read_text().splitlines()]
+    assert sum(line["samples"] for line in lines) == results(online)["samples"]
+    assert max(line["latency_ns"]["max"] for line in lines) == result["around"][0]["latency_ns"]
+
+    # Worst packets of less than a second are one disturbance.
+    assert 1 <= len(result["around"]) <= 4
+    worst = pq.read_table(from_files / "worst.parquet").to_pylist()
+    assert result["around"][0]["ingress_ns"] == worst[0]["ingress_ns"]
+    names = set()
+    for one in result["around"]:
+        assert one["complete"]
+        ingress_ns = one["ingress_ns"]
+        from_ns, to_ns = ingress_ns - 5 * 10**8, ingress_ns + one["latency_ns"] + 5 * 10**8
+        for tap in ("ingress", "egress"):
+            names.add(f"{ingress_ns}-{tap}.pcap.zst")
+            kept = _records(online / "around" / f"{ingress_ns}-{tap}.pcap.zst")
+            whole = _records(lab.folder / "files" / f"{tap}.pcap")
+            assert kept == [one for one in whole if from_ns <= one[0] <= to_ns]
+            at_ns = ingress_ns + one["latency_ns"] * (tap == "egress")
+            assert at_ns in {stamp for stamp, _ in kept}
+    assert {path.name for path in (online / "around").iterdir()} == names

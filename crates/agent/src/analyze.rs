@@ -3,16 +3,18 @@
 use crate::args::{Analyze, Stamps};
 use crate::exit::Exit;
 use crate::hints::Hint;
+use crate::minutes::Minutes;
 use crate::output::{self, failed};
 use serde::Deserialize;
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tailtrim_linux::analysis::{all_cores, analyze};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
-use tailtrim_tail::analysis::{AnalysisError, Departures, Options};
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
 use tailtrim_tail::capture::StampSource;
 use tailtrim_tail::summary::Summary;
 
@@ -52,20 +54,30 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
     if let Some(directory) = &request.out {
         fs::create_dir_all(directory).map_err(AnalysisError::Sink)?;
     }
+    if let (Some(directory), true) = (&request.out, request.by_minute) {
+        let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
+        let one = NonZeroUsize::MIN;
+        let analysis = analyze(ingress, egress, one, &options, &mut sink, progress)?;
+        sink.close(analysis.summary.ingress.lost)
+            .and_then(|()| write_result(directory, &analysis))
+            .map_err(AnalysisError::Sink)?;
+        return Ok(analysis.summary);
+    }
     let mut sink = SampleSink::new(false, request.out.as_deref()).map_err(AnalysisError::Sink)?;
     let jobs = request.jobs.unwrap_or_else(all_cores);
     let analysis = analyze(ingress, egress, jobs, &options, &mut sink, progress)?;
     if let Some(directory) = &request.out {
         sink.close()
-            .and_then(|()| write_tables(directory, &analysis))
-            .and_then(|()| write_summary(directory, &analysis.summary))
+            .and_then(|()| write_result(directory, &analysis))
             .map_err(AnalysisError::Sink)?;
     }
     Ok(analysis.summary)
 }
 
-pub(crate) fn write_summary(directory: &Path, summary: &Summary) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(summary)?;
+/// Writes the tables and, last, the summary.
+pub(crate) fn write_result(directory: &Path, analysis: &Analysis) -> io::Result<()> {
+    write_tables(directory, analysis)?;
+    let text = serde_json::to_string_pretty(&analysis.summary)?;
     fs::write(directory.join("summary.json"), text + "\n")
 }
 

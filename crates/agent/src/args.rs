@@ -40,6 +40,8 @@ pub(crate) enum Verb {
     Reflect(crate::reflect::Reflect),
     /// Record what uses the CPUs: interrupts, softirqs, threads, and their senders.
     Trace(crate::trace::Trace),
+    /// Count what slows CPUs down, each minute: SMIs, thermal throttling, steal, interrupts, context switches.
+    Counters(crate::counters::Counters),
     /// Measure OS noise and attribute it to its causes.
     Noise(crate::noise::Noise),
     /// What a controller asks of a node by SSH: hold programs, pass frames, read clocks.
@@ -79,6 +81,10 @@ pub(crate) struct Analyze {
     /// Directory for the tables as Parquet files, and the summary; created if missing
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// With --out, for captures of hours: results by minute as each minute ends (minute.jsonl, minute.hlog), and no
+    /// sample.parquet; on one core
+    #[arg(long, requires = "out", conflicts_with = "jobs")]
+    pub(crate) by_minute: bool,
 }
 
 /// How packets are matched, and what is said of their latencies.

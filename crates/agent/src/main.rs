@@ -9,6 +9,7 @@ mod audit;
 mod called;
 mod capture;
 mod cookie;
+mod counters;
 mod disturb;
 mod events;
 mod exit;
@@ -17,6 +18,7 @@ mod generate;
 mod hints;
 mod lint;
 mod lint_text;
+mod minutes;
 mod node;
 mod noise;
 mod output;
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Verb::Ping(request) => ping::run(&request).into(),
         Verb::Reflect(request) => reflect::run(&request).into(),
         Verb::Trace(request) => trace::run(&request).into(),
+        Verb::Counters(request) => counters::run(&request).into(),
         Verb::Noise(request) => noise::run(&request).into(),
         Verb::Node(request) => node::run(&request),
         Verb::Tune(request) => tune::run(&request).into(),

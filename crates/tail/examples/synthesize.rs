@@ -5,8 +5,8 @@
 //! Both sides come from the same seed, so they can be written at the same time, also to pipes:
 //!
 //! ```text
-//! synthesize ingress PAIRS FRAME_BYTES > ingress.pcap
-//! synthesize egress  PAIRS FRAME_BYTES > egress.pcap
+//! synthesize ingress PAIRS FRAME_BYTES [INTERVAL_NS] > ingress.pcap
+//! synthesize egress  PAIRS FRAME_BYTES [INTERVAL_NS] > egress.pcap
 //! ```
 //!
 //! With `mscap` instead of a size it writes what `MoonSniff` keeps of the same packets: stamp and identifier.
@@ -27,22 +27,33 @@ const STALLS: u64 = 20_000;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let parsed = match arguments.as_slice() {
-        [_, side, pairs, frame] if side == "ingress" || side == "egress" => {
+        [_, side, pairs, frame, rest @ ..]
+            if (side == "ingress" || side == "egress") && rest.len() < 2 =>
+        {
             let form = match frame.as_str() {
                 "mscap" => Some(Form::Mscap),
                 bytes => {
                     bytes.parse().ok().filter(|bytes| (60..=9_000).contains(bytes)).map(Form::Pcap)
                 }
             };
-            pairs.parse().ok().zip(form).map(|(pairs, form)| (side, pairs, form))
+            let interval_ns = rest.first().map_or(Some(INTERVAL_NS), |ns| ns.parse().ok());
+            pairs
+                .parse()
+                .ok()
+                .zip(form)
+                .zip(interval_ns)
+                .map(|((pairs, form), interval_ns)| (side, pairs, form, interval_ns))
         }
         _ => None,
     };
-    let Some((side, pairs, form)) = parsed else {
-        eprintln!("usage: synthesize ingress|egress PAIRS FRAME_BYTES(60..9000)|mscap");
+    let Some((side, pairs, form, interval_ns)) = parsed else {
+        eprintln!(
+            "usage: synthesize ingress|egress PAIRS FRAME_BYTES(60..9000)|mscap [INTERVAL_NS]"
+        );
         return ExitCode::from(2);
     };
-    match write(side == "egress", pairs, form, BufWriter::with_capacity(1 << 20, io::stdout())) {
+    let output = BufWriter::with_capacity(1 << 20, io::stdout());
+    match write(side == "egress", pairs, form, interval_ns, output) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("synthesize: {error}");
@@ -58,7 +69,13 @@ enum Form {
     Mscap,
 }
 
-fn write(egress: bool, pairs: u64, form: Form, mut output: impl Write) -> io::Result<()> {
+fn write(
+    egress: bool,
+    pairs: u64,
+    form: Form,
+    interval_ns: u64,
+    mut output: impl Write,
+) -> io::Result<()> {
     let mut record = match form {
         Form::Pcap(frame) => {
             output.write_all(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
@@ -77,7 +94,7 @@ fn write(egress: bool, pairs: u64, form: Form, mut output: impl Write) -> io::Re
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        let arrival_ns = 1_000_000_000 + sequence * INTERVAL_NS + (state >> 40) % 32;
+        let arrival_ns = 1_000_000_000 + sequence * interval_ns + (state >> 40) % 32;
         let stall_ns =
             if state.is_multiple_of(STALLS) { 10_000 + (state >> 20) % 50_000 } else { 0 };
         let ready_ns = arrival_ns + 3_800 + (state >> 50) % 400 + stall_ns;

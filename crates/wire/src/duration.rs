@@ -1,6 +1,6 @@
 //! Times as people write them, in ns: `20us`, `2.5ms`, or without a unit where an option has a usual one.
 
-/// A time with its unit: `500ns`, `20us`, `2.5ms`, `1s`.
+/// A time with its unit: `500ns`, `20us`, `2.5ms`, `1s`, `10min`, `48h`.
 ///
 /// `None` where it is none: no unit, a sign, a part of a nanosecond, or more than 2⁶³ ns.
 #[must_use]
@@ -12,6 +12,8 @@ pub fn time_ns(text: &str) -> Option<u64> {
         "us" | "µs" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
+        "min" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
         _ => return None,
     };
     decimal(number, unit_ns)
@@ -56,13 +58,15 @@ mod tests {
             ("0.25µs", 250),
             (".5us", 500),
             ("1.s", 1_000_000_000),
+            ("1.5min", 90_000_000_000),
+            ("48h", 172_800_000_000_000),
             ("0us", 0),
             ("1.000000000000s", 1_000_000_000),
         ] {
             assert_eq!(time_ns(text), Some(ns), "{text}");
         }
         for wrong in
-            ["", "1", "us", ".us", "0.5ns", "-1us", "+1us", "1h", "1 us", "1.2.3us", "1e3us"]
+            ["", "1", "us", ".us", "0.5ns", "-1us", "+1us", "1d", "1 us", "1.2.3us", "1e3us"]
         {
             assert_eq!(time_ns(wrong), None, "{wrong}");
         }

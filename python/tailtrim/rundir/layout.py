@@ -24,5 +24,10 @@ EVENTS, INTERRUPTS = "events.jsonl.zst", "interrupts.csv"
 DISTURBED, STALLS = "disturbed.csv", "stalls.csv"
 #: When the load generator's CPU stood still in the middle of sending, and when it sent late probes.
 DEPARTURES = "departures.csv"
+#: Of a run of hours: a line for each minute, and their latencies as an HdrHistogram log.
+#: Such a run has no table of samples.
+MINUTES = ("minute.jsonl", "minute.hlog")
+#: What the CPUs of its device counted in each minute.
+COUNTERS = "counter.jsonl"
 #: The folder of what programs of the nodes wrote to standard error, and guests to their console.
 LOGS = "logs"

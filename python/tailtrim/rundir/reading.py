@@ -11,6 +11,7 @@ from tailtrim.rundir.layout import (
     CAPTURE,
     DEVICE,
     GENERATOR,
+    MINUTES,
     PROVENANCE,
     ROUND_TRIPS,
     SUMMARY,
@@ -88,6 +89,8 @@ class RunDirectory(Tabular):
         path = self.path / f"{name}.parquet"
         if not path.exists():
             why = [notice.text for notice in self.summary.warnings if notice.code == NO_ORDER]
+            if (self.path / MINUTES[0]).exists():
+                why.append("the run was kept by minute, which needs little disk and has no samples")
             raise RunDirectoryError(
                 ": ".join([f"{path}: the table cannot be read: it is missing", *why])
             )

@@ -1,5 +1,6 @@
 //! `tailtrim-agent capture`.
 
+mod around;
 mod online;
 
 use crate::args::{Matching, time};
@@ -7,8 +8,9 @@ use crate::events::{self, EachSecond, exit_of};
 use crate::exit::Exit;
 use crate::output::{self, failed};
 use crate::stop::{self, Ending};
+use around::One;
 use clap::ValueEnum;
-use online::Analysing;
+use online::{Analysed, Analysing};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +31,8 @@ use tailtrim_tail::summary::Summary;
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --out captures --stop-after 5s\n  \
     tailtrim-agent capture --tap ingress=eth1 --out captures --snap 96 --zstd   # until Ctrl-C\n  \
     tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --live          # percentiles each second, no files\n  \
-    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --stop-after 10min")]
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --mask nat --stop-after 10min\n  \
+    tailtrim-agent capture --tap ingress=eth1 --tap egress=eth2 --analyze run --by-minute --stop-after 48h")]
 pub(crate) struct Capture {
     /// Name of the capture, and its interface or xdp:IFACE[:QUEUE]; once for each tap
     #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
@@ -40,6 +43,10 @@ pub(crate) struct Capture {
     /// Match the packets of the taps ingress and egress while they come; directory for the tables and the summary
     #[arg(long, value_name = "DIR")]
     pub(crate) analyze: Option<PathBuf>,
+    /// With --analyze, for runs of hours: results by minute on disk as each minute ends (minute.jsonl, minute.hlog) and the
+    /// captures around the ten worst packets, and no sample.parquet
+    #[arg(long, requires = "analyze")]
+    pub(crate) by_minute: bool,
     /// Match them, and tell percentiles, loss and the worst packet each second
     #[arg(long)]
     pub(crate) live: bool,
@@ -80,6 +87,9 @@ struct CaptureReport {
     not_by_hardware: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     analysis: Option<Summary>,
+    /// The worst packets, the worst first; the folder `around` has the captures around each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    around: Option<Vec<One>>,
     /// CPU time of the taps and the analysis, which the device under test does not have.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_s: Option<f64>,
@@ -146,7 +156,9 @@ pub(crate) fn run(request: &Capture) -> Exit {
     match (ended, analysis) {
         (Ok(taps), Ok(analysis)) => {
             let cpu_s = analysis.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
-            let report = CaptureReport { taps, not_by_hardware, analysis, cpu_s };
+            let (analysis, around) = analysis
+                .map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
+            let report = CaptureReport { taps, not_by_hardware, analysis, around, cpu_s };
             if Analysing::tells_people(request) {
                 return output::write(online::ended(&report), Exit::Success);
             }

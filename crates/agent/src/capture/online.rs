@@ -1,9 +1,11 @@
 //! Packets that are matched while they are captured.
 
+use super::around::{Around, One};
 use super::{Capture, CaptureReport, OnEnd};
-use crate::analyze::write_summary;
+use crate::analyze::write_result;
 use crate::events::{self, EachSecond};
 use crate::exit::Exit;
+use crate::minutes::{Minutes, Worst};
 use crate::output;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tailtrim_linux::capture::{Feed, Online, online};
 use tailtrim_stats::{Histogram, Probability, Ranked};
-use tailtrim_tables::{SampleSink, write_tables};
+use tailtrim_tables::SampleSink;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, Tally, analyze};
 use tailtrim_tail::summary::{Summary, grouped};
 
@@ -34,12 +36,18 @@ pub(super) struct Analysing {
 
 /// One under way.
 pub(super) struct Running {
-    thread: JoinHandle<Result<Summary, (String, Exit)>>,
+    thread: JoinHandle<Result<Analysed, (String, Exit)>>,
     second: Arc<Mutex<Second>>,
 }
 
 /// What the taps are to feed, and the analysis that is to begin.
 type Begun = (BTreeMap<String, Feed>, Analysing);
+
+/// What came of it.
+pub(super) struct Analysed {
+    pub(super) summary: Summary,
+    pub(super) around: Option<Vec<One>>,
+}
 
 /// What was matched since the last line.
 #[derive(Default)]
@@ -68,13 +76,6 @@ struct Line {
     worst: Option<Worst>,
 }
 
-/// The worst packet of a second.
-#[derive(Serialize)]
-struct Worst {
-    ingress_ns: i64,
-    latency_ns: i64,
-}
-
 impl Analysing {
     /// What a request asks for, and what the taps are to feed; `None` where it asks for captures only.
     pub(super) fn of(request: &Capture) -> Result<Option<Begun>, String> {
@@ -94,14 +95,26 @@ impl Analysing {
             fs::create_dir_all(folder)
                 .map_err(|error| format!("{}: cannot be created: {error}", folder.display()))?;
         }
-        let files = SampleSink::new(false, request.analyze.as_deref())
-            .map_err(|error| format!("samples cannot be kept: {error}"))?;
         let open = |name: &str| {
             online(name, request.snap, name == TAPS[1]).map_err(|error| error.to_string())
         };
-        let ((into, ingress), (out_of, egress)) = (open(TAPS[0])?, open(TAPS[1])?);
+        let ((into, mut ingress), (out_of, mut egress)) = (open(TAPS[0])?, open(TAPS[1])?);
         let feeds = TAPS.map(str::to_owned).into_iter().zip([into, out_of]).collect();
-        let sink = Watched { files, second: Arc::default(), passed: Vec::new() };
+        let kept = match &request.analyze {
+            Some(folder) if request.by_minute => {
+                let keep_ns = Around::keep_ns(request.matching.window);
+                let taps = [&mut ingress, &mut egress].map(|tap| tap.keep(request.snap, keep_ns));
+                let [one, other] = taps;
+                Minutes::create(folder).and_then(|minutes| {
+                    let around = Around::create(folder, [(TAPS[0], one), (TAPS[1], other)])?;
+                    Ok(Kept::Minutes(Box::new(minutes), around))
+                })
+            }
+            folder => SampleSink::new(false, folder.as_deref())
+                .map(|files| Kept::Samples(Box::new(files))),
+        };
+        let kept = kept.map_err(|error| format!("results cannot be written: {error}"))?;
+        let sink = Watched { kept, second: Arc::default(), passed: Vec::new(), failed: None };
         let (out, options) = (request.analyze.clone(), request.matching.options());
         Ok(Some((feeds, Self { sources: [ingress, egress], sink, out, options })))
     }
@@ -122,24 +135,25 @@ impl Analysing {
         Running { thread, second }
     }
 
-    fn run(mut self) -> Result<Summary, (String, Exit)> {
+    fn run(mut self) -> Result<Analysed, (String, Exit)> {
         let [ingress, egress] = &mut self.sources;
         let go_on = |_, _| ControlFlow::Continue(());
         let analysis = analyze(ingress, egress, &self.options, &mut self.sink, go_on);
         let analysis = analysis.map_err(|error| (said(&error), Exit::Disturbed))?;
-        if let Some(folder) = &self.out {
-            let Analysis { summary, .. } = &analysis;
-            self.sink
-                .files
-                .close()
-                .and_then(|()| write_tables(folder, &analysis))
-                .and_then(|()| write_summary(folder, summary))
+        let Analysis { summary, .. } = &analysis;
+        let around = match &self.out {
+            None => None,
+            Some(folder) => (self.sink.close(summary))
+                .and_then(|around| {
+                    write_result(folder, &analysis)?;
+                    Ok(around)
+                })
                 .map_err(|error| {
                     let text = format!("{}: cannot be written: {error}", folder.display());
                     (text, Exit::Disturbed)
-                })?;
-        }
-        Ok(analysis.summary)
+                })?,
+        };
+        Ok(Analysed { summary: analysis.summary, around })
     }
 }
 
@@ -166,7 +180,7 @@ impl Running {
     }
 
     /// The result, once all packets are matched.
-    pub(super) fn end(self) -> Result<Summary, (String, Exit)> {
+    pub(super) fn end(self) -> Result<Analysed, (String, Exit)> {
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -198,8 +212,7 @@ impl Line {
                 .chain(most)
                 .filter_map(|(name, ns)| Some((name, ns?)))
                 .collect(),
-            worst: worst
-                .map(|one| Worst { ingress_ns: one.ingress_ns, latency_ns: one.latency_ns() }),
+            worst: worst.map(Worst::from),
         }
     }
 
@@ -260,19 +273,55 @@ pub(super) fn ended(report: &CaptureReport) -> String {
 
 /// Takes samples: for the files, and for what is told each second.
 struct Watched {
-    files: SampleSink,
+    kept: Kept,
     second: Arc<Mutex<Second>>,
     /// Samples since the lock was taken last.
     passed: Vec<Sample>,
+    /// Why what is kept could not be written.
+    failed: Option<io::Error>,
+}
+
+/// What stays in files.
+enum Kept {
+    /// Each sample, or nothing.
+    Samples(Box<SampleSink>),
+    /// Minutes and the surroundings of the worst packets: little, however long it takes.
+    Minutes(Box<Minutes>, Around),
+}
+
+impl Watched {
+    fn close(self, summary: &Summary) -> io::Result<Option<Vec<One>>> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        match self.kept {
+            Kept::Samples(mut files) => files.close().map(|()| None),
+            Kept::Minutes(mut minutes, around) => {
+                minutes.close(summary.ingress.lost)?;
+                around.finish().map(Some)
+            }
+        }
+    }
 }
 
 impl Sink for Watched {
     fn sample(&mut self, sample: &Sample) -> io::Result<()> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         self.passed.push(*sample);
-        self.files.sample(sample)
+        match &mut self.kept {
+            Kept::Samples(files) => files.sample(sample),
+            Kept::Minutes(minutes, _) => minutes.sample(sample),
+        }
     }
 
     fn decided(&mut self, counts: &Tally, overdue: &dyn Fn() -> u64) {
+        let worst = self.passed.iter().copied().max_by_key(Sample::latency_ns);
+        if let Kept::Minutes(minutes, around) = &mut self.kept {
+            minutes.decided(counts, overdue);
+            self.failed = self.failed.take().or(around.take(worst).err());
+        }
         let mut second = locked(&self.second);
         if !second.told {
             second.lost = counts.lost() + overdue();
@@ -280,8 +329,7 @@ impl Sink for Watched {
         }
         second.samples += self.passed.len() as u64;
         second.latencies.record_all(self.passed.iter().map(Sample::latency_ns));
-        let worst = self.passed.iter().copied().chain(second.worst);
-        second.worst = worst.max_by_key(Sample::latency_ns);
+        second.worst = worst.into_iter().chain(second.worst).max_by_key(Sample::latency_ns);
         self.passed.clear();
     }
 }

@@ -2,9 +2,11 @@
 
 mod file;
 mod online;
+mod recent;
 
 pub use file::CaptureFile;
 pub use online::{Feed, Online, online};
+pub use recent::Recent;
 
 use crate::port::{Counters, Port, PortError, Stamping};
 use crate::sys::clock;

@@ -4,6 +4,7 @@
 //! analysis decodes the same bytes. At most [`BLOCKS`] of them wait: an analysis that is slower than the packets makes
 //! the tap wait, and what the port then has no room for is counted as dropped.
 
+use super::Recent;
 use crate::sys::clock;
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -76,6 +77,7 @@ pub struct Online {
     quiet_until_ns: i64,
     patience_ns: i64,
     ended: bool,
+    recent: Option<Arc<Mutex<Recent>>>,
 }
 
 /// A feed and its other end, by the name of the tap. `leaving` says that the tap is behind the device.
@@ -89,11 +91,18 @@ pub fn online(name: &str, snap: u32, leaving: bool) -> Result<(Feed, Online), Ca
     let capture = Capture::open(name, Box::new(input), StampSource::Header, false, false)?;
     let patience_ns = if leaving { FIRST_LEAVING_NS } else { FIRST_NS };
     let quiet_until_ns = i64::MIN;
-    let online = Online { capture, receiver, next, quiet_until_ns, patience_ns, ended: false };
+    let online =
+        Online { capture, receiver, next, quiet_until_ns, patience_ns, ended: false, recent: None };
     Ok((Feed { block: Vec::with_capacity(BLOCK), sender }, online))
 }
 
 impl Online {
+    /// Keeps the records of the last `keep_ns`, cut at `snap` bytes.
+    pub fn keep(&mut self, snap: u32, keep_ns: i64) -> Arc<Mutex<Recent>> {
+        let recent = Recent::new(snap, keep_ns);
+        Arc::clone(self.recent.insert(Arc::new(Mutex::new(recent))))
+    }
+
     /// Takes what was handed over next. Returns how many bytes of records; `None` when it takes longer, or all have come.
     fn take(&mut self, within: Option<Duration>) -> Option<usize> {
         let handed = match within {
@@ -103,6 +112,9 @@ impl Online {
         match handed {
             Ok(Handed::Block(mut block)) => {
                 let bytes = block.len();
+                if let Some(recent) = &self.recent {
+                    recent.lock().unwrap_or_else(PoisonError::into_inner).take(&block);
+                }
                 self.next.lock().unwrap_or_else(PoisonError::into_inner).append(&mut block);
                 Some(bytes)
             }

@@ -1,0 +1,90 @@
+//! The last records of a tap, so that what came around a packet can be written once it is known to be late.
+
+use super::CaptureFile;
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use tailtrim_tail::capture::write::{NO_STAMP_NS, header};
+
+/// Bytes that are kept at most: a second of 1.4 million packets of 64 bytes is 160 MB.
+const MOST: usize = 256 << 20;
+/// What precedes the frame in a record.
+const HEAD: usize = 16;
+
+/// The last records of a tap.
+#[derive(Debug)]
+pub struct Recent {
+    blocks: VecDeque<Vec<u8>>,
+    bytes: usize,
+    snap: u32,
+    keep_ns: i64,
+    newest_ns: i64,
+    /// All that was stamped before has been dropped, and perhaps some behind it.
+    dropped_until_ns: i64,
+}
+
+impl Recent {
+    pub(super) fn new(snap: u32, keep_ns: i64) -> Self {
+        let (newest_ns, dropped_until_ns) = (i64::MIN, i64::MIN);
+        Self { blocks: VecDeque::new(), bytes: 0, snap, keep_ns, newest_ns, dropped_until_ns }
+    }
+
+    /// Takes whole records.
+    pub(super) fn take(&mut self, block: &[u8]) {
+        self.newest_ns = last_ns(block).unwrap_or(i64::MIN).max(self.newest_ns);
+        self.bytes += block.len();
+        self.blocks.push_back(block.to_vec());
+        while let Some(oldest) = self.blocks.front() {
+            let until_ns = last_ns(oldest).unwrap_or(i64::MIN);
+            if self.bytes <= MOST && until_ns >= self.newest_ns.saturating_sub(self.keep_ns) {
+                break;
+            }
+            self.dropped_until_ns = self.dropped_until_ns.max(until_ns);
+            self.bytes -= oldest.len();
+            self.blocks.pop_front();
+        }
+    }
+
+    /// The last stamp so far.
+    #[must_use]
+    pub fn newest_ns(&self) -> i64 {
+        self.newest_ns
+    }
+
+    /// Writes the records of a time, both ends included, into a pcap that is compressed with zstd. Returns whether all of
+    /// them were still there.
+    ///
+    /// # Errors
+    /// What the system says of the file.
+    pub fn write(&self, path: &Path, from_ns: i64, to_ns: i64) -> io::Result<bool> {
+        let mut file = CaptureFile::create(path, true)?;
+        file.write_all(&header(self.snap))?;
+        for block in &self.blocks {
+            for (ns, record) in records(block) {
+                if (from_ns..=to_ns).contains(&ns) {
+                    file.write_all(record)?;
+                }
+            }
+        }
+        file.finish()?;
+        Ok(self.dropped_until_ns < from_ns)
+    }
+}
+
+fn last_ns(block: &[u8]) -> Option<i64> {
+    records(block).map(|(ns, _)| ns).filter(|ns| *ns < NO_STAMP_NS).max()
+}
+
+/// The records of a block with their stamps.
+fn records(mut block: &[u8]) -> impl Iterator<Item = (i64, &[u8])> {
+    std::iter::from_fn(move || {
+        let word = |at: usize| {
+            let bytes = block.get(at..at + 4)?;
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let ns = i64::from(word(0)?) * 1_000_000_000 + i64::from(word(4)?);
+        let (record, rest) = block.split_at_checked(HEAD + word(8)? as usize)?;
+        block = rest;
+        Some((ns, record))
+    })
+}
