@@ -16,6 +16,7 @@ from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment import logs, packages, tap_clocks
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
+from tailtrim.experiment.by_minute import ByMinute
 from tailtrim.experiment.departed import departures
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
@@ -33,6 +34,7 @@ from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
+from tailtrim.rundir.layout import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -240,24 +242,32 @@ def _passing(
         changed = experiment.changes(where.environment)
         packages.keep(experiment.path, where.told)
         of_device = kept.of_run() if kept is not None else None
-        measured = measure(at, dut, plan, run, told, running=kept)
+        by_minute = ByMinute(at, plan.trim_s, experiment.quantiles) if plan.by_minute else None
+        measured = measure(at, dut, plan, run, told, running=kept, by_minute=by_minute)
         generator, taps = measured.generator, measured.capture
         names = {
             *(dut.leaves if kept is None else ()),
             *((EVENTS, INTERRUPTS) if run.traced else ()),
         }
         names |= {DISTURBED} if dut.disturbance is not None else set()
-        departed = _got(at.loadgen, DEPARTURES)
-        left = {departed, *(node.get(name) for node in (at.dut, at.loadgen) for name in names)}
-        files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
-        ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
-        matching = Matching(
-            *(at, ends, plan.trim_s, experiment.quantiles),
-            departures(departed, taps, shares_cpu=measured.shares_cpu),
-            keep=plan.keep_captures,
-        )
-        told("matching")
-        matched = matching.match(draft, result)
+        names |= {COUNTERS} if plan.by_minute else set()
+        left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
+        if by_minute is not None:
+            matched = by_minute.fetch(taps, result)
+            # It is the summary.
+            del taps["analysis"]
+        else:
+            departed = _got(at.loadgen, DEPARTURES)
+            left.add(departed)
+            files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
+            ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
+            matching = Matching(
+                *(at, ends, plan.trim_s, experiment.quantiles),
+                departures(departed, taps, shares_cpu=measured.shares_cpu),
+                keep=plan.keep_captures,
+            )
+            told("matching")
+            matched = matching.match(draft, result)
     left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
     doubts = changed + load_doubts(plan.limits, generator)
     summary = RunDirectory(result).summary

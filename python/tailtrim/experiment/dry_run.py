@@ -17,6 +17,7 @@ from tailtrim.devices import Reflector
 from tailtrim.devices.reflector import Answering
 from tailtrim.errors import HostError
 from tailtrim.experiment import tap_memory
+from tailtrim.experiment.by_minute import ByMinute
 from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.guests import passed_ports
 from tailtrim.experiment.measure import generating, tracing
@@ -216,10 +217,13 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
         elif dut.lifetime == "configuration":
             for made in nodes:
                 made.note("warm up", _warm_up(plan, run))
+        by_minute = ByMinute(at, plan.trim_s, ())
+        matching = by_minute.words if plan.by_minute else []
         for node, words, cpus in (
-            *((node, words, node.cpus) for node, words in _capturing(plan, run, at)),
+            *((node, words, node.cpus) for node, words in _capturing(plan, run, at, matching)),
             *([(at.dut, tracing(at, dut), ())] if run.traced else []),
-            (at.loadgen, generating(run, dut.destination(at), at), ()),
+            *([(at.dut, by_minute.counting(dut.serving(at)), ())] if plan.by_minute else []),
+            (at.loadgen, generating(run, dut.destination(at), at, logged=not plan.by_minute), ()),
         ):
             stack.enter_context(Agent(node, *words, cpus=cpus))
         if dut.disturbance is not None:
@@ -228,12 +232,16 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
     return nodes
 
 
-def _capturing(plan: Plan, run: Run, at: Forwarding) -> Iterator[tuple[Node, list[str]]]:
+def _capturing(
+    plan: Plan, run: Run, at: Forwarding, matching: list[str]
+) -> Iterator[tuple[Node, list[str]]]:
     # With two clocks, the source of stamps is what has a bound when the run begins.
     one_clock = at.tap_in.node is at.tap_out.node
     # As much as a node with memory enough has.
-    buffer = ["--buffer", str(tap_memory.wanted_mb(run.traffic, plan.snap_bytes))]
-    for node, words in capturing(at, plan.snap_bytes, "best" if one_clock else "STAMPS"):
+    wanted_mb = tap_memory.wanted_mb(run.traffic, plan.snap_bytes, held=not matching)
+    buffer = ["--buffer", str(wanted_mb)]
+    stamps = "best" if one_clock else "STAMPS"
+    for node, words in capturing(at, plan.snap_bytes, stamps, matching):
         yield node, [*words, *buffer]
 
 

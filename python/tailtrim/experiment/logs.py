@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from tailtrim.rundir.layout import LOGS
+from tailtrim.rundir.layout import COUNTERS, LOGS, MINUTES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,6 +39,17 @@ def move(source: Path, target: Path, but: Collection[str] = ()) -> None:
         shutil.move(path, target / LOGS / path.name)
 
 
+def has_minutes(draft: Path) -> bool:
+    """Whether a run that did not end has measured by minute, for one or more."""
+    return any(path.stat().st_size > 0 for path in draft.rglob(MINUTES[0]))
+
+
+def _minutes(draft: Path) -> list[Path]:
+    if not has_minutes(draft):
+        return []
+    return [path for name in (*MINUTES, COUNTERS) for path in draft.rglob(name)]
+
+
 def keep(draft: Path, experiment: Path, run: str) -> None:
     """Keep what there is of a run that failed, instead of what there was of it before.
 
@@ -52,7 +63,7 @@ def keep(draft: Path, experiment: Path, run: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     move(draft, place)
-    for path in draft.glob("*.log"):
+    for path in (*draft.glob("*.log"), *_minutes(draft)):
         shutil.move(path, place / path.name)
     # A folder goes that has nothing in it.
     for folder in (place, place.parent):

@@ -112,16 +112,11 @@ class Matching:
             raise CaptureError(f"{node.role}: {told[0] if told else 'the agent told nothing'}")
         hashes = [node.run("sha256sum", path).split()[0] for path in paths]
         (draft / _MATCHED).mkdir()
-        with Draft(result) as files:
-            for name in TABLES:
-                shutil.move(
-                    _got(node, f"{_MATCHED}/{name}.parquet"), files.path / f"{name}.parquet"
-                )
-            summary = _got(node, f"{_MATCHED}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
-            names = [f"{node.host_name}:{path}" for path in paths]
-            kept = self._kept(node, paths) if self.keep else None
-            node.run("rm", "-f", *paths)
-            files.commit(summary, provenance_of(kept or names, sizes, hashes))
+        names = [f"{node.host_name}:{path}" for path in paths]
+        kept = self._kept(node, paths) if self.keep else None
+        provenance = provenance_of(kept or names, sizes, hashes)
+        fetched(node, _MATCHED, result, ["sample.parquet"], provenance)
+        node.run("rm", "-f", *paths)
         return {
             "matched_on": node.host_name,
             "by": node.run(node.agent, "--version").strip(),
@@ -133,6 +128,36 @@ class Matching:
         folder = node.run("mktemp", "-d", "/var/tmp/tailtrim-captures-XXXXXXXX").strip()  # noqa: S108 - made by mktemp
         node.run("mv", *paths, folder)
         return [f"{node.host_name}:{folder}/{Path(path).name}" for path in paths]
+
+
+def fetched(
+    node: Node,
+    folder: str,
+    result: Path,
+    others: Sequence[str],
+    provenance: dict[str, Any],
+) -> None:
+    """Fetch a result that a node's agent has written.
+
+    Args:
+        node: which one.
+        folder: where on the node.
+        result: where the run directory is to be.
+        others: files beside the summary and the tables that all results have.
+        provenance: where it comes from.
+
+    Raises:
+        RunError: a file is missing, or the connection was lost.
+
+    """
+    tables = [f"{name}.parquet" for name in TABLES if name != "sample"]
+    with Draft(result) as files:
+        for name in (*tables, *others):
+            place = files.path / name
+            place.parent.mkdir(exist_ok=True)
+            shutil.move(_got(node, f"{folder}/{name}"), place)
+        summary = _got(node, f"{folder}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
+        files.commit(summary, provenance)
 
 
 def corrected(at: Forwarding) -> dict[str, Any]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from tailtrim.devices import InlineDevice
     from tailtrim.devices.started import Running
+    from tailtrim.experiment.by_minute import ByMinute
+    from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
     from tailtrim.nodes.testbed import Forwarding
     from tailtrim.plan import Plan, Run
@@ -63,6 +65,7 @@ def measure(  # noqa: PLR0913 - what a run takes
     *,
     running: Running | None = None,
     with_meters: bool = True,
+    by_minute: ByMinute | None = None,
 ) -> Measured:
     """Generate and capture, once. Captures, logs and the trace stay on their nodes.
 
@@ -74,6 +77,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         told: is called with what is being done.
         running: the device, where it runs already and goes on afterwards.
         with_meters: whether to read the meters of the nodes, if they have any.
+        by_minute: matches packets while they come; by default they are captured.
 
     Raises:
         HostError: a node cannot do it.
@@ -90,16 +94,13 @@ def measure(  # noqa: PLR0913 - what a run takes
             Started(dut, at, ip=run.traffic.ip, ready_s=plan.limits.ready_s)
         )
         clocks = TapClocks(at)
-        capture = stack.enter_context(Taps(at, run.traffic, plan.snap_bytes, clocks.stamps))
+        matching = by_minute.words if by_minute else ()
+        taps = Taps(at, run.traffic, plan.snap_bytes, clocks.stamps, matching)
+        capture = stack.enter_context(taps)
         metered.ready(told, loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
-        trace = None
-        if run.traced:
-            at.stand_off()
-            trace = stack.enter_context(
-                Agent(at.dut.outside, *tracing(at, dut), *_quota(device), tidies_up=True)
-            )
-            trace.ready()
+        if (watching := _watching(at, dut, device, run, by_minute)) is not None:
+            stack.enter_context(watching).ready()
         told("measuring")
         metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
@@ -107,7 +108,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         # it is looked at while they come.
         device.check()
         generator = stack.enter_context(
-            Agent(at.loadgen, *generating(run, dut.destination(at), at))
+            Agent(at.loadgen, *generating(run, dut.destination(at), at, logged=by_minute is None))
         )
         generator.ready()
         disturbing = _disturbing(dut, device, at)
@@ -123,16 +124,15 @@ def measure(  # noqa: PLR0913 - what a run takes
         doubts += clock_doubts(before, at.timestamper.clocks())
         counted = since(counted, at.dut.counted())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
-        traced = trace.stop() if trace is not None else None
+        watched = watching.stop() if watching is not None else None
         if disturbing is not None:
             disturbing.stop()
         metered.ready(told, loaded=True)
         captured = capture.stop()
         clocks.ended()
-        # Where the kernel is the device, only its node can say that it is there.
-        if at.dut.outside.call("true").returncode != 0:
-            raise RunError(f"{at.dut.named}: cannot be reached any more")
+        _reached(at.dut)
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
+        traced = watched if run.traced else None
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
         return Measured(*every, metered)
 
@@ -145,6 +145,24 @@ def _look(at: Forwarding, device: Running, capture: Taps, told: Callable[[str], 
     device.check()
     capture.check()
     told(f"measuring, {capture.packets:,} packets")
+
+
+def _reached(dut: Node) -> None:
+    """Make sure that the device's node is there: of a device in the kernel only it can tell."""
+    if dut.outside.call("true").returncode != 0:
+        raise RunError(f"{dut.named}: cannot be reached any more")
+
+
+def _watching(
+    at: Forwarding, dut: InlineDevice, device: Running, run: Run, by_minute: ByMinute | None
+) -> Agent | None:
+    """Return what watches the device's CPUs, if anything: a trace, or counters by minute."""
+    if run.traced:
+        at.stand_off()
+        return Agent(at.dut.outside, *tracing(at, dut), *_quota(device), tidies_up=True)
+    if by_minute is not None:
+        return Agent(at.dut.outside, *by_minute.counting(dut.serving(at)))
+    return None
 
 
 def _quota(device: Running) -> list[str]:
@@ -173,8 +191,11 @@ def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:
     return ["trace", "--cpus", watched, "--out", at.dut.path(EVENTS)]
 
 
-def generating(run: Run, target: Port, at: Forwarding) -> list[str]:
-    """Return those of the agent that sends the load of a run."""
+def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[str]:
+    """Return those of the agent that sends the load of a run.
+
+    Without captures nothing can be set aside afterwards; then it does not log when it was late.
+    """
     traffic = run.traffic
     arguments = ["generate", "--port", at.send.name, "--dst-mac", target.mac]
     arguments += ["--frame-bytes", str(traffic.frame_bytes), "--schedule", str(traffic.schedule)]
@@ -187,4 +208,5 @@ def generating(run: Run, target: Port, at: Forwarding) -> list[str]:
     arguments += ["--stop-after", f"{traffic.duration_s:.9f}s"]
     arguments += ["--vlan", str(traffic.vlan)] if traffic.vlan is not None else []
     arguments += ["--cpu", str(at.loadgen.cpus[0])]
-    return [*arguments, "--stall-log", at.loadgen.path(DEPARTURES)]
+    log = ["--stall-log", at.loadgen.path(DEPARTURES)] if logged else []
+    return [*arguments, *log]

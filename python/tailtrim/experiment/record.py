@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
+from tailtrim.experiment import logs
 from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
@@ -89,6 +90,9 @@ class Experiment:
                 raise error
             self._take_up(record)
         for half in path.glob(f"{HALF}*"):
+            # A run of hours that was killed.
+            if logs.has_minutes(half):
+                logs.keep(half, path, half.name.removeprefix(".").rpartition("-")[0])
             shutil.rmtree(half, ignore_errors=True)
 
     def _take_up(self, record: Path) -> None:

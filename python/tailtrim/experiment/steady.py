@@ -1,8 +1,7 @@
 """When a device is steady: nothing changes from the first part of a window to its last.
 
-The test for a change point is that of Pettitt (1979), "A non-parametric approach to the
-change-point problem", Applied Statistics 28, 126-135. It takes ranks, so it needs no distribution
-of latencies, and one interval with an outlier does not decide.
+The test for a change point takes ranks, so it needs no distribution of latencies, and one interval
+with an outlier does not decide.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import math
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from tailtrim.analysis.change_points import pettitt, pettitt_p
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,13 +79,8 @@ def changes(values: Sequence[float]) -> bool:
     False
 
     """
-    count, sum_so_far, largest, point = len(values), 0, 0, 0
-    for index, value in enumerate(values[:-1], 1):
-        # Of each value up to here against each one behind: those among themselves cancel out.
-        sum_so_far += sum((value > other) - (value < other) for other in values)
-        if abs(sum_so_far) > largest:
-            largest, point = abs(sum_so_far), index
-    if 2 * math.exp(-6 * largest**2 / (count**3 + count**2 or 1)) >= _LEVEL:
+    point, largest = pettitt(values)
+    if pettitt_p(largest, len(values)) >= _LEVEL:
         return False
     before, after = median(values[:point]), median(values[point:])
     return abs(after - before) > _MARGIN * abs(before)

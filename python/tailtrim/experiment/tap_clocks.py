@@ -106,12 +106,14 @@ def taps(
         result: the run directory.
 
     """
-    samples = RunDirectory(result).table("sample")
+    run = RunDirectory(result)
+    # A run of hours keeps none.
+    samples = run.table("sample") if "sample" in run.tables else None
     found: dict[str, Any] = {}
     for name, (place, column) in _STAMPS.items():
         port: Port = getattr(at, place)
         known = ports.get(place, {})
-        stamps = samples.column(column).to_numpy()
+        stamps = () if samples is None else samples.column(column).to_numpy()
         stamped_by = str(capture["taps"][name]["stamps"])
         found[name] = {
             "node": port.node.host_name,

@@ -28,8 +28,13 @@ def held(traffic: Traffic, snap_bytes: int, megabytes: int = MOST_MB) -> int:
     return (megabytes << 20) // 2 // _bytes(traffic, snap_bytes)
 
 
-def wanted_mb(traffic: Traffic, snap_bytes: int) -> int:
-    """Return the memory in MB that holds all packets of a run, within limits."""
+def wanted_mb(traffic: Traffic, snap_bytes: int, *, held: bool = True) -> int:
+    """Return the memory in MB that holds all packets of a run, within limits.
+
+    Packets that are matched while they come are not held.
+    """
+    if not held:
+        return LEAST_MB
     packets = (traffic.packets_per_s or 0.0) * traffic.duration_s
     needed_mb = math.ceil(2 * packets * _bytes(traffic, snap_bytes) / 2**20)
     return min(max(needed_mb, LEAST_MB), MOST_MB)

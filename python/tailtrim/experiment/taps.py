@@ -11,7 +11,7 @@ from tailtrim.experiment import tap_memory
 from tailtrim.nodes.agent import Agent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.ports import Port
@@ -31,6 +31,7 @@ class Taps:
         traffic: what is to be captured.
         snap_bytes: bytes that are kept of each frame.
         stamps: the source of stamps, as ``tailtrim-agent capture --stamps`` has it.
+        matching: what the agent is told to match packets while they come, without captures.
 
     Raises:
         HostError: a node cannot capture.
@@ -38,13 +39,20 @@ class Taps:
 
     """
 
-    def __init__(self, at: Forwarding, traffic: Traffic, snap_bytes: int, stamps: str) -> None:
+    def __init__(
+        self,
+        at: Forwarding,
+        traffic: Traffic,
+        snap_bytes: int,
+        stamps: str,
+        matching: Sequence[str] = (),
+    ) -> None:
         """Begin to capture."""
         self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
         self._agents: list[Agent] = []
         with ExitStack() as stack:
-            wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes)
-            for node, words in capturing(at, snap_bytes, stamps):
+            wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes, held=not matching)
+            for node, words in capturing(at, snap_bytes, stamps, matching):
                 words += ["--buffer", str(tap_memory.available_mb(node, wanted_mb))]
                 self._agents.append(stack.enter_context(Agent(node, *words, cpus=node.cpus)))
             for agent in self._agents:
@@ -107,12 +115,13 @@ def _counters(node: Node, port: Port) -> dict[str, int]:
 
 
 def capturing(
-    at: Forwarding, snap_bytes: int, stamps: str = "best"
+    at: Forwarding, snap_bytes: int, stamps: str = "best", matching: Sequence[str] = ()
 ) -> Iterator[tuple[Node, list[str]]]:
     """Yield each node with a tap, and verb and arguments of its agent; see :class:`Taps`."""
     taps = {"ingress": at.tap_in, "egress": at.tap_out}
     for node in dict.fromkeys(port.node for port in taps.values()):
         own = [f"{name}={port.name}" for name, port in taps.items() if port.node is node]
         words = ["capture", *(word for one in own for word in ("--tap", one))]
-        words += ["--out", node.path(), "--snap", str(snap_bytes), "--zstd", "--stamps", stamps]
+        words += matching or ["--out", node.path(), "--zstd"]
+        words += ["--snap", str(snap_bytes), "--stamps", stamps]
         yield node, words

@@ -128,6 +128,11 @@ class Plan(Strict):
         default=96, ge=64, le=9_018, description="Bytes captured of each frame."
     )
     keep_captures: bool = Field(default=False, description="Keep the captures of each run.")
+    by_minute: bool = Field(
+        default=False,
+        description="For runs of hours: packets are matched while they come, without captures, and"
+        " what was measured is on disk after each minute. Memory and disk stay small.",
+    )
     trace: bool | Literal["both"] = Field(
         default=False,
         description="Trace the device's CPU and attribute late packets to causes; both: each run"
@@ -167,6 +172,7 @@ class Plan(Strict):
         left_out = {"boot", "vm", "boots"} if self.boot is None else set()
         left_out |= {"energy"} if self.energy is None else set()
         left_out |= {"trim"} if self.trim is None else set()
+        left_out |= set() if self.by_minute else {"by_minute"}
         return {key: value for key, value in every.items() if key not in left_out}
 
     @property
@@ -209,7 +215,10 @@ class Plan(Strict):
             raise ValueError("disturb: quota is not possible in a container, expected cpu.max")
 
     def _measures_what_it_can(self) -> None:
-        """Refuse a meter in the wrong place, and a load that settles longer than it lasts."""
+        """Refuse what cannot be measured together."""
+        for key in ("keep_captures", "trace") if self.by_minute else ():
+            if getattr(self, key):
+                raise ValueError(f"{key}: not with by_minute, which keeps little, leave it out")
         if self.energy is None:
             return
         local = self.testbed == "local"
@@ -226,6 +235,7 @@ class Plan(Strict):
         impossible = {
             "trim_s": ("trim_s" in self.model_fields_set and self.trim_s > 0, False),
             "keep_captures": (self.keep_captures, False),
+            "by_minute": (self.by_minute, False),
             "trace": (self.trace, False),
             "energy": (self.energy, None),
             "traffic.flows": (traffic.flows, 1),

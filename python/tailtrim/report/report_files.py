@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.errors import ReportError
 from tailtrim.report import units
-from tailtrim.report.figures import distributions, drawing, percentiles, timelines, values
+from tailtrim.report.figures import distributions, drawing, minutes, percentiles, timelines, values
 from tailtrim.report.figures.appearance import looks_of
 from tailtrim.report.figures.capacity_lines import with_bounds
 from tailtrim.report.figures.objective_lines import with_objectives
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _SERIES = (
     percentiles.percentiles,
+    minutes.minutes,
     timelines.worst,
     distributions.histogram,
     distributions.cumulative,
@@ -41,7 +42,7 @@ _SERIES = (
 )
 # What an earlier report may have left.
 _OURS = re.compile(
-    r"(hdr(-above-floor)?|worst|histogram|cdf|gaps|seconds|burst|sweep-.+"
+    r"(hdr(-above-floor)?|worst|histogram|cdf|gaps|minutes|seconds|burst|sweep-.+"
     r"|(late|without|packet)-\d+(-\d+)?)\.(svg|pdf|csv)"
 )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailtrim.errors import RunDirectoryError
+from tailtrim.rundir.minutes import counted, minutes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tailtrim.experiment import RecordedRun
     from tailtrim.report.arrays import Floats, Integers
     from tailtrim.rundir import RunDirectory, Summary
+    from tailtrim.rundir.minutes import Counted, Minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,16 @@ class ReportedRun:
         came, left = self._arrays(self.directory.table("sample"), "ingress_ns", "egress_ns")
         order = np.lexsort((came, left))
         return came[order], left[order]
+
+    @cached_property
+    def minutes(self) -> list[Minute]:
+        """The minutes of a run of hours; nothing of others."""
+        return minutes(self.directory.path)
+
+    @cached_property
+    def counted(self) -> list[Counted]:
+        """What its device's CPUs counted in each minute."""
+        return counted(self.directory.path)
 
     def gaps(self) -> dict[str, tuple[Integers, Integers]]:
         """Inter-packet gaps in ns, ascending, and how often each occurred, by tap."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tailtrim import slo
 from tailtrim.report import departures, units, wording
 from tailtrim.report.latency_table import LatencyTable
+from tailtrim.report.over_time import over_time
 from tailtrim.report.pages import testbed_section
 from tailtrim.report.pages.assets import assets, policy
 from tailtrim.report.pages.cause_section import QUANTILES
@@ -77,6 +78,7 @@ def render(shown: Shown) -> bytes:
         cards=len(runs) <= _MOST_CARDS,
         problems=list(_problems(shown.experiment)),
         warned=_warnings(runs),
+        over_time=[(run.name, told) for run in runs if (told := over_time(run))],
         warmed=warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
         capacity=shown.capacity,

@@ -1,0 +1,143 @@
+"""Where a series changes: steps to another level, and drifts.
+
+The test for a step is that of Pettitt (1979), "A non-parametric approach to the change-point
+problem", Applied Statistics 28, 126-135; that for a drift is that of Mann (1945) and Kendall
+(1975), and the slope that of Theil (1950) and Sen (1968). All take ranks or medians, so they need
+no distribution, and one outlier does not decide. Values that depend on those before them say less
+than independent ones: variances grow by (1 + r)/(1 - r), where r is the correlation of neighbours
+(Bayley and Hammersley, 1946).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Series = np.ndarray[Any, np.dtype[np.float64]]
+    Values = Sequence[float] | Series
+
+#: A series without a change is taken for one that changes so often at most, by each test.
+_LEVEL = 0.01
+#: Shorter parts are not looked at: the correlation of neighbours is not known of them.
+SHORTEST = 20
+#: Smaller changes are not told; by default ``compare`` takes them for none, too.
+_MARGIN = 0.01
+#: Of more values, only so many are compared with each other; means of neighbours stand for them.
+_MOST = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Another level from a place on: medians of the values before it and behind it."""
+
+    at: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A series that rises or falls from ``begin`` to ``end``, by so much from value to value."""
+
+    begin: int
+    end: int
+    slope: float
+
+
+def pettitt(values: Values) -> tuple[int, float]:
+    """Return where the values behind differ most from those before, and Pettitt's K."""
+    series = np.asarray(values, dtype=float)
+    if len(series) < 2:  # noqa: PLR2004 - two parts
+        return 0, 0.0
+    order = np.argsort(series, kind="stable")
+    _, first, counts = np.unique(series[order], return_index=True, return_counts=True)
+    ranks = np.empty(len(series))
+    ranks[order] = np.repeat(first + (counts + 1) / 2, counts)
+    # Of each value against each one behind: U(t) = 2 * sum of the first t ranks - t * (n + 1).
+    sums = 2 * np.cumsum(ranks) - np.arange(1, len(series) + 1) * (len(series) + 1)
+    at = int(np.argmax(np.abs(sums[:-1])))
+    return at + 1, float(abs(sums[at]))
+
+
+def pettitt_p(largest: float, count: int, inflation: float = 1.0) -> float:
+    """Return how often so many values without a change have such a K at least, approximately."""
+    return 2 * math.exp(-6 * largest**2 / (inflation * (count**3 + count**2) or 1.0))
+
+
+def changes(values: Values) -> list[Step | Drift]:
+    """Return the steps and drifts of a series, in order of where they are or begin.
+
+    Values that are NaN are left out.
+    """
+    series = np.asarray(values, dtype=float)
+    places = np.flatnonzero(~np.isnan(series))
+    found = _changes(series[places], places)
+    return sorted(found, key=lambda one: one.at if isinstance(one, Step) else one.begin)
+
+
+def _changes(series: Series, places: np.ndarray[Any, Any]) -> list[Step | Drift]:
+    if len(series) < SHORTEST:
+        return []
+    at, left = _step(series)
+    slope, along = _drift(series)
+    if at is None and slope is None:
+        return []
+    if slope is not None and (at is None or np.abs(along).sum() < np.abs(left).sum()):
+        span = int(places[-1] - places[0]) or 1
+        drift = Drift(int(places[0]), int(places[-1]), slope * (len(series) - 1) / span)
+        steps = [one for one in _changes_of(along, series, places) if isinstance(one, Step)]
+        return [drift, *steps]
+    assert at is not None  # noqa: S101 - one of both was found
+    step = Step(int(places[at]), float(np.median(series[:at])), float(np.median(series[at:])))
+    parts = (_changes(series[part], places[part]) for part in (slice(at), slice(at, None)))
+    return [step, *(one for part in parts for one in part)]
+
+
+def _changes_of(along: Series, series: Series, places: np.ndarray[Any, Any]) -> list[Step | Drift]:
+    """Return the changes beside a drift, of values without it, at the level of the series."""
+    return _changes(along - np.median(along) + np.median(series), places)
+
+
+def _step(series: Series) -> tuple[int | None, Series]:
+    """Return where another level begins, if anywhere, and the values without it."""
+    at, largest = pettitt(series)
+    before, after = np.median(series[:at]), np.median(series[at:])
+    left = np.concatenate([series[:at] - before, series[at:] - after])
+    if abs(after - before) <= _MARGIN * abs(before):
+        return None, left
+    small = pettitt_p(largest, len(series), _inflation(left)) < _LEVEL
+    return (at if small else None), left
+
+
+def _drift(series: Series) -> tuple[float | None, Series]:
+    """Return the slope of a series from value to value, if it has any, and the values without."""
+    width = -(-len(series) // _MOST)
+    short = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
+    count = len(short)
+    one, other = np.triu_indices(count, 1)
+    rises = short[other] - short[one]
+    slope = float(np.median(rises / (other - one))) / width
+    along = series - slope * np.arange(len(series))
+    inflation = _inflation(short - slope * width * np.arange(count))
+    deviation = math.sqrt(inflation * count * (count - 1) * (2 * count + 5) / 18)
+    p = math.erfc(abs(float(np.sign(rises).sum())) / deviation / math.sqrt(2))
+    told = abs(slope) * len(series) > _MARGIN * abs(float(np.median(series)))
+    return (slope if told and p < _LEVEL else None), along - np.median(along)
+
+
+def _inflation(left: Series) -> float:
+    """Return by how much dependence makes a variance larger, from what a change leaves."""
+    ranks = np.argsort(np.argsort(left, kind="stable"), kind="stable").astype(float)
+    ranks -= ranks.mean()
+    squares = float((ranks**2).sum())
+    r = float((ranks[1:] * ranks[:-1]).sum()) / squares if squares else 0.0
+    # Estimates from n values are too small by (1 + 3 r)/n on average (Marriott and Pope, 1954).
+    count = len(left)
+    r = min(max(r + (1 + 3 * r) / count, 0.0), 1 - 2 / count)
+    return (1 + r) / (1 - r)

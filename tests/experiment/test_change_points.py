@@ -1,0 +1,72 @@
+"""Steps and drifts of a series."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes, pettitt
+
+#: Series of each test: a share among them has a standard error of 3.5 % at most.
+_SERIES = 200
+
+
+def _series(count: int, r: float, seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return series about 100 with a standard deviation of 5, whose neighbours correlate by r."""
+    random = np.random.default_rng(seed)
+    values = np.empty((_SERIES, count))
+    values[:, 0] = random.normal(size=_SERIES)
+    noise = random.normal(size=(_SERIES, count)) * np.sqrt(1 - r**2)
+    for at in range(1, count):
+        values[:, at] = r * values[:, at - 1] + noise[:, at]
+    return 100 + 5 * values
+
+
+@pytest.mark.parametrize(("r", "most"), [(0.0, 0.04), (0.5, 0.06), (0.9, 0.12)])
+def test_what_does_not_change_is_seldom_told_to(r: float, most: float) -> None:
+    assert sum(bool(changes(one)) for one in _series(120, r, seed=11)) <= most * _SERIES
+
+
+@pytest.mark.parametrize("r", [0.0, 0.5])
+def test_a_step_is_found_where_it_is(r: float) -> None:
+    found = [changes(one) for one in _series(240, r, seed=12) + 12 * (np.arange(240) >= 80)]
+    at = [[one.at for one in told if isinstance(one, Step)] for told in found]
+    assert sum(any(abs(place - 80) <= 5 for place in places) for places in at) > 0.8 * _SERIES
+    assert sum(len(told) == 1 for told in found) > 0.85 * _SERIES
+
+
+def test_a_drift_is_one_and_not_many_steps() -> None:
+    for one in _series(240, 0.3, seed=13) + 0.2 * np.arange(240):
+        (drift, *others) = changes(one)
+        assert isinstance(drift, Drift)
+        assert drift.slope == pytest.approx(0.2, rel=0.35)
+        assert len(others) <= 1
+
+
+def test_places_are_those_of_the_series_with_its_gaps() -> None:
+    (series, *_) = _series(100, 0.0, seed=14)
+    series[50:] += 40
+    series[::7] = np.nan
+    (step,) = changes(series)
+    assert isinstance(step, Step)
+    assert step.at in {50, 51}
+    assert step.before == pytest.approx(100, abs=3)
+    assert step.after == pytest.approx(140, abs=3)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [5.0] * 1_000, [1.0, 9.0] * (SHORTEST // 2 - 1)])
+def test_short_and_constant_series_have_no_changes(values: list[float]) -> None:
+    assert changes(values) == []
+
+
+def test_the_statistic_is_that_of_all_pairs() -> None:
+    random = np.random.default_rng(15)
+    for _ in range(50):
+        values = random.integers(0, 5, size=random.integers(2, 40)).astype(float)
+        sums = [
+            abs(sum(np.sign(one - other) for one in values[:at] for other in values[at:]))
+            for at in range(1, len(values))
+        ]
+        at, largest = pettitt(values)
+        assert largest == max(sums)
+        assert sums[at - 1] == largest
