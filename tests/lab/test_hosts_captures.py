@@ -22,6 +22,7 @@ from tailtrim.nodes.ssh.address import Ssh
 from tailtrim.nodes.ssh.node import SshNode
 from tailtrim.nodes.ssh.session import Session
 from tailtrim.rundir import TABLES
+from tailtrim.rundir.minutes import counted, minutes
 
 if TYPE_CHECKING:
     from hosts import Host, Hosts
@@ -95,6 +96,25 @@ def test_small_captures_are_fetched_and_nothing_stays(lab: Lab, three_hosts: Hos
     assert (matching["captures"], matching["matched_on"]) == ("auto", "here")
     assert 0 < matching["bytes"] < matching["fetched_up_to_bytes"]
     assert all((lab.folder / "out" / "run-000" / name).is_file() for name in matching["kept"])
+    for host in three_hosts.hosts.values():
+        assert host.left() == []
+
+
+def test_minutes_of_a_run_on_hosts_are_fetched(lab: Lab, three_hosts: Hosts) -> None:
+    plan = lab.plan(
+        testbed=described(three_hosts),
+        by_minute=True,
+        traffic={"rate_pps": 2_000, "duration_s": 2},
+    )
+    ended = lab.run("run", str(plan), "--out", "out", "--json")
+    assert ended.returncode == 0, ended.stderr
+    run, summary = lab.folder / "out" / "run-000", lab.result("run-000", "summary")
+    assert sum(one.samples for one in minutes(run)) == summary["samples"] > 0
+    assert len(counted(run)) == 1
+    around = lab.result("run-000", "capture")["around"]
+    assert {path.name for path in (run / "around").iterdir()} == {
+        f"{one['ingress_ns']}-{tap}.pcap.zst" for one in around for tap in ("ingress", "egress")
+    }
     for host in three_hosts.hosts.values():
         assert host.left() == []
 

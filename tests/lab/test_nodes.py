@@ -102,6 +102,11 @@ def test_files_go_there_and_come_back(node: Node, tmp_path: Path) -> None:
     assert left.read_text() == "that\n"
     assert left.parent == tmp_path
     assert node.get("missing.txt") is None
+    node.run("mkdir", "-p", node.path("folder/within"))
+    node.run("sh", "-c", f"echo within >'{node.path('folder/within/left.txt')}'")
+    within = node.get("folder/within/left.txt")
+    assert within is not None
+    assert within.read_text() == "within\n"
     assert node.exists(place)
     assert not node.exists(node.path("missing.txt"))
 

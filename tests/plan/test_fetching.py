@@ -46,6 +46,13 @@ def test_what_sudo_says_is_not_taken_for_the_sum(tmp_path: Path, said: str, name
     assert here.read_bytes() == there.read_bytes()
 
 
+def test_a_file_of_a_folder_that_is_not_here_yet_arrives(tmp_path: Path) -> None:
+    there, here = tmp_path / "minute.jsonl", tmp_path / "matched" / "around" / "minute.jsonl"
+    there.write_text("{}\n")
+    assert fetched(session(""), str(there), str(tmp_path / "mark"), here)
+    assert here.read_text() == "{}\n"
+
+
 def test_what_does_not_arrive_is_told_with_what_was_said(tmp_path: Path) -> None:
     there = tmp_path / "text.txt"
     there.write_text("whole")

@@ -267,7 +267,7 @@ def _passing(
                 keep=plan.keep_captures,
             )
             told("matching")
-            matched = matching.match(draft, result)
+            matched = matching.match(result)
     left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
     doubts = changed + load_doubts(plan.limits, generator)
     summary = RunDirectory(result).summary

@@ -51,7 +51,7 @@ class Matching:
     departures: Departures
     keep: bool
 
-    def match(self, draft: Path, result: Path) -> dict[str, Any]:
+    def match(self, result: Path) -> dict[str, Any]:
         """Match, and leave the result; return where that was done, and where the captures are.
 
         Raises:
@@ -64,7 +64,7 @@ class Matching:
             self.at.captures == "leave"
             or (self.at.captures == "auto" and sum(sizes) > FETCHED_BYTES)
         )
-        told = self._there(draft, result, sizes) if there else self._here(result)
+        told = self._there(result, sizes) if there else self._here(result)
         return {
             "captures": self.at.captures,
             "bytes": sum(sizes),
@@ -98,7 +98,7 @@ class Matching:
             "kept": [capture.name for capture in captures] if self.keep else None,
         }
 
-    def _there(self, draft: Path, result: Path, sizes: Sequence[int]) -> dict[str, Any]:
+    def _there(self, result: Path, sizes: Sequence[int]) -> dict[str, Any]:
         node = self.taps[0][0]
         paths = [node.path(name) for _, name in self.taps]
         departures = node.put(_DEPARTURES, json.dumps(asdict(self.departures)))
@@ -111,7 +111,6 @@ class Matching:
             told = ended.stderr.strip().removeprefix("error: ").splitlines()
             raise CaptureError(f"{node.role}: {told[0] if told else 'the agent told nothing'}")
         hashes = [node.run("sha256sum", path).split()[0] for path in paths]
-        (draft / _MATCHED).mkdir()
         names = [f"{node.host_name}:{path}" for path in paths]
         kept = self._kept(node, paths) if self.keep else None
         provenance = provenance_of(kept or names, sizes, hashes)

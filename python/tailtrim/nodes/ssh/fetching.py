@@ -50,7 +50,7 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
         session: with the node.
         place: the file there.
         mark: the mark there.
-        target: where it goes here, whole or not at all.
+        target: where it goes here, whole or not at all; its folder is made.
 
     Raises:
         RunError: it does not arrive whole, or the node cannot be reached any more.
@@ -58,6 +58,7 @@ def fetched(session: Session, place: str, mark: str, target: Path) -> bool:
     """
     packed = place.endswith(_PACKED)
     expected: tuple[str, ...] | None = None
+    target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}-") as part:
         while True:
             began = part.tell()
