@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,9 +101,9 @@ def _fed(path: Path, source: Path, held: threading.Event) -> threading.Thread:
     """Write a capture into a pipe, which stays open."""
 
     def feed() -> None:
-        with path.open("wb") as pipe:
+        # Who reads is killed, at times before it has read all.
+        with path.open("wb", buffering=0) as pipe, suppress(BrokenPipeError):
             pipe.write(source.read_bytes())
-            pipe.flush()
             held.wait(60)
 
     thread = threading.Thread(target=feed, daemon=True)

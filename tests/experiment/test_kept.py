@@ -85,7 +85,9 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
         )
         return nullcontext(played_testbed(node, node, node, folder=folder, aside=nullcontext))
 
-    def measured(at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any) -> Measured:
+    def measured(
+        at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any, by_minute: Any
+    ) -> Measured:
         made.events.append(run.label)
         frames = [(10**9 + number * 100_000, number) for number in range(100)]
         write_pcap(at.folder / "ingress.pcap", frames)

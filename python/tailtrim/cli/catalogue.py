@@ -33,7 +33,7 @@ CATALOGUE = {
     "explain": Entry("Explain", "Attribute late packets to their causes", "explain"),
     "predict": Entry("Explain", "Predict the highest rate, and latency at others", "predict"),
     "trace": Entry("Explain", "Record what uses CPUs: interrupts, softirqs, threads", None),
-    "counters": Entry("Explain", "Count SMIs, throttling, steal and interrupts each minute", None),
+    "counters": Entry("Explain", "Count SMIs, throttling, steal and interrupts by minute", None),
     "noise": Entry("Explain", "Measure OS noise and attribute it to its causes", None),
     "simulate-interrupts": Entry(
         "Explain", "Simulate what packets see of periodic interrupts", "simulate_interrupts"
