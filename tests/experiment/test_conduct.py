@@ -13,7 +13,6 @@ import pytest
 from unwired import GENERATED, Nothing, Played, conducted, played_testbed, write_pcap
 
 from tailtrim.errors import HostError, PlanError
-from tailtrim.experiment import Experiment
 from tailtrim.experiment.measure import Measured
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.report import units
@@ -22,6 +21,8 @@ from tailtrim.report.terminal import experiment_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from tailtrim.experiment import Experiment
 
 
 COUNTERS = {"trace": {"source": "counters"}, "sources_refused": ["tracefs: none", "perf: refused"]}
@@ -232,25 +233,3 @@ def test_stalls_that_are_the_devices_too_set_nothing_aside(
     ((_, _, result),) = made.complete()
     assert (result.summary.ingress.matched, result.summary.ingress.stalled) == (100, 0)
     assert "no packet is set aside" in " ".join(printed(made).split())
-
-
-def test_minutes_of_a_run_that_was_killed_are_kept(
-    experiment: Callable[..., Experiment],
-) -> None:
-    first = experiment("dut: {preset: bridge}\n")
-    first.save()
-    path, plan, runs = first.path, first.plan, first.runs
-    for run, text in (("run-000", '{"begin_ns": 0}\n'), ("run-001", "")):
-        matched = path / f".{run}-abc_12" / "timestamper" / "matched"
-        matched.mkdir(parents=True)
-        for name in ("minute.jsonl", "minute.hlog"):
-            (matched / name).write_text(text)
-        (matched / "histogram.parquet").write_text("half")
-    del first  # and its lock
-    Experiment(path, plan, runs, resume=True)
-    assert not list(path.glob(".run-*"))
-    kept = path / "failed"
-    assert {one.relative_to(kept).as_posix() for one in kept.rglob("*") if one.is_file()} == {
-        "run-000/minute.jsonl",
-        "run-000/minute.hlog",
-    }

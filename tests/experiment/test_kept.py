@@ -86,7 +86,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
         return nullcontext(played_testbed(node, node, node, folder=folder, aside=nullcontext))
 
     def measured(
-        at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any, by_minute: Any
+        at: Any, _: Any, __: Any, run: Any, ___: Any, *, running: Any, **____: Any
     ) -> Measured:
         made.events.append(run.label)
         frames = [(10**9 + number * 100_000, number) for number in range(100)]
@@ -226,3 +226,35 @@ def test_runs_of_a_device_that_is_not_steady_are_invalid_and_say_why(
     made = experiment(PLAN.replace("[bridge, router]", "[bridge]"))
     told = "the device was not steady within 120 s: page faults, latency (p99)"
     assert [outcome.invalid for _, outcome, _ in conducted(made)] == [(told,)] * 2
+
+
+def test_minutes_of_a_run_with_a_kept_device_are_those_of_the_run(
+    experiment: Callable[..., Experiment], bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in the folder of the device, which goes with it."""
+    made = experiment(PLAN.replace("[bridge, router]", "[bridge]") + "by_minute: true\n")
+    conduct = sys.modules["tailtrim.experiment.conduct"]
+    measured = conduct.measure
+
+    def measure(at: Any, *words: Any, by_minute: Any, **more: Any) -> Measured:
+        matched = at.folder / f"matched-{by_minute.run}"
+        matched.mkdir()
+        (matched / "minute.jsonl").write_text(f"{by_minute.run}\n")
+        (at.folder / "counter.jsonl").write_text(f"{by_minute.run}\n")
+        done: Measured = measured(at, *words, by_minute=by_minute, **more)
+        return done
+
+    monkeypatch.setattr(conduct, "measure", measure)
+
+    def interrupted(_: int) -> None:
+        raise KeyboardInterrupt
+
+    bench.meanwhile = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        conducted(made)
+    bench.meanwhile = lambda _: setattr(bench.started[-1], "dead", True)
+    conducted(made)
+    for run in ("run-000", "run-000.2", "run-001"):
+        for name in ("minute.jsonl", "counter.jsonl"):
+            assert (made.path / "failed" / run / name).read_text() == f"{run[:7]}\n"
+    assert not list(made.path.glob(".run-*"))

@@ -8,7 +8,7 @@
     audit.json           how the host was set up when the experiment began (tailtrim audit)
     boots/boot-000/      with guests: console, boot line, audit and record of each boot
     devices/device-000/  with dut.lifetime: what the warm-up of each device saw, what it printed
-    failed/run-000/      the logs of a run that failed
+    failed/run-000/      the logs of a run that failed, and the minutes of a run of hours
     run-000/             a run directory (see :mod:`tailtrim.rundir`) and beside its files
         loop.json        the values of the loop variables, device and traffic, repetition
         generator.json   what was intended, sent and refused, departure lateness

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.analysis.options import nanoseconds
-from tailtrim.errors import HostError
-from tailtrim.experiment.matching import TAPS, fetched
-from tailtrim.rundir.layout import COUNTERS, MINUTES
+from tailtrim.errors import HostError, TailtrimError
+from tailtrim.experiment import unfinished
+from tailtrim.experiment.matching import TAPS, fetched, got
+from tailtrim.rundir.layout import AROUND, COUNTERS, MINUTES
 from tailtrim.rundir.writing import provenance_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tailtrim.nodes.node import Node
     from tailtrim.nodes.testbed import Forwarding
+    from tailtrim.plan import Plan, Run
 
-_MATCHED = "matched"
-_AROUND = "around"
 #: The taps of a testbed, in the order of matching.
 _PORTS = ("tap_in", "tap_out")
 
@@ -31,6 +33,12 @@ class ByMinute:
     at: Forwarding
     trim_s: float
     quantiles: Sequence[str]
+    #: The name of its run directory.
+    run: str
+
+    @property
+    def _folder(self) -> str:
+        return unfinished.matched(self.run)
 
     @property
     def node(self) -> Node:
@@ -52,7 +60,7 @@ class ByMinute:
     def words(self) -> list[str]:
         """What the agent of the taps is told."""
         correction_ns = 0 if self.at.correction is None else self.at.correction.ns
-        words = ["--analyze", self.node.path(_MATCHED), "--by-minute"]
+        words = ["--analyze", self.node.path(self._folder), "--by-minute"]
         words += ["--trim", f"{nanoseconds('trim', self.trim_s)}ns"]
         words += ["--correction", str(correction_ns)]
         return [*words, *(part for p in self.quantiles for part in ("--quantile", p))]
@@ -74,13 +82,59 @@ class ByMinute:
 
         """
         around = [
-            f"{_AROUND}/{one['ingress_ns']}-{tap}.pcap.zst"
+            f"{AROUND}/{one['ingress_ns']}-{tap}.pcap.zst"
             for one in capture["around"]
             for tap in TAPS
         ]
-        names = [f"{self.node.host_name}:{getattr(self.at, tap).name}" for tap in _PORTS]
+        node, folder = self.node, self._folder
+        places = {name: got(node, f"{folder}/{name}") for name in (*MINUTES, *around)}
+        places[COUNTERS] = got(self.at.dut, COUNTERS)
+        names = [f"{node.host_name}:{getattr(self.at, tap).name}" for tap in _PORTS]
         unknown = [None] * len(names)
-        provenance = provenance_of(names, unknown, unknown)
-        fetched(self.node, _MATCHED, result, [*MINUTES, *around], provenance)
-        by = self.node.run(self.node.agent, "--version").strip()
-        return {"matched_on": self.node.host_name, "by": by, "kept": None}
+        fetched(node, folder, result, (), provenance_of(names, unknown, unknown))
+        # Not before: what has no summary yet is removed if something fails.
+        for name, place in places.items():
+            (result / name).parent.mkdir(exist_ok=True)
+            shutil.move(place, result / name)
+        # Where a device is kept up, the nodes go on.
+        node.run("rm", "-rf", node.path(folder))
+        dut = self.at.dut.outside
+        dut.run("rm", "-f", dut.path(COUNTERS))
+        by = node.run(node.agent, "--version").strip()
+        return {"matched_on": node.host_name, "by": by, "kept": None}
+
+    def rescue(self) -> None:
+        """Fetch what there is of a run that fails, as long as its nodes can be reached."""
+        with suppress(TailtrimError, OSError):
+            self._rescue_minutes()
+        with suppress(TailtrimError, OSError):
+            if not self.at.dut.lost:
+                self.at.dut.get(COUNTERS)
+
+    def _rescue_minutes(self) -> None:
+        node = self.node
+        if node.lost:
+            return
+        around = node.call("ls", node.path(f"{self._folder}/{AROUND}")).stdout.split()
+        for name in (*MINUTES, *(f"{AROUND}/{one}" for one in around)):
+            node.get(f"{self._folder}/{name}")
+
+
+@contextmanager
+def by_minute_of(
+    plan: Plan, run: Run, at: Forwarding, quantiles: Sequence[str]
+) -> Iterator[ByMinute | None]:
+    """Have what matches the packets of a run by minute; ``None`` where the plan does not say so.
+
+    However the run fails within the context, its minutes are fetched: nodes on other hosts take
+    their files with them.
+    """
+    if not plan.by_minute:
+        yield None
+        return
+    by_minute = ByMinute(at, plan.trim_s, quantiles, run.folder)
+    try:
+        yield by_minute
+    except BaseException:
+        by_minute.rescue()
+        raise

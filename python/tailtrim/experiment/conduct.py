@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.devices.program import LOG
 from tailtrim.errors import CaptureError, HostError, OutputError, RunError
-from tailtrim.experiment import logs, packages, tap_clocks
+from tailtrim.experiment import logs, packages, tap_clocks, unfinished
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
-from tailtrim.experiment.by_minute import ByMinute
+from tailtrim.experiment.by_minute import by_minute_of
 from tailtrim.experiment.departed import departures
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
 from tailtrim.experiment.lacking import lacking
-from tailtrim.experiment.matching import TAPS, Matching, corrected
+from tailtrim.experiment.matching import TAPS, Matching, corrected, got
 from tailtrim.experiment.measure import measure
 from tailtrim.experiment.rebooted import RebootedHosts
 from tailtrim.experiment.record import Experiment, Outcome, write_json
@@ -34,12 +34,10 @@ from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
-from tailtrim.rundir.layout import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tailtrim.nodes.node import Node
     from tailtrim.nodes.vm.image import Image
     from tailtrim.plan import Boot, Run
 
@@ -218,12 +216,14 @@ def _conduct(
                 outcome = _round_trips(experiment, run, run.dut, draft, told)
             else:
                 outcome = _passing(experiment, run, devices, draft, told)
-        except (RunError, CaptureError):
-            logs.keep(draft, experiment.path, run.folder)
+        except BaseException as error:
+            # Hours are worth keeping whatever ends them: a signal, a full disk.
+            if isinstance(error, RunError | CaptureError) or unfinished.has_minutes(draft):
+                unfinished.keep(draft, experiment.path, run.folder)
             raise
         logs.move(draft, draft / "run")
-        logs.forget(experiment.path, run.folder)
         _put(draft / "run", place)
+        unfinished.forget(experiment.path, run.folder)
     return outcome
 
 
@@ -237,12 +237,14 @@ def _passing(
     """Measure packets that pass the device, and leave the run as ``run`` in the draft."""
     plan, dut, result = experiment.plan, run.dut, draft / "run"
     assert isinstance(dut, InlineDevice)  # noqa: S101 - of the others, see _conduct
-    with devices.wired(run, draft, told) as (at, kept, container):
+    with (
+        devices.wired(run, draft, told) as (at, kept, container),
+        by_minute_of(plan, run, at, experiment.quantiles) as by_minute,
+    ):
         where = devices.booted.where(run, at)
         changed = experiment.changes(where.environment)
         packages.keep(experiment.path, where.told)
         of_device = kept.of_run() if kept is not None else None
-        by_minute = ByMinute(at, plan.trim_s, experiment.quantiles) if plan.by_minute else None
         measured = measure(at, dut, plan, run, told, running=kept, by_minute=by_minute)
         generator, taps = measured.generator, measured.capture
         names = {
@@ -250,14 +252,13 @@ def _passing(
             *((EVENTS, INTERRUPTS) if run.traced else ()),
         }
         names |= {DISTURBED} if dut.disturbance is not None else set()
-        names |= {COUNTERS} if plan.by_minute else set()
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
         if by_minute is not None:
             matched = by_minute.fetch(taps, result)
             # It is the summary.
             del taps["analysis"]
         else:
-            departed = _got(at.loadgen, DEPARTURES)
+            departed = got(at.loadgen, DEPARTURES)
             left.add(departed)
             files = [Path(taps["taps"][tap]["file"]).name for tap in TAPS]
             ends = list(zip((at.tap_in.node, at.tap_out.node), files, strict=True))
@@ -313,7 +314,7 @@ def _round_trips(
         packages.keep(experiment.path, where.told)
         measured = reflect(at, reflector, experiment, run, told)
         for name in _LOG:
-            _got(at.client, name)
+            got(at.client, name)
     told("analysing")
     leave_runs(draft, draft / "run")
     outcome = Outcome(
@@ -330,13 +331,6 @@ def _round_trips(
     }
     _write_records(draft / "run", records)
     return outcome
-
-
-def _got(node: Node, name: str) -> Path:
-    path = node.get(name)
-    if path is None:
-        raise RunError(f"{node.role}: {name} is missing")
-    return path
 
 
 def _write_records(result: Path, records: dict[str, Any]) -> None:
@@ -377,5 +371,6 @@ def _draft(place: Path) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error
     finally:
-        if draft is not None:
+        # Minutes that could not be kept stay there, and --resume keeps them.
+        if draft is not None and not unfinished.has_minutes(draft):
             shutil.rmtree(draft, ignore_errors=True)

@@ -217,7 +217,7 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
         elif dut.lifetime == "configuration":
             for made in nodes:
                 made.note("warm up", _warm_up(plan, run))
-        by_minute = ByMinute(at, plan.trim_s, ())
+        by_minute = ByMinute(at, plan.trim_s, (), run.folder)
         matching = by_minute.words if plan.by_minute else []
         for node, words, cpus in (
             *((node, words, node.cpus) for node, words in _capturing(plan, run, at, matching)),

@@ -5,14 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from tailtrim.rundir.layout import COUNTERS, LOGS, MINUTES
+from tailtrim.rundir.layout import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
-
-#: Below the experiment: what there is of runs that failed.
-_FAILED = "failed"
 
 
 def names(folder: Path) -> frozenset[str]:
@@ -37,40 +34,3 @@ def move(source: Path, target: Path, but: Collection[str] = ()) -> None:
             continue
         (target / LOGS).mkdir(exist_ok=True)
         shutil.move(path, target / LOGS / path.name)
-
-
-def has_minutes(draft: Path) -> bool:
-    """Whether a run that did not end has measured by minute, for one or more."""
-    return any(path.stat().st_size > 0 for path in draft.rglob(MINUTES[0]))
-
-
-def _minutes(draft: Path) -> list[Path]:
-    if not has_minutes(draft):
-        return []
-    return [path for name in (*MINUTES, COUNTERS) for path in draft.rglob(name)]
-
-
-def keep(draft: Path, experiment: Path, run: str) -> None:
-    """Keep what there is of a run that failed, instead of what there was of it before.
-
-    Args:
-        draft: what its nodes left.
-        experiment: the directory of the experiment.
-        run: the name of its run directory.
-
-    """
-    place = experiment / _FAILED / run
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    move(draft, place)
-    for path in (*draft.glob("*.log"), *_minutes(draft)):
-        shutil.move(path, place / path.name)
-    # A folder goes that has nothing in it.
-    for folder in (place, place.parent):
-        if not any(folder.iterdir()):
-            folder.rmdir()
-
-
-def forget(experiment: Path, run: str) -> None:
-    """Remove what was kept of a run that is complete now."""
-    shutil.rmtree(experiment / _FAILED / run, ignore_errors=True)

@@ -77,7 +77,7 @@ class Matching:
         return 0 if self.at.correction is None else self.at.correction.ns
 
     def _here(self, result: Path) -> dict[str, Any]:
-        captures = [_got(node, name) for node, name in self.taps]
+        captures = [got(node, name) for node, name in self.taps]
         analyze(
             *captures,
             trim_s=self.trim_s,
@@ -154,8 +154,8 @@ def fetched(
         for name in (*tables, *others):
             place = files.path / name
             place.parent.mkdir(exist_ok=True)
-            shutil.move(_got(node, f"{folder}/{name}"), place)
-        summary = _got(node, f"{folder}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
+            shutil.move(got(node, f"{folder}/{name}"), place)
+        summary = got(node, f"{folder}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
         files.commit(summary, provenance)
 
 
@@ -170,7 +170,13 @@ def _bytes(node: Node, name: str) -> int:
     return int(node.run("stat", "-c", "%s", node.path(name)))
 
 
-def _got(node: Node, name: str) -> Path:
+def got(node: Node, name: str) -> Path:
+    """Return a file of a node, which is here then.
+
+    Raises:
+        RunError: it is missing, or the connection was lost.
+
+    """
     path = node.get(name)
     if path is None:
         raise RunError(f"{node.role}: {name} is missing")

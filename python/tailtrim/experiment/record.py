@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim._native import VERSION
 from tailtrim.errors import HostError, OutputError, Remedy
-from tailtrim.experiment import logs
+from tailtrim.experiment import unfinished
 from tailtrim.experiment.locked import lock
 from tailtrim.nodes.environment import changes
 from tailtrim.nodes.testbeds import testbed_for
@@ -91,8 +91,8 @@ class Experiment:
             self._take_up(record)
         for half in path.glob(f"{HALF}*"):
             # A run of hours that was killed.
-            if logs.has_minutes(half):
-                logs.keep(half, path, half.name.removeprefix(".").rpartition("-")[0])
+            if (run := unfinished.run_of(half)) is not None:
+                unfinished.keep(half, path, run)
             shutil.rmtree(half, ignore_errors=True)
 
     def _take_up(self, record: Path) -> None:

@@ -27,6 +27,8 @@ DEPARTURES = "departures.csv"
 #: Of a run of hours: a line for each minute, and their latencies as an HdrHistogram log.
 #: Such a run has no table of samples.
 MINUTES = ("minute.jsonl", "minute.hlog")
+#: The folder of what both taps saw around its worst packets.
+AROUND = "around"
 #: What the CPUs of its device counted in each minute.
 COUNTERS = "counter.jsonl"
 #: The folder of what programs of the nodes wrote to standard error, and guests to their console.

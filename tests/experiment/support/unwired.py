@@ -103,7 +103,7 @@ class Played(SimpleNamespace):
     """A node that is itself and no other, with files of a folder."""
 
     def __init__(self, files: Callable[[str], Path | None], **more: Any) -> None:
-        super().__init__(host_name="lab", role="node", get=files, path=str, **more)
+        super().__init__(host_name="lab", role="node", get=files, path=str, lost=False, **more)
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
