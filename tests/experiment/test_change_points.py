@@ -43,6 +43,27 @@ def test_a_drift_is_one_and_not_many_steps() -> None:
         assert len(others) <= 1
 
 
+def test_a_step_without_noise_is_found() -> None:
+    assert changes([5000.0] * 60 + [5500.0] * 60) == [Step(60, 5000.0, 5500.0)]
+
+
+@pytest.mark.parametrize("slope", [10.0, 0.1, 1 / 3])
+@pytest.mark.parametrize("count", [120, 4_000])
+def test_a_drift_without_noise_is_found(slope: float, count: int) -> None:
+    (drift,) = changes([100 + slope * at for at in range(count)])
+    assert isinstance(drift, Drift)
+    assert (drift.begin, drift.end) == (0, count - 1)
+    assert drift.slope == pytest.approx(slope)
+
+
+def test_a_step_is_found_in_values_that_are_mostly_equal() -> None:
+    random = np.random.default_rng(16)
+    noise = random.normal(0, 0.5, size=(_SERIES, 90))
+    levels = np.where(np.arange(90) < 45, 100.0, 110.0)
+    for one in 4 * np.round((levels + noise) / 4):
+        assert [told.at for told in changes(one) if isinstance(told, Step)] == [45]
+
+
 def test_places_are_those_of_the_series_with_its_gaps() -> None:
     (series, *_) = _series(100, 0.0, seed=14)
     series[50:] += 40

@@ -30,6 +30,8 @@ SHORTEST = 20
 _MARGIN = 0.01
 #: Of more values, only so many are compared with each other; means of neighbours stand for them.
 _MOST = 1_500
+#: Digits of a value that are not rounding errors.
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,8 @@ def pettitt(values: Values) -> tuple[int, float]:
     series = np.asarray(values, dtype=float)
     if len(series) < 2:  # noqa: PLR2004 - two parts
         return 0, 0.0
-    order = np.argsort(series, kind="stable")
-    _, first, counts = np.unique(series[order], return_index=True, return_counts=True)
-    ranks = np.empty(len(series))
-    ranks[order] = np.repeat(first + (counts + 1) / 2, counts)
     # Of each value against each one behind: U(t) = 2 * sum of the first t ranks - t * (n + 1).
-    sums = 2 * np.cumsum(ranks) - np.arange(1, len(series) + 1) * (len(series) + 1)
+    sums = 2 * np.cumsum(_ranks(series)) - np.arange(1, len(series) + 1) * (len(series) + 1)
     at = int(np.argmax(np.abs(sums[:-1])))
     return at + 1, float(abs(sums[at]))
 
@@ -111,7 +109,7 @@ def _step(series: Series) -> tuple[int | None, Series]:
     left = np.concatenate([series[:at] - before, series[at:] - after])
     if abs(after - before) <= _MARGIN * abs(before):
         return None, left
-    small = pettitt_p(largest, len(series), _inflation(left)) < _LEVEL
+    small = pettitt_p(largest, len(series), _inflation(left, series)) < _LEVEL
     return (at if small else None), left
 
 
@@ -124,16 +122,18 @@ def _drift(series: Series) -> tuple[float | None, Series]:
     rises = short[other] - short[one]
     slope = float(np.median(rises / (other - one))) / width
     along = series - slope * np.arange(len(series))
-    inflation = _inflation(short - slope * width * np.arange(count))
+    inflation = _inflation(short - slope * width * np.arange(count), short)
     deviation = math.sqrt(inflation * count * (count - 1) * (2 * count + 5) / 18)
     p = math.erfc(abs(float(np.sign(rises).sum())) / deviation / math.sqrt(2))
     told = abs(slope) * len(series) > _MARGIN * abs(float(np.median(series)))
     return (slope if told and p < _LEVEL else None), along - np.median(along)
 
 
-def _inflation(left: Series) -> float:
+def _inflation(left: Series, series: Series) -> float:
     """Return by how much dependence makes a variance larger, from what a change leaves."""
-    ranks = np.argsort(np.argsort(left, kind="stable"), kind="stable").astype(float)
+    # Rounding errors of a subtraction are no differences: they may depend on each other.
+    unit = float(np.abs(series).max()) or 1.0
+    ranks = _ranks(np.round(left / unit, _DIGITS))
     ranks -= ranks.mean()
     squares = float((ranks**2).sum())
     r = float((ranks[1:] * ranks[:-1]).sum()) / squares if squares else 0.0
@@ -141,3 +141,15 @@ def _inflation(left: Series) -> float:
     count = len(left)
     r = min(max(r + (1 + 3 * r) / count, 0.0), 1 - 2 / count)
     return (1 + r) / (1 - r)
+
+
+def _ranks(series: Series) -> Series:
+    """Return the rank of each value from 1; equal values have the mean of their ranks.
+
+    In order of time, equal values would look as if each depended on the one before it.
+    """
+    order = np.argsort(series, kind="stable")
+    _, first, counts = np.unique(series[order], return_index=True, return_counts=True)
+    ranks = np.empty(len(series))
+    ranks[order] = np.repeat(first + (counts + 1) / 2, counts)
+    return ranks
