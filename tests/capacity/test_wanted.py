@@ -79,9 +79,10 @@ def test_round_trips_have_a_capacity(tmp_path: Path) -> None:
         ("repeat: 2", "2 runs"),
         ("loop: {rate: [1000, 2000]}\ntraffic: {rate_pps: $rate, duration_s: 1}", "2 runs"),
         ("trace: both", "2 runs"),
+        ("by_minute: true", "by_minute: not with a search of capacity"),
     ],
 )
-def test_a_plan_of_several_runs_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_plan_of_what_is_no_trial_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(PlanError, match=problem):
         of(tmp_path, text)
 

@@ -192,6 +192,7 @@ def test_a_search_is_not_taken_up_with_other_candidates(
         ("changed: 4}", "changed: 400}", "batch"),
         ("work_ns: $work", "work_ns: 1", r"\$work is not used"),
         ("trim:\n", "repeat: 2\ntrim:\n", "one combination"),
+        ("trim:\n", "by_minute: true\ntrim:\n", "by_minute: not with tailtrim trim"),
         ("trim:\n", "trim:\n  quantile: p101\n", "quantile"),
         ("dut: {", "dut: {node: vm, ", "needs boot"),
     ],

@@ -144,6 +144,10 @@ def _one_run(plan: Plan, runs: Sequence[Run]) -> Run:
         )
     if plan.boot is not None:
         raise PlanError("boot: not with a search of capacity, leave it out")
+    if plan.by_minute:
+        raise PlanError(
+            "by_minute: not with a search of capacity, which needs each packet, leave it out"
+        )
     return measured[0]
 
 

@@ -18,6 +18,7 @@ from tailtrim.release import captures, tree
 from tailtrim.release.anonymous import Anonymous
 from tailtrim.release.derivation import captures_of, derive
 from tailtrim.release.differences import of_json
+from tailtrim.rundir.layout import AROUND
 
 if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
@@ -55,24 +56,31 @@ def _ports(testbed: Any) -> list[dict[str, Any]]:
 def anonymise(experiment: Path, anonymous: Anonymous) -> None:
     """Anonymise the captures of all runs, and the signatures of their worst packets.
 
+    Runs by minute have captures around those packets, also where they did not end.
+
     Raises:
         ReleaseError: a capture cannot be anonymised, or gives other numbers then.
 
     """
+    for place in sorted(experiment.rglob(f"{AROUND}/*")):
+        _rewrite(place, anonymous)
     for recorded_run, run in recorded(experiment).complete:
         names = captures_of(run.path)
         if names is None:
             _without_signatures(run.path)
             continue
         for name in names:
-            place = run.path / name
-            draft = place.with_name(f"anonymous-{name}")
-            captures.rewrite(place, draft, anonymous.packet)
-            draft.replace(place)
+            _rewrite(run.path / name, anonymous)
         with tempfile.TemporaryDirectory() as folder:
             derived = derive(run, Path(folder) / run.name)
             _same(run, derived.run, recorded_run.name)
             shutil.copyfile(derived.run.path / _WORST, run.path / _WORST)
+
+
+def _rewrite(place: Path, anonymous: Anonymous) -> None:
+    draft = place.with_name(f"anonymous-{place.name}")
+    captures.rewrite(place, draft, anonymous.packet)
+    draft.replace(place)
 
 
 def _same(run: RunDirectory, derived: RunDirectory, name: str) -> None:

@@ -25,7 +25,7 @@ from tailtrim.release.layout import (
     TESTBED,
 )
 from tailtrim.release.withheld import name_of
-from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+from tailtrim.rundir.layout import AROUND, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
@@ -68,7 +68,7 @@ class Copy:
         for name in tree.files(self._source):
             first = name.split("/")[0]
             if (_FOLDERS.fullmatch(first) and "/" in name) or name in _FILES:
-                if name in self._captures_left_out(first):
+                if not self._captures and self._is_capture(name):
                     without.add(name)
                 else:
                     self._copy(name)
@@ -83,10 +83,13 @@ class Copy:
             described = TestbedDescription.model_validate(self._withheld.testbed)
             self._write(DRAWING, drawing.svg(described))
 
-    def _captures_left_out(self, folder: str) -> list[str]:
-        if self._captures or not folder.startswith("run-"):
-            return []
-        return [f"{folder}/{name}" for name in captures_of(self._source / folder) or ()]
+    def _is_capture(self, name: str) -> bool:
+        place = self._source / name
+        if place.parent.name == AROUND:
+            return True
+        if not re.fullmatch(r"run-[0-9]+/[^/]+", name):
+            return False
+        return place.name in (captures_of(place.parent) or ())
 
     def _copy(self, name: str) -> None:
         source, target = self._source / name, self._target / name

@@ -21,7 +21,7 @@ from tailtrim.release.tree import record
 from tailtrim.release.withheld import name_of
 from tailtrim.roundtrip.leaving import Series, leave
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
-from tailtrim.rundir.layout import SUMMARY
+from tailtrim.rundir.layout import MINUTES, SUMMARY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,14 +39,15 @@ _OF_PACKETS = ("signature_high", "signature_low")
 class Derived:
     """A run derived again: where, and what of it can be compared with the released one.
 
-    ``parts`` are keys of the summary, ``None`` for all of it, none where nothing could be derived;
-    ``without`` are columns that were not derived.
+    ``parts`` are keys of the summary, ``None`` for all of it, none where nothing could be derived,
+    for what ``why`` says; ``without`` are columns that were not derived.
     """
 
     run: RunDirectory
     parts: tuple[str, ...] | None
     tables: tuple[str, ...]
     without: tuple[str, ...] = ()
+    why: str = ""
 
 
 def captures_of(run: Path) -> tuple[str, str] | None:
@@ -70,6 +71,11 @@ def captures_of(run: Path) -> tuple[str, str] | None:
         return None
     ingress, egress = names
     return ingress, egress
+
+
+def by_minute(run: Path) -> bool:
+    """Return whether a run was kept by minute, and so has no samples."""
+    return (run / MINUTES[0]).is_file() and not (run / "sample.parquet").exists()
 
 
 def derive(run: RunDirectory, out: Path) -> Derived:
@@ -101,10 +107,13 @@ def derive(run: RunDirectory, out: Path) -> Derived:
 def _from_samples(run: RunDirectory, out: Path) -> Derived:
     import numpy as np  # noqa: PLC0415 - takes longer to import than most commands run
 
+    if by_minute(run.path):
+        return Derived(run, (), (), why="kept by minute, without captures and samples")
     minimum = run.summary.latency_ns.min
     if minimum is not None and minimum < 0:
         # Clocks of two taps: a round trip cannot end before it began.
-        return Derived(run, (), ())
+        why = "no captures, and negative latencies, which samples alone do not derive"
+        return Derived(run, (), (), why=why)
     table = run.table("sample")
     entered, left = (table[name].to_numpy() for name in ("ingress_ns", "egress_ns"))
     series = Series(run.name, entered, np.ones(len(entered), dtype=bool), left - entered, 1)

@@ -16,6 +16,7 @@ from tailtrim.release.tree import record
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tailtrim.release.derivation import Derived
     from tailtrim.release.opened import Opened
     from tailtrim.rundir import RunDirectory
 
@@ -26,43 +27,42 @@ def check(release: Opened, told: Callable[[str], None]) -> Level:
     """Derive the runs again, one after the other."""
     wrong: list[str] = []
     of_samples: list[str] = []
-    without: list[str] = []
+    without: dict[str, list[str]] = {}
     complete = release.experiment.complete
     for _, run in complete:
         told(run.path.name)
         try:
-            found, parts = _compared(run)
+            found, derived = _compared(run)
         except (TailtrimError, ValueError, KeyError, OSError) as error:
             wrong.append(f"{run.path.name}: cannot be derived again: {error}")
             continue
         wrong += [f"{run.path.name}/{one}" for one in found]
-        if parts is not None:
-            (of_samples if parts else without).append(run.path.name)
-    skipped = []
-    if without:
-        why = "no captures, and negative latencies, which samples alone do not derive"
-        skipped.append(f"{_named(without)}: {why}")
+        if derived.why:
+            without.setdefault(derived.why, []).append(run.path.name)
+        elif derived.parts is not None:
+            of_samples.append(run.path.name)
+    skipped = [f"{_named(runs)}: {why}" for why, runs in without.items()]
+    whole = len(complete) - sum(map(len, without.values())) - len(of_samples)
     if of_samples:
         names = _named(of_samples)
         skipped.append(
             f"{names}: no captures, so latencies are derived from the samples; outcomes of packets,"
             " gaps and seconds are not"
         )
-    how = (
-        f"{len(complete) - len(of_samples):,} runs from captures, {len(of_samples):,} from samples"
-    )
-    return Level("numbers", how, tuple(wrong), tuple(skipped), without=not complete)
+    how = f"{whole:,} runs from captures, {len(of_samples):,} from samples"
+    nothing = whole + len(of_samples) == 0
+    return Level("numbers", how, tuple(wrong), tuple(skipped), without=nothing)
 
 
-def _compared(run: RunDirectory) -> tuple[list[str], tuple[str, ...] | None]:
-    """Return the first differences of a run, and which parts were derived, ``None`` for all."""
+def _compared(run: RunDirectory) -> tuple[list[str], Derived]:
+    """Return the first differences of a run, and what was derived."""
     with tempfile.TemporaryDirectory() as folder:
         derived = derive(run, Path(folder) / run.path.name)
         found = of_run(run, derived)
     wrong = [] if found is None else [found]
     if (run.path / _EXPLANATION).is_file():
         wrong += _explained(run)
-    return wrong, derived.parts
+    return wrong, derived
 
 
 def _explained(run: RunDirectory) -> list[str]:

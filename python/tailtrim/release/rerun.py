@@ -55,6 +55,9 @@ def check(release: Opened, wanted: Rerun, told: Callable[[str], None]) -> Level:
     from tailtrim.nodes.unprivileged import enter  # noqa: PLC0415
 
     plan, runs = _planned(release, wanted)
+    if plan.by_minute:
+        why = "runs by minute have no samples, without which no two runs can be compared"
+        return Level("rerun", why, skipped=(why,), without=True)
     chosen = _chosen(release, runs, wanted)
     if wanted.out.exists():
         error = OutputError(f"{wanted.out}: exists, and runs are measured anew")

@@ -57,6 +57,11 @@ class Planned(Asked):
         self.plan, runs = load(path)
         if self.plan.trim is None:
             raise PlanError(f"{path}: trim is missing, {_WHAT_IT_NEEDS}")
+        if self.plan.by_minute:
+            raise PlanError(
+                f"{path}: by_minute: not with tailtrim trim, which compares all packets of trials,"
+                " leave it out"
+            )
         trimming = self.plan.trim
         told = f"{path}: tailtrim trim needs one combination and one repetition"
         # With boot, each block of trials boots anew: boots says nothing here.
