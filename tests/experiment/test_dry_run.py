@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 import yaml
 from fake_pci import FakeHost
+from unwired import Bare
 
 from tailtrim.experiment.dry_run import dry_run
+from tailtrim.experiment.lacking import lacking
 from tailtrim.nodes.vm import pci
 from tailtrim.nodes.vm.machine import COMMON
 from tailtrim.plan import load
@@ -113,7 +115,7 @@ def test_a_device_that_is_kept_is_started_and_warmed_up_once(tmp_path: Path) -> 
     assert captures == ["run-000", "run-001", "run-002", "run-003"]
 
 
-def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
+def two_taps() -> dict[str, Any]:
     said = hosts()
     gen, stamp = (said["nodes"][name]["ports"] for name in ("gen", "stamp"))
     gen |= {"tap": stamp.pop("b0"), "on": stamp.pop("b1") | {"cable": "gen.back"}}
@@ -121,7 +123,23 @@ def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
     gen["tap"] = {"interface": "enp2s0f0"}
     said["nodes"]["dut"]["ports"]["right"]["cable"] = "gen.tap"
     said["roles"]["timestamper"] |= {"tap_out": "tap", "tap_out_node": "gen"}
-    _, steps = told(tmp_path, {"testbed": said, "dut": {"preset": "wire"}})
+    return said
+
+
+def test_minutes_of_taps_on_two_nodes_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    place = tmp_path / "plan.yml"
+    plan = {"name": "x", "testbed": two_taps(), "dut": {"preset": "wire"}, "traffic": TRAFFIC}
+    place.write_text(yaml.safe_dump(plan | {"by_minute": True}), "utf-8")
+    loaded, (run,) = load(place)
+    why = lacking(loaded, run, Bare(), {})
+    assert str(why).startswith("by_minute: the taps are on stamp and gen, expected one node")
+    place.write_text(yaml.safe_dump(plan), "utf-8")
+    loaded, (run,) = load(place)
+    assert lacking(loaded, run, Bare(), {}) is None
+
+
+def test_a_second_timestamper_is_told(tmp_path: Path) -> None:
+    _, steps = told(tmp_path, {"testbed": two_taps(), "dut": {"preset": "wire"}})
     assert has(steps["stamp"], "start", "capture --tap ingress=enp1s0f0", "--stamps STAMPS")
     assert has(steps["gen"], "start", "capture --tap egress=enp2s0f0", "--stamps STAMPS")
     into = "enp2s0f0, enp2s0f1: into a network namespace of the timestamper_out"

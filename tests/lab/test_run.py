@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -164,6 +165,30 @@ def test_minutes_of_a_killed_run_are_kept_when_it_goes_on(lab: Lab) -> None:
     # The taps end with the process that started them, so they told of the last minute, too.
     assert sum(one.samples for one in minutes(kept)) > 1_000
     assert (kept / "minute.hlog").stat().st_size > 0
+
+
+def test_counters_that_end_too_early_are_told_at_once(lab: Lab) -> None:
+    """Not after the hours of the run."""
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 1_000, "duration_s": 600})
+    with subprocess.Popen(
+        lab.command("run", str(plan), "--out", "out"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=lab.environment,
+        cwd=lab.folder,
+        text=True,
+    ) as process:
+        try:
+            until_s = time.monotonic() + 60
+            while (pid := lab.find("counters")) is None or lab.find("generate") is None:
+                assert time.monotonic() < until_s
+                time.sleep(0.1)
+            os.kill(pid, signal.SIGKILL)
+            _, told = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 4
+    assert "tailtrim-agent counters: ended with -9" in told
 
 
 def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:

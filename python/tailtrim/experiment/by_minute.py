@@ -50,10 +50,7 @@ class ByMinute:
         """
         one, other = self.at.tap_in.node, self.at.tap_out.node
         if one is not other:
-            raise HostError(
-                f"by_minute: the taps are on {one.named} and {other.named}, expected one node that"
-                " has both, since it matches their packets"
-            )
+            raise apart(one.named, other.named)
         return one
 
     @property
@@ -118,6 +115,14 @@ class ByMinute:
         around = node.call("ls", node.path(f"{self._folder}/{AROUND}")).stdout.split()
         for name in (*MINUTES, *(f"{AROUND}/{one}" for one in around)):
             node.get(f"{self._folder}/{name}")
+
+
+def apart(one: str, other: str) -> HostError:
+    """Return why packets of taps on two nodes are not matched by minute."""
+    return HostError(
+        f"by_minute: the taps are on {one} and {other}, expected one node that has both, since it"
+        " matches their packets"
+    )
 
 
 @contextmanager

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from tailtrim.devices import InlineDevice
 from tailtrim.errors import HostError
+from tailtrim.experiment.by_minute import apart
 from tailtrim.experiment.containers import ready
+from tailtrim.nodes.description import SECOND_TAP
 from tailtrim.nodes.testbeds import LOCAL
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ def lacking(
         told: is called with what is being done, where the files of a container are made.
 
     """
+    nodes = {} if plan.testbed == LOCAL else plan.testbed.roles_of_nodes
+    if plan.by_minute and SECOND_TAP in nodes:
+        return apart(nodes["timestamper"], nodes[SECOND_TAP])
     too_large = run.dut.too_large(run.traffic.largest_frame)
     if too_large is not None:
         return HostError(f"traffic.frame_bytes: {too_large}")

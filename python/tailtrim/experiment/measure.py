@@ -114,7 +114,8 @@ def measure(  # noqa: PLR0913 - what a run takes
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-        look = partial(_look, at, device, capture, told)
+        counters = watching if by_minute else None
+        look = partial(_look, at, device, capture, counters, told)
         with metered.loaded():
             sent, doubts = result_in_time(
                 generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
@@ -137,13 +138,22 @@ def measure(  # noqa: PLR0913 - what a run takes
         return Measured(*every, metered)
 
 
-def _look(at: Forwarding, device: Running, capture: Taps, told: Callable[[str], None]) -> None:
-    """Tell at once if a node, the device or the taps end while the generator runs."""
+def _look(
+    at: Forwarding,
+    device: Running,
+    capture: Taps,
+    counters: Agent | None,
+    told: Callable[[str], None],
+) -> None:
+    """Tell at once if a node, the device, the taps or counters end while the generator runs."""
     for node in at.nodes.values():
         if node.lost:
             node.check()
     device.check()
     capture.check()
+    if counters is not None and not counters.poll():
+        counters.finished(1)
+        raise RunError("the counters of the device's CPUs ended before the run did")
     told(f"measuring, {capture.packets:,} packets")
 
 
