@@ -5,18 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from unwired import Nothing, Played, conducted, played_testbed
+from unwired import Far, Nothing, conducted, played_testbed
 
 from tailtrim.errors import HostError, OutputError, RunError
 from tailtrim.experiment import Experiment, unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
 LINE = '{"begin_ns": 0}\n'
@@ -38,25 +38,6 @@ def left_by_agents(place: Path, run: str, text: str = LINE, *, matched: Path | N
 
 def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-
-
-class Far(Played):
-    """A node on another host: its files are gone with it, unless they were fetched."""
-
-    def __init__(self, here: Path, there: Path) -> None:
-        def get(name: str) -> Path | None:
-            if not (there / name).exists():
-                return None
-            (here / name).parent.mkdir(parents=True, exist_ok=True)
-            return Path(shutil.copy(there / name, here / name))
-
-        def call(*words: str) -> Any:
-            told = ["kernel\t6.1"]
-            if words[0] == "ls":
-                told = [path.name for path in (there / words[1]).iterdir()]
-            return SimpleNamespace(stdout="\n".join(told), stderr="")
-
-        super().__init__(get, call=call)
 
 
 class Broken:

@@ -117,6 +117,23 @@ class ByMinute:
             node.get(f"{self._folder}/{name}")
 
 
+def stalled(run: str, generator: dict[str, Any]) -> list[str]:
+    """Return what users should know of a run whose generator stood still, from its result.
+
+    Packets behind such a stall are set aside where captures are matched after the run.
+    """
+    sending = generator["stalls"]["sending"]
+    if not sending["count"]:
+        return []
+    times = "once" if sending["count"] == 1 else f"{sending['count']:,} times"
+    told = (
+        f"{run}: the generator stood still {times} in the middle of sending, for"
+        f" {sending['longest_ns'] / 1e3:,.0f} µs at most; by_minute does not set the packets behind"
+        " it aside, so the highest percentiles, the maximum and around/ may show the generator"
+    )
+    return [told]
+
+
 def apart(one: str, other: str) -> HostError:
     """Return why packets of taps on two nodes are not matched by minute."""
     return HostError(

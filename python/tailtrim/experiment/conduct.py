@@ -16,7 +16,7 @@ from tailtrim.errors import CaptureError, HostError, OutputError, RunError
 from tailtrim.experiment import logs, packages, tap_clocks, unfinished
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
-from tailtrim.experiment.by_minute import by_minute_of
+from tailtrim.experiment.by_minute import by_minute_of, stalled
 from tailtrim.experiment.departed import departures
 from tailtrim.experiment.guests import Guests
 from tailtrim.experiment.kept import Devices
@@ -255,6 +255,7 @@ def _passing(
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
         if by_minute is not None:
             matched = by_minute.fetch(taps, result)
+            experiment.notices += stalled(run.folder, generator)
             # It is the summary.
             del taps["analysis"]
         else:
@@ -270,7 +271,7 @@ def _passing(
             told("matching")
             matched = matching.match(result)
     left.add(draft / LOG if kept is not None and (draft / LOG).exists() else None)
-    doubts = changed + load_doubts(plan.limits, generator)
+    doubts = changed + load_doubts(plan.limits, generator, logged=not plan.by_minute)
     summary = RunDirectory(result).summary
     doubts += tap_doubts(taps, generator, summary) + measured.clocks.doubts(summary)
     untraced = _untraced(measured.trace)

@@ -19,15 +19,22 @@ _STEP_S = 0.0005
 _AT_THE_NIC = ("missed_errors", "over_errors", "fifo_errors", "crc_errors")
 
 
-def load_doubts(limits: Limits, generator: dict[str, Any]) -> list[str]:
-    """Return how the generator missed its schedule, from its result."""
+def load_doubts(limits: Limits, generator: dict[str, Any], *, logged: bool = True) -> list[str]:
+    """Return how the generator missed its schedule, from its result.
+
+    Args:
+        limits: what is not too late.
+        generator: its result.
+        logged: whether each stall was to be known. By minute it is not: there are more in hours.
+
+    """
     doubts = []
     late = {q["p"]: q["value"] for q in generator["lateness_ns"]["quantiles"]}["0.99"]
     if late is not None and late > limits.lateness_p99_us * 1e3:
         doubts.append(f"the generator was late: p99 {late / 1e3:,.0f} µs")
     if generator["sent"] < limits.sent_share * generator["due"]:
         doubts.append(f"the generator's port refused {generator['refused']:,} packets")
-    if not_kept := generator["stalls"]["not_kept"]:
+    if logged and (not_kept := generator["stalls"]["not_kept"]):
         doubts.append(f"the generator stood still or was late {not_kept:,} times more than is kept")
     slow = generator["achieved_pps"] < limits.sent_share * generator["intended_pps"]
     if slow and generator["sent"] > 1:

@@ -71,7 +71,7 @@ def _doubts(release: Opened, plan: Plan, one: RecordedRun) -> list[str]:
     doubts = []
     if (place / "capture.json").is_file():
         generator, capture = record(place / "generator.json"), record(place / "capture.json")
-        doubts += load_doubts(plan.limits, generator)
+        doubts += load_doubts(plan.limits, generator, logged=not plan.by_minute)
         doubts += tap_doubts(capture, generator, one.directory.summary)
     if (place / "nodes.json").is_file():
         nodes = record(place / "nodes.json")

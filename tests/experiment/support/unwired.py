@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,7 +14,6 @@ from tailtrim.nodes.node import Facts, Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tailtrim.nodes.tool import Tool
 
@@ -121,6 +122,34 @@ class Played(SimpleNamespace):
             return ""
         assert path is not None
         return str(path.stat().st_size)
+
+
+class Far(Played):
+    """A node on another host: its files are gone with it, unless they were fetched."""
+
+    def __init__(self, here: Path, there: Path) -> None:
+        def get(name: str) -> Path | None:
+            if not (there / name).exists():
+                return None
+            (here / name).parent.mkdir(parents=True, exist_ok=True)
+            return Path(shutil.copy(there / name, here / name))
+
+        def call(*words: str) -> Any:
+            told = ["kernel\t6.1"]
+            if words[0] == "ls":
+                told = [path.name for path in (there / words[1]).iterdir()]
+            return SimpleNamespace(stdout="\n".join(told), stderr="")
+
+        super().__init__(get, call=call, agent="agent")
+        self._there = there
+
+    def run(self, program: str, *words: str) -> str:
+        """Remove what is there, or tell the version of the agent."""
+        if program == "rm":
+            place = self._there / words[-1]
+            shutil.rmtree(place) if place.is_dir() else place.unlink()
+            return ""
+        return f"{program} 1.2.3\n"
 
 
 def played_testbed(loadgen: Any, timestamper: Played, dut: Any, **more: Any) -> Any:

@@ -1,0 +1,98 @@
+"""A run by minute whose nodes are elsewhere: what is fetched, and what users are told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from unwired import GENERATED, Far, Nothing, conducted, played_testbed, write_pcap
+
+from tailtrim.experiment.measure import Measured
+from tailtrim.experiment.tap_clocks import TapClocks
+from tailtrim.nodes import agent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tailtrim.experiment import Experiment
+
+PLAN = "dut: {preset: bridge}\nfloor: false\nby_minute: true\n"
+STILL = GENERATED["stalls"]
+QUIET = STILL | {"sending": {"count": 0, "total_ns": 0, "longest_ns": 0}}
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, Any]], None]:
+    """Return what has runs measured by a generator that stood still so often."""
+    there = tmp_path / "far"
+
+    def measuring(stalls: dict[str, Any]) -> None:
+        def measure(at: Any, *_: Any, by_minute: Any, **__: Any) -> Measured:
+            there.mkdir(exist_ok=True)
+            frames = [(10**9 + number * 100_000, number) for number in range(100)]
+            left = [(stamp + 5_000, number) for stamp, number in frames]
+            captures = [
+                write_pcap(there / "ingress.pcap", frames),
+                write_pcap(there / "egress.pcap", left),
+            ]
+            matched = there / f"matched-{by_minute.run}"
+            words = ["analyze", *captures, "--out", matched, "--by-minute", "--trim", "0s"]
+            subprocess.run([agent.program(), *map(str, words)], check=True, capture_output=True)
+            (matched / "around").mkdir()
+            for tap in ("ingress", "egress"):
+                (matched / "around" / f"7-{tap}.pcap.zst").touch()
+            (there / "counter.jsonl").touch()
+            told = {"dropped": 0, "unstamped": 0, "stamps": "kernel", "file": None}
+            capture: dict[str, Any] = {"around": [{"ingress_ns": 7}], "analysis": {}}
+            capture["taps"] = {"ingress": {**told}, "egress": {**told}}
+            generated = GENERATED | {"stalls": stalls}
+            return Measured(
+                generated, capture, None, None, shares_cpu=False, doubts=(), clocks=TapClocks(at)
+            )
+
+        # The package has a function of the module's name.
+        monkeypatch.setattr(sys.modules["tailtrim.experiment.conduct"], "measure", measure)
+
+    def forwarding(_: Any, folder: Path, __: int) -> Any:
+        node = Far(folder, there)
+        return nullcontext(played_testbed(node, node, node))
+
+    monkeypatch.setattr(Nothing, "forwarding", forwarding)
+    return measuring
+
+
+def test_the_result_is_fetched_and_nothing_of_it_stays_there(
+    experiment: Callable[..., Experiment],
+    measured: Callable[[dict[str, Any]], None],
+    tmp_path: Path,
+) -> None:
+    measured(QUIET)
+    made = experiment(PLAN)
+    ((_, outcome, _),) = conducted(made)
+    assert (outcome.failed, outcome.invalid) == (None, ())
+    run = made.path / "run-000"
+    assert json.loads((run / "minute.jsonl").read_text())["samples"] == 100
+    there = {str(path.relative_to(run)) for path in run.rglob("*")}
+    expected = {"minute.hlog", "counter.jsonl", "quantile.parquet", "around/7-egress.pcap.zst"}
+    assert expected < there
+    assert {path.name for path in (tmp_path / "far").iterdir()} == {"ingress.pcap", "egress.pcap"}
+    assert not list(made.path.glob(".run-*"))
+    assert made.notices == []
+
+
+def test_stalls_of_the_generator_are_told_since_they_are_not_set_aside(
+    experiment: Callable[..., Experiment], measured: Callable[[dict[str, Any]], None]
+) -> None:
+    """More of them than are kept, as in hours, do not make the run invalid."""
+    measured(STILL | {"not_kept": 7})
+    made = experiment(PLAN)
+    ((_, outcome, _),) = conducted(made)
+    assert (outcome.failed, outcome.invalid) == (None, ())
+    (told,) = made.notices
+    assert told.startswith("run-000: the generator stood still once in the middle of sending")
+    assert "for 90 µs at most; by_minute does not set the packets behind it aside" in told
