@@ -44,7 +44,7 @@ def test_a_drift_is_one_and_not_many_steps() -> None:
 
 
 def test_a_step_without_noise_is_found() -> None:
-    assert changes([5000.0] * 60 + [5500.0] * 60) == [Step(60, 5000.0, 5500.0)]
+    assert changes([5000.0] * 60 + [5500.0] * 60) == [Step(60, 5000.0, 5500.0, 500.0)]
 
 
 @pytest.mark.parametrize("slope", [10.0, 0.1, 1 / 3])
@@ -62,6 +62,29 @@ def test_a_step_is_found_in_values_that_are_mostly_equal() -> None:
     levels = np.where(np.arange(90) < 45, 100.0, 110.0)
     for one in 4 * np.round((levels + noise) / 4):
         assert [told.at for told in changes(one) if isinstance(told, Step)] == [45]
+
+
+def test_a_drift_is_so_much_from_place_to_place_also_over_a_gap() -> None:
+    random = np.random.default_rng(17)
+    series = 1_000 + 5.0 * np.arange(200) + random.normal(0, 5, size=200)
+    series[40:120] = np.nan
+    (drift,) = changes(series)
+    assert isinstance(drift, Drift)
+    assert (drift.begin, drift.end) == (0, 199)
+    assert drift.slope == pytest.approx(5.0, rel=0.05)
+
+
+def test_medians_beside_a_drift_are_those_of_the_values() -> None:
+    random = np.random.default_rng(18)
+    series = 5_000 + 5.0 * np.arange(120) + random.normal(0, 5, size=120)
+    series[20:] -= 100
+    drift, step = sorted(changes(series), key=lambda one: isinstance(one, Step))
+    assert isinstance(drift, Drift)
+    assert isinstance(step, Step)
+    assert abs(step.at - 20) <= 1
+    assert step.before == np.median(series[: step.at])
+    assert step.after == np.median(series[step.at :])
+    assert step.by == pytest.approx(-100, rel=0.2)
 
 
 def test_places_are_those_of_the_series_with_its_gaps() -> None:

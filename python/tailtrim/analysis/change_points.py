@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Series = np.ndarray[Any, np.dtype[np.float64]]
+    Places = np.ndarray[Any, np.dtype[np.intp]]
     Values = Sequence[float] | Series
 
 #: A series without a change is taken for one that changes so often at most, by each test.
@@ -36,16 +37,20 @@ _DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Another level from a place on: medians of the values before it and behind it."""
+    """Another level from a place on: medians of the values before it and behind it.
+
+    ``by`` is their difference; beside a drift it is that of the values without the drift.
+    """
 
     at: int
     before: float
     after: float
+    by: float
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A series that rises or falls from ``begin`` to ``end``, by so much from value to value."""
+    """A series that rises or falls from ``begin`` to ``end``, by so much from place to place."""
 
     begin: int
     end: int
@@ -75,31 +80,29 @@ def changes(values: Values) -> list[Step | Drift]:
     """
     series = np.asarray(values, dtype=float)
     places = np.flatnonzero(~np.isnan(series))
-    found = _changes(series[places], places)
+    values = series[places]
+    found = _changes(values, values, places)
     return sorted(found, key=lambda one: one.at if isinstance(one, Step) else one.begin)
 
 
-def _changes(series: Series, places: np.ndarray[Any, Any]) -> list[Step | Drift]:
+def _changes(series: Series, seen: Series, places: Places) -> list[Step | Drift]:
+    """Return the changes of a series, which is what was seen at these places, without a drift."""
     if len(series) < SHORTEST:
         return []
     at, left = _step(series)
-    slope, along = _drift(series)
+    slope, along = _drift(series, places)
     if at is None and slope is None:
         return []
     if slope is not None and (at is None or np.abs(along).sum() < np.abs(left).sum()):
-        span = int(places[-1] - places[0]) or 1
-        drift = Drift(int(places[0]), int(places[-1]), slope * (len(series) - 1) / span)
-        steps = [one for one in _changes_of(along, series, places) if isinstance(one, Step)]
-        return [drift, *steps]
+        drift = Drift(int(places[0]), int(places[-1]), slope)
+        others = _changes(along + np.median(series), seen, places)
+        return [drift, *(one for one in others if isinstance(one, Step))]
     assert at is not None  # noqa: S101 - one of both was found
-    step = Step(int(places[at]), float(np.median(series[:at])), float(np.median(series[at:])))
-    parts = (_changes(series[part], places[part]) for part in (slice(at), slice(at, None)))
-    return [step, *(one for part in parts for one in part)]
-
-
-def _changes_of(along: Series, series: Series, places: np.ndarray[Any, Any]) -> list[Step | Drift]:
-    """Return the changes beside a drift, of values without it, at the level of the series."""
-    return _changes(along - np.median(along) + np.median(series), places)
+    before, after = float(np.median(seen[:at])), float(np.median(seen[at:]))
+    by = float(np.median(series[at:]) - np.median(series[:at]))
+    parts = (slice(at), slice(at, None))
+    beside = [one for part in parts for one in _changes(series[part], seen[part], places[part])]
+    return [Step(int(places[at]), before, after, by), *beside]
 
 
 def _step(series: Series) -> tuple[int | None, Series]:
@@ -113,19 +116,22 @@ def _step(series: Series) -> tuple[int | None, Series]:
     return (at if small else None), left
 
 
-def _drift(series: Series) -> tuple[float | None, Series]:
-    """Return the slope of a series from value to value, if it has any, and the values without."""
+def _drift(series: Series, places: Places) -> tuple[float | None, Series]:
+    """Return the slope of a series from place to place, if it has any, and the values without."""
     width = -(-len(series) // _MOST)
-    short = series[: len(series) // width * width].reshape(-1, width).mean(axis=1)
+    short, at = (
+        row[: len(row) // width * width].reshape(-1, width).mean(axis=1) for row in (series, places)
+    )
     count = len(short)
     one, other = np.triu_indices(count, 1)
     rises = short[other] - short[one]
-    slope = float(np.median(rises / (other - one))) / width
-    along = series - slope * np.arange(len(series))
-    inflation = _inflation(short - slope * width * np.arange(count), short)
+    slope = float(np.median(rises / (at[other] - at[one])))
+    along = series - slope * places
+    inflation = _inflation(short - slope * at, short)
     deviation = math.sqrt(inflation * count * (count - 1) * (2 * count + 5) / 18)
     p = math.erfc(abs(float(np.sign(rises).sum())) / deviation / math.sqrt(2))
-    told = abs(slope) * len(series) > _MARGIN * abs(float(np.median(series)))
+    span = float(places[-1] - places[0]) + 1
+    told = abs(slope) * span > _MARGIN * abs(float(np.median(series)))
     return (slope if told and p < _LEVEL else None), along - np.median(along)
 
 

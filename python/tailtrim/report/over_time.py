@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tailtrim.analysis.change_points import SHORTEST, Drift, Step, changes
 from tailtrim.report import units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tailtrim.report.arrays import Floats
     from tailtrim.report.inputs.run_tables import ReportedRun
     from tailtrim.rundir.minutes import Counted, Minute
 
@@ -32,51 +35,68 @@ def over_time(run: ReportedRun) -> list[str]:
     told = [f"{units.count(length)} minutes from {_clock(first.begin_ns)} on."]
     if (empty := length - len(minutes)) > 0:
         told.append(f"{units.count(empty)} of them have no samples.")
-    told += _changes(minutes)
+    told += _changes(_series(minutes), first.begin_ns)
     told += _counted(run.counted)
     return told
 
 
-def _changes(minutes: Sequence[Minute]) -> Iterator[str]:
-    if len(minutes) < SHORTEST + 2:
+def _series(minutes: Sequence[Minute]) -> dict[str, Floats]:
+    """Return the percentiles of each minute from the first to the last; NaN where there is none."""
+    at = [(minute.begin_ns - minutes[0].begin_ns) // _MINUTE_NS for minute in minutes]
+    series = {}
+    for name in _PERCENTILES:
+        values = series[name] = np.full(at[-1] + 1, np.nan)
+        values[at] = [minute.latency_ns.get(name, np.nan) for minute in minutes]
+    return series
+
+
+def _changes(series: dict[str, Floats], begin_ns: int) -> Iterator[str]:
+    if min(map(len, series.values())) < SHORTEST + 2:
         yield f"Changes are looked for in runs of {SHORTEST + 2} minutes and more."
         return
-    # The first and the last one may be partial.
-    whole = minutes[1:-1]
-    steady = []
-    for name in _PERCENTILES:
-        values = [minute.latency_ns.get(name, float("nan")) for minute in whole]
+    steady, few = [], []
+    for name, values in series.items():
+        # The first and the last one may be partial.
+        values[[0, -1]] = np.nan
+        if np.count_nonzero(~np.isnan(values)) < SHORTEST:
+            few.append(name)
+            continue
         found = changes(values)
         if not found:
             steady.append(name)
         for one in found:
-            if isinstance(one, Step):
-                yield _step(name, one, whole)
-            else:
-                yield _drift(name, one, whole)
+            yield _step(name, one, begin_ns) if isinstance(one, Step) else _drift(name, one)
     if steady:
         yield f"No step or drift of {', '.join(steady)} is significant."
+    if few:
+        yield (
+            f"Not looked at: {', '.join(few)}, since fewer than {SHORTEST} whole minutes have"
+            " enough samples."
+        )
 
 
-def _step(name: str, step: Step, minutes: Sequence[Minute]) -> str:
-    return (
-        f"{name} changed at {_clock(minutes[step.at].begin_ns)} (minute"
-        f" {_number(minutes, step.at)}): the median of its minutes was {_us(step.before)} before"
+def _step(name: str, step: Step, begin_ns: int) -> str:
+    told = (
+        f"{name} changed at {_clock(begin_ns + step.at * _MINUTE_NS)} (minute"
+        f" {_number(step.at)}): the median of its minutes was {_us(step.before)} before"
         f" and {_us(step.after)} after."
     )
+    if step.by == step.after - step.before:
+        return told
+    way = "rose" if step.by > 0 else "fell"
+    return f"{told} Without its drift, it {way} by {_us(abs(step.by))}."
 
 
-def _drift(name: str, drift: Drift, minutes: Sequence[Minute]) -> str:
+def _drift(name: str, drift: Drift) -> str:
     way = "rose" if drift.slope > 0 else "fell"
     return (
         f"{name} {way} by {_us(abs(drift.slope) * 60)} an hour from minute"
-        f" {_number(minutes, drift.begin)} to minute {_number(minutes, drift.end)}."
+        f" {_number(drift.begin)} to minute {_number(drift.end)}."
     )
 
 
-def _number(minutes: Sequence[Minute], at: int) -> str:
-    # From 1; the first one of the run is not among these.
-    return units.count((minutes[at].begin_ns - minutes[0].begin_ns) // _MINUTE_NS + 2)
+def _number(at: int) -> str:
+    return units.count(at + 1)
 
 
 def _counted(counted: Sequence[Counted]) -> Iterator[str]:
