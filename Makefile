@@ -71,7 +71,8 @@ test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/val
 	packaging/roots.sh
 	packaging/stamp-suite.sh
 	packaging/with-tracefs.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
-	packaging/with-tracefs.sh pytest tests/lab
+	packaging/with-tracefs.sh pytest tests/lab -m 'not alone' --numprocesses 2 --dist loadgroup
+	packaging/with-tracefs.sh pytest tests/lab -m alone
 
 none-skipped:
 	@mkdir -p target && : >target/skipped

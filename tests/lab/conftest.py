@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +20,38 @@ from tailtrim.nodes.namespace import Namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
+
+
+#: Files whose tests measure time, or change or watch this host: nothing else runs beside them.
+ALONE = {
+    *("test_attribution", "test_containers", "test_doctor", "test_energy", "test_lifetime"),
+    *("test_noise", "test_online", "test_ping", "test_ping_peers", "test_pos_hosts"),
+    *("test_quiet_meter", "test_run_from_python", "test_stamp_peers", "test_trim"),
+    *("test_tune", "test_tune_export", "test_tune_journal"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs alone. All other files run side by side, the tests of a file in turn."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+            if item.path.stem in ALONE:
+                item.add_marker(pytest.mark.alone)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_temporary_files() -> Iterator[None]:
+    """Let tests that look for what is left see their own files, not those of tests beside them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lab-") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 def namespaces() -> str | None:

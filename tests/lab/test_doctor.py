@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def checks(ended: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], Any
 
 def traces() -> list[Path]:
     """Return what it may leave; what others remove meanwhile is passed over."""
-    places = ("/sys/fs/cgroup", "/sys/kernel/tracing/instances", "/tmp")  # noqa: S108
+    places = ("/sys/fs/cgroup", "/sys/kernel/tracing/instances", tempfile.gettempdir())
     return sorted(
         Path(folder, name)
         for place in places
