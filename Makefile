@@ -63,16 +63,16 @@ $(VALIDATOR)/validator.stamp: requirements-validator.lock
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp
 	packaging/prerequisites.sh test
-	{ packaging/with-tracefs.sh cargo test --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) --locked && \
+	{ packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
 	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
 	packaging/dist.sh
 	packaging/kernels.sh
 	packaging/roots.sh
 	packaging/stamp-suite.sh
-	packaging/with-tracefs.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
-	packaging/with-tracefs.sh pytest tests/lab -m 'not alone' --numprocesses 2 --dist loadgroup
-	packaging/with-tracefs.sh pytest tests/lab -m alone
+	packaging/with-tracefs.sh packaging/tests.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
+	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone' --numprocesses 2 --dist loadgroup
+	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m alone
 
 none-skipped:
 	@mkdir -p target && : >target/skipped

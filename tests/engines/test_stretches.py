@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -13,13 +14,17 @@ import pytest
 
 import tailtrim
 from tailtrim import _native, engines
-from tailtrim.engines import stretches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from servers import Cluster
+
+pytest.importorskip("pyspark", reason="Spark needs pyspark")
+
+from tailtrim.engines import stretches
+from tailtrim.engines.spark import Spark
 
 #: Each begins with 32,000 packets before it.
 PACKETS = 64_000
@@ -93,6 +98,15 @@ OPTIONS: dict[str, Any] = {
     "late": [],
     "correction_ns": 0,
 }
+
+
+def test_pipes_are_left_to_one_host(tmp_path: Path) -> None:
+    """Nothing opens them: who did would wait for ever, or take what the other is to read."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    spark = object.__new__(Spark)
+    assert stretches.analyze_captures(spark, pipe, pipe) is None
+    assert stretches.analyze_captures(spark, "-", pipe) is None
 
 
 @pytest.mark.parametrize("lost", [0.0, 0.001])

@@ -168,10 +168,15 @@ def test_warnings_of_one_kind_are_told_once(
         run = make_run([5_000] * 100, name=f"run{number}")
         summary = json.loads((run.path / "summary.json").read_text())
         summary["warnings"] = [{"code": "x", "count": number, "text": f"{number} went astray"}]
+        if number == 2:
+            # The same code, but of something else.
+            warning = {"code": "x", "count": 1, "text": "1 of egress went astray"}
+            summary["warnings"].append(warning)
         (run.path / "summary.json").write_text(json.dumps(summary))
         runs.append(type(run)(run.path))
     write(runs, tmp_path / "three")
     text = page_of(tmp_path / "three").text
+    assert "1 of egress went astray" in text
     assert "0 went astray (numbers of the first run; the others' are in their summary.json)" in text
     assert "1 went astray" not in text
     write(runs[:2], tmp_path / "two")

@@ -14,8 +14,8 @@ use std::path::Path;
 use tailtrim_linux::analysis::{all_cores, analyze};
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tables::{SampleSink, write_tables};
-use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options};
-use tailtrim_tail::capture::StampSource;
+use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, OrderError};
+use tailtrim_tail::capture::{CaptureError, StampSource};
 use tailtrim_tail::summary::Summary;
 
 /// Runs the verb and prints its result.
@@ -26,20 +26,34 @@ pub(crate) fn run(request: &Analyze) -> Exit {
     };
     match summary(request, departures) {
         Ok(summary) => {
-            if let Err(error) = summary.check_order()
-                && !request.allow_negative
-            {
-                return failed(&error.told(), Exit::Usage);
-            }
             let none = summary.samples == 0;
             output::json(&summary, if none { Exit::Negative } else { Exit::Success })
         }
-        Err(AnalysisError::Capture(error)) => failed(&error.told(), Exit::Usage),
-        Err(error) => failed(&error.to_string(), Exit::Usage),
+        Err(Refused::Order(error)) => failed(&error.told(), Exit::Usage),
+        Err(Refused::Analysis(AnalysisError::Capture(error))) => failed(&error.told(), Exit::Usage),
+        Err(Refused::Analysis(error)) => failed(&error.to_string(), Exit::Usage),
     }
 }
 
-fn summary(request: &Analyze, departures: Departures) -> Result<Summary, AnalysisError> {
+/// Why there is no result.
+enum Refused {
+    Analysis(AnalysisError),
+    Order(OrderError),
+}
+
+impl From<AnalysisError> for Refused {
+    fn from(error: AnalysisError) -> Self {
+        Self::Analysis(error)
+    }
+}
+
+impl From<CaptureError> for Refused {
+    fn from(error: CaptureError) -> Self {
+        Self::Analysis(error.into())
+    }
+}
+
+fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused> {
     let reading = Reading {
         stamps: match request.stamps {
             Stamps::Header => StampSource::Header,
@@ -52,12 +66,19 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
     let options = Options { departures, ..request.matching.options() };
     let progress = |_, _| ControlFlow::Continue(());
     if let Some(directory) = &request.out {
-        fs::create_dir_all(directory).map_err(AnalysisError::Sink)?;
+        fs::create_dir_all(directory)
+            .and_then(|()| clear(directory))
+            .map_err(AnalysisError::Sink)?;
     }
+    let checked = |analysis: Analysis| match analysis.summary.check_order() {
+        Err(error) if !request.matching.allow_negative => Err(Refused::Order(error)),
+        _ => Ok(analysis),
+    };
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
+        // On more cores another thread takes the samples, and is not told what was decided.
         let one = NonZeroUsize::MIN;
-        let analysis = analyze(ingress, egress, one, &options, &mut sink, progress)?;
+        let analysis = checked(analyze(ingress, egress, one, &options, &mut sink, progress)?)?;
         sink.close(analysis.summary.ingress.lost)
             .and_then(|()| write_result(directory, &analysis))
             .map_err(AnalysisError::Sink)?;
@@ -65,13 +86,44 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Analysi
     }
     let mut sink = SampleSink::new(false, request.out.as_deref()).map_err(AnalysisError::Sink)?;
     let jobs = request.jobs.unwrap_or_else(all_cores);
-    let analysis = analyze(ingress, egress, jobs, &options, &mut sink, progress)?;
+    let analysis = checked(analyze(ingress, egress, jobs, &options, &mut sink, progress)?)?;
     if let Some(directory) = &request.out {
         sink.close()
             .and_then(|()| write_result(directory, &analysis))
             .map_err(AnalysisError::Sink)?;
     }
     Ok(analysis.summary)
+}
+
+/// Removes what an earlier analysis left of which this one writes nothing, and its summary first: without it no command
+/// takes a directory for a run.
+pub(crate) fn clear(directory: &Path) -> io::Result<()> {
+    for name in ["summary.json", "sample.parquet", "minute.jsonl", "minute.hlog"] {
+        gone(fs::remove_file(directory.join(name)))?;
+    }
+    let around = directory.join("around");
+    let Some(entries) = gone(fs::read_dir(&around))? else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        // Nothing that somebody else put there.
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with("-ingress.pcap.zst") || name.ends_with("-egress.pcap.zst") {
+            gone(fs::remove_file(entry.path()))?;
+        }
+    }
+    match fs::remove_dir(&around) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => gone(removed).map(|_| ()),
+    }
+}
+
+/// [`None`] where there is nothing of that name.
+pub(crate) fn gone<T>(removed: io::Result<T>) -> io::Result<Option<T>> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        removed => removed.map(Some),
+    }
 }
 
 /// Writes the tables and, last, the summary.

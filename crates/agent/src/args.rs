@@ -69,9 +69,6 @@ pub(crate) struct Analyze {
     /// Analyse a damaged capture up to the damage
     #[arg(long)]
     pub(crate) salvage: bool,
-    /// Accept captures in which most packets leave before they enter
-    #[arg(long)]
-    pub(crate) allow_negative: bool,
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
     pub(crate) departures: Option<PathBuf>,
@@ -79,7 +76,7 @@ pub(crate) struct Analyze {
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Directory for the tables as Parquet files, and the summary; created if missing
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// With --out, for captures of hours: results by minute as each minute ends (minute.jsonl, minute.hlog), and no
     /// sample.parquet; on one core
@@ -111,6 +108,9 @@ pub(crate) struct Matching {
     /// Take this off each latency, in ns: what cables between the taps and the device take
     #[arg(long, value_name = "NS", default_value = "0", allow_negative_numbers = true)]
     pub(crate) correction: i64,
+    /// Accept captures in which most packets leave before they enter
+    #[arg(long)]
+    pub(crate) allow_negative: bool,
 }
 
 impl Matching {

@@ -35,7 +35,7 @@ pub(crate) struct Counters {
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
     /// Output file: JSON lines
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Interval, such as 10s; whole multiples of it since 1970
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = interval)]

@@ -30,7 +30,7 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
     /// Output file: JSON lines, compressed with zstd
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Process of the device under test; records when the CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]

@@ -19,7 +19,16 @@ MASKS = ("nat", "tos", "tunnel")
 
 _LONGEST_NS = 2**61
 _SECOND_NS = 10**9
-_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": _SECOND_NS}
+#: Those of all commands, and of the agent.
+_UNITS_NS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": _SECOND_NS,
+    "min": 60 * _SECOND_NS,
+    "h": 3_600 * _SECOND_NS,
+}
 
 
 class MatchingOptions(TypedDict, total=False):
@@ -84,23 +93,26 @@ def cores(jobs: int | None) -> int | None:
     return jobs
 
 
-def nanoseconds(name: str, time: str | float, *, unit_ns: int = _SECOND_NS) -> int:
+def nanoseconds(
+    name: str, time: str | float, *, unit_ns: int = _SECOND_NS, example: str = "5s or 250ms"
+) -> int:
     """Return a time such as ``10s`` or ``500ms`` as a whole number of nanoseconds.
 
     Args:
         name: what the time is of, for the error.
         time: the time, with its unit or as a number of ``unit_ns``.
         unit_ns: the unit of a number without one; by default a second.
+        example: of such a time, for the error.
 
     Raises:
         ValueError: the time is invalid.
 
     """
-    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([nuµm]?s)?", str(time))
+    found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?) ?([nuµm]?s|min|h)?", str(time))
     try:
         exact = Decimal(found[1]) * _UNITS_NS.get(found[2], unit_ns) if found else None
     except InvalidOperation:
         exact = None
     if exact is None or exact >= _LONGEST_NS:
-        raise ValueError(f"invalid {name} {str(time)!r}, expected a time such as 5s or 250ms")
+        raise ValueError(f"invalid {name} {str(time)!r}, expected a time such as {example}")
     return int(exact)

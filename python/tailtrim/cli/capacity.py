@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import BROKEN, IMPOSSIBLE, NEGATIVE, UNDECIDED, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, PicturesError, RunError, TailtrimError
@@ -30,7 +31,6 @@ Examples:
   tailtrim capacity bursts.yml --search burst --slo 'p99.9 < 200us'
   tailtrim capacity forwarder.yml --resume               # after an interruption
 """
-_TIMES = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -62,8 +62,8 @@ def command(  # noqa: PLR0913 - one parameter an option
         float, typer.Option(metavar="P", help="Confidence of each bound of the promise.")
     ] = 0.95,
     budget: Annotated[
-        str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9m.")
-    ] = "9m",
+        str, typer.Option(metavar="TIME", help="How long all trials may take, such as 9min.")
+    ] = "9min",
     out: Annotated[
         Path | None,
         typer.Option(
@@ -130,7 +130,7 @@ class _Options:
             searched="burst" if self._search == "burst" else "load",
             width=_share(self._width),
             confidence=self._confidence,
-            budget_s=_time_s(self._budget),
+            budget_s=budget_s(self._budget),
         )
         expected.refuse_undecidable(found.search)
         for line in expected.told(found):
@@ -143,17 +143,6 @@ def _share(text: str) -> float:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError as error:
         raise ValueError(f"invalid width {text!r}, expected 2% or 0.02") from error
-
-
-def _time_s(text: str) -> float:
-    number = text.rstrip("hmins ")
-    try:
-        time_s = float(number) * _TIMES[text[len(number) :].strip() or "s"]
-    except (ValueError, KeyError) as error:
-        raise ValueError(f"invalid budget {text!r}, expected a time such as 10m") from error
-    if not 0 < time_s < float("inf"):
-        raise ValueError(f"invalid budget {text!r}, expected more than 0")
-    return time_s
 
 
 def _conduct(searching: Searching) -> None:

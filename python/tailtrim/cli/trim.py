@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json as encoding
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tailtrim.cli.budget import budget_s
 from tailtrim.cli.console import IMPOSSIBLE, NEGATIVE, USAGE, complain, say
 from tailtrim.cli.ending import ending_orderly
 from tailtrim.errors import HostError, PicturesError, TailtrimError
@@ -29,8 +29,6 @@ Examples:
   tailtrim trim trim-boot --budget 30min      # boot lines of a virtual machine
   tailtrim trim host.yml --watch 'tailtrim ping 192.0.2.7 -c 5000 --out "$RUN"'
 """
-
-_UNITS_S = {"s": 1, "min": 60, "h": 3_600}
 
 
 def command(  # noqa: PLR0913 - one parameter an option
@@ -88,7 +86,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         if not dry and watch is None:
             _enter(plan)
         planned = _asked(plan, watch, explained, out, resume=resume and not dry)
-        settings = _settings(planned, _seconds(budget), seed)
+        settings = _settings(planned, budget_s(budget), seed)
         if dry:
             _tell_tree(planned, settings)
             return
@@ -134,13 +132,6 @@ def _settings(planned: Asked, seconds: float, seed: int) -> Settings:
         limits=planned.limits,
         explain=planned.explains,
     )
-
-
-def _seconds(budget: str) -> float:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|h)", budget)
-    if found is None or float(found[1]) == 0:
-        raise ValueError(f"invalid budget {budget!r}, expected a time such as 90s, 20min or 2h")
-    return float(found[1]) * _UNITS_S[found[2]]
 
 
 def _tell_tree(planned: Asked, settings: Settings) -> None:

@@ -73,6 +73,9 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
     if not isinstance(spark, Spark):
         raise EngineError(f"engine {spark.name} has no hosts that match captures, expected spark")
     paths = (Path(ingress).resolve(), Path(egress).resolve())
+    # What is read from a pipe is gone then.
+    if not all(path.is_file() for path in paths):
+        return None
     options = native(matching)
     hosts = _Hosts(spark, paths, options)
 

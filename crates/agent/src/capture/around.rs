@@ -1,5 +1,6 @@
 //! The worst packets of a capture that is analysed while it comes, with what both taps saw around them.
 
+use crate::analyze::gone;
 use crate::minutes::Worst;
 use serde::Serialize;
 use std::fs;
@@ -112,9 +113,10 @@ impl Around {
         if one.complete.is_none() {
             return Ok(());
         }
-        self.taps
-            .iter()
-            .try_for_each(|(tap, _)| fs::remove_file(path(&self.folder, &one.sample, tap)))
+        // Who looks at one may have moved it: that ends no capture.
+        let remove = |tap| gone(fs::remove_file(path(&self.folder, &one.sample, tap))).map(|_| ());
+        let [first, second] = self.taps.each_ref().map(|(tap, _)| remove(tap));
+        first.and(second)
     }
 }
 

@@ -13,6 +13,7 @@ use clap::ValueEnum;
 use online::{Analysed, Analysing};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub(crate) struct Capture {
     #[arg(long = "tap", required = true, value_name = "NAME=PORT", value_parser = parse_tap)]
     pub(crate) taps: Vec<(String, PortName)>,
     /// Directory for NAME.pcap; created if missing
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["analyze", "live"])]
+    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["analyze", "live"])]
     pub(crate) out: Option<PathBuf>,
     /// Match the packets of the taps ingress and egress while they come; directory for the tables and the summary
     #[arg(long, value_name = "DIR")]
@@ -151,25 +152,45 @@ pub(crate) fn run(request: &Capture) -> Exit {
         _ => EachSecond::progress(Arc::clone(&seen[0])),
     };
     let ended = captured(taps, seen, request.snap as usize, &stopped);
-    let analysis = analysing.map(online::Running::end).transpose();
+    let matched = analysing.map(online::Running::end);
     drop(telling);
-    match (ended, analysis) {
-        (Ok(taps), Ok(analysis)) => {
-            let cpu_s = analysis.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
-            let (analysis, around) = analysis
-                .map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
-            let report = CaptureReport { taps, not_by_hardware, analysis, around, cpu_s };
-            if Analysing::tells_people(request) {
-                return output::write(online::ended(&report), Exit::Success);
+    let taps = match ended {
+        Ok(taps) => taps,
+        Err((name, error)) => {
+            let exit = match &error {
+                TapError::Port(error) => exit_of(error),
+                TapError::Write { .. } => Exit::Disturbed,
+            };
+            let mut text = format!("tap {name}: {error}");
+            if let Some(Ok(matched)) = matched
+                && let Err(error) = matched.broken_off()
+            {
+                let _ = write!(text, "; the last minute cannot be written: {error}");
             }
-            events::result("tailtrim.capture/1", &report)
+            return failed(&text, exit);
         }
-        (Err((name, TapError::Port(error))), _) => {
-            failed(&format!("tap {name}: {error}"), exit_of(&error))
-        }
-        (Err((name, error)), _) => failed(&format!("tap {name}: {error}"), Exit::Disturbed),
-        (Ok(_), Err((error, exit))) => failed(&error, exit),
+    };
+    match matched.map(|matched| matched?.written()).transpose() {
+        Ok(analysed) => report(request, taps, not_by_hardware, analysed),
+        Err((error, exit)) => failed(&error, exit),
     }
+}
+
+/// Tells what the taps saw and what the analysis found.
+fn report(
+    request: &Capture,
+    taps: BTreeMap<String, Tapped>,
+    not_by_hardware: Option<String>,
+    analysed: Option<Analysed>,
+) -> Exit {
+    let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
+    let (analysis, around) =
+        analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
+    let report = CaptureReport { taps, not_by_hardware, analysis, around, cpu_s };
+    if Analysing::tells_people(request) {
+        return output::write(online::ended(&report), Exit::Success);
+    }
+    events::result("tailtrim.capture/1", &report)
 }
 
 /// The capture file of a tap, if there is to be one.

@@ -2,11 +2,12 @@
 
 use super::around::{Around, One};
 use super::{Capture, CaptureReport, OnEnd};
-use crate::analyze::write_result;
+use crate::analyze::{clear, write_result};
 use crate::events::{self, EachSecond};
 use crate::exit::Exit;
+use crate::hints::{Hint as _, told};
 use crate::minutes::{Minutes, Worst};
-use crate::output;
+use crate::output::{self, Message};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -30,14 +31,27 @@ const TAPS: [&str; 2] = ["ingress", "egress"];
 pub(super) struct Analysing {
     sources: [Online; 2],
     sink: Watched,
-    out: Option<PathBuf>,
+    ending: Ending,
     options: Options,
+}
+
+/// What the end of one needs.
+struct Ending {
+    out: Option<PathBuf>,
+    allow_negative: bool,
 }
 
 /// One under way.
 pub(super) struct Running {
-    thread: JoinHandle<Result<Analysed, (String, Exit)>>,
+    thread: JoinHandle<Result<Matched, AnalysisError>>,
     second: Arc<Mutex<Second>>,
+}
+
+/// Packets that are matched to the end of both taps.
+pub(super) struct Matched {
+    analysis: Analysis,
+    sink: Watched,
+    ending: Ending,
 }
 
 /// What the taps are to feed, and the analysis that is to begin.
@@ -100,6 +114,11 @@ impl Analysing {
         };
         let ((into, mut ingress), (out_of, mut egress)) = (open(TAPS[0])?, open(TAPS[1])?);
         let feeds = TAPS.map(str::to_owned).into_iter().zip([into, out_of]).collect();
+        if let Some(folder) = &request.analyze {
+            clear(folder).map_err(|error| {
+                format!("{}: earlier results cannot be removed: {error}", folder.display())
+            })?;
+        }
         let kept = match &request.analyze {
             Some(folder) if request.by_minute => {
                 let keep_ns = Around::keep_ns(request.matching.window);
@@ -115,8 +134,12 @@ impl Analysing {
         };
         let kept = kept.map_err(|error| format!("results cannot be written: {error}"))?;
         let sink = Watched { kept, second: Arc::default(), passed: Vec::new(), failed: None };
-        let (out, options) = (request.analyze.clone(), request.matching.options());
-        Ok(Some((feeds, Self { sources: [ingress, egress], sink, out, options })))
+        let options = request.matching.options();
+        let ending = Ending {
+            out: request.analyze.clone(),
+            allow_negative: request.matching.allow_negative,
+        };
+        Ok(Some((feeds, Self { sources: [ingress, egress], sink, ending, options })))
     }
 
     /// Whether people read what is told.
@@ -135,30 +158,45 @@ impl Analysing {
         Running { thread, second }
     }
 
-    fn run(mut self) -> Result<Analysed, (String, Exit)> {
+    fn run(mut self) -> Result<Matched, AnalysisError> {
         let [ingress, egress] = &mut self.sources;
         let go_on = |_, _| ControlFlow::Continue(());
-        let analysis = analyze(ingress, egress, &self.options, &mut self.sink, go_on);
-        let analysis = analysis.map_err(|error| (said(&error), Exit::Disturbed))?;
-        let Analysis { summary, .. } = &analysis;
-        let around = match &self.out {
-            None => None,
-            Some(folder) => (self.sink.close(summary))
-                .and_then(|around| {
-                    write_result(folder, &analysis)?;
-                    Ok(around)
-                })
-                .map_err(|error| {
-                    let text = format!("{}: cannot be written: {error}", folder.display());
-                    (text, Exit::Disturbed)
-                })?,
-        };
-        Ok(Analysed { summary: analysis.summary, around })
+        let analysis = analyze(ingress, egress, &self.options, &mut self.sink, go_on)?;
+        Ok(Matched { analysis, sink: self.sink, ending: self.ending })
     }
 }
 
-fn said(error: &AnalysisError) -> String {
-    format!("the packets cannot be matched: {error}")
+impl Matched {
+    /// Keeps what was measured by minute until a tap failed. There is no summary then: to the analysis such a tap looks as
+    /// one that ended.
+    pub(super) fn broken_off(self) -> io::Result<()> {
+        match self.sink.kept {
+            Kept::Samples(_) => Ok(()),
+            Kept::Minutes(mut minutes, _) => minutes.close(self.analysis.summary.ingress.lost),
+        }
+    }
+
+    /// Writes the result, once all taps have ended as they should.
+    pub(super) fn written(self) -> Result<Analysed, (Message, Exit)> {
+        let Self { analysis, sink, ending: Ending { out, allow_negative } } = self;
+        if let Err(error) = analysis.summary.check_order()
+            && !allow_negative
+        {
+            return Err((error.told(), Exit::Usage));
+        }
+        let Some(folder) = out else {
+            return Ok(Analysed { summary: analysis.summary, around: None });
+        };
+        let around = sink.close(&analysis.summary).and_then(|around| {
+            write_result(&folder, &analysis)?;
+            Ok(around)
+        });
+        let around = around.map_err(|error| {
+            let text = format!("{}: cannot be written: {error}", folder.display());
+            (told(&text, None), Exit::Disturbed)
+        })?;
+        Ok(Analysed { summary: analysis.summary, around })
+    }
 }
 
 impl Running {
@@ -179,9 +217,13 @@ impl Running {
         })
     }
 
-    /// The result, once all packets are matched.
-    pub(super) fn end(self) -> Result<Analysed, (String, Exit)> {
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    /// Waits until all packets are matched.
+    pub(super) fn end(self) -> Result<Matched, (Message, Exit)> {
+        let ended = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map_err(|error| {
+            let text = format!("the packets cannot be matched: {error}");
+            (told(&text, None), Exit::Disturbed)
+        })
     }
 }
 
@@ -260,8 +302,9 @@ pub(super) fn ended(report: &CaptureReport) -> String {
         if tapped.dropped > 0 {
             let _ = writeln!(
                 text,
-                "The tap {name} dropped {} frames: they count as lost at that side. Give it more memory with --buffer.",
+                "The tap {name} dropped {} frames{}. Give it more memory with --buffer.",
                 grouped(tapped.dropped),
+                if name == "egress" { ": their packets count as lost" } else { "" },
             );
         }
     }

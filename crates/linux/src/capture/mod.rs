@@ -146,10 +146,10 @@ pub fn tap(
         if count < BATCH {
             if let Some(feed) = &mut sink.feed {
                 // The clock of a NIC is another one.
-                match stamping {
-                    Stamping::Hardware => feed.hand_over(),
-                    _ => feed.quiet_until(fetched_ns - LAST_NS),
-                }
+                feed.quiet_until(match stamping {
+                    Stamping::Hardware => i64::MIN,
+                    _ => fetched_ns - LAST_NS,
+                });
             }
             if !ending && prompt {
                 port.wait(INTERVAL)?;
@@ -158,6 +158,7 @@ pub fn tap(
             if !ending {
                 let fed = sink.feed.is_some();
                 std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
+                port.wait(Duration::ZERO)?;
                 continue;
             }
             let left_ns =
@@ -172,6 +173,9 @@ pub fn tap(
         file.finish().map_err(failed(packets))?;
     }
     let Counters { received_bytes, dropped, unstamped, .. } = port.counters()?;
+    if let Some(feed) = sink.feed {
+        feed.dropped(dropped);
+    }
     Ok(Tapped {
         packets,
         bytes: received_bytes,

@@ -1,80 +1,38 @@
 //! A capture that is analysed while it comes, without a file.
 //!
-//! The tap hands over what a file would have, in blocks of whole records, and in between until when nothing came. So the
-//! analysis decodes the same bytes. At most [`BLOCKS`] of them wait: an analysis that is slower than the packets makes
-//! the tap wait, and what the port then has no room for is counted as dropped.
+//! The tap hands over what a file would have, in blocks of whole records, and with it until when nothing more came. So the
+//! analysis decodes the same bytes. At most [`WAITING`] bytes of them wait: an analysis that is slower than the packets
+//! makes the tap wait, and what the port then has no room for is counted as dropped.
+
+mod handing;
 
 use super::Recent;
 use crate::sys::clock;
+pub use handing::Feed;
+use handing::{BLOCK, Handed, Handing};
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tailtrim_tail::analysis::Source;
 use tailtrim_tail::capture::write::header;
 use tailtrim_tail::capture::{Capture, CaptureError, Input, Record, StampSource};
 use tailtrim_tail::signature::Signer;
 
-/// Bytes of a block: some thousand packets.
-const BLOCK: usize = 256 * 1024;
-/// Blocks that may wait: 64 MiB.
-const BLOCKS: usize = 256;
-/// How long to wait for the first packets, from which the analysis learns what traffic this is: from as many bytes as of
-/// a file, or what comes meanwhile.
+/// How long to wait, from the first packet on, for those from which the analysis learns what traffic this is: from as many
+/// bytes as of a file, or what comes meanwhile.
 const FIRST_NS: i64 = 30_000_000_000;
-/// The same behind the device, once packets have entered it: then they leave it, or it is dead.
+/// The same behind the device, from when packets have entered it: then they leave it, or it is dead.
 const FIRST_LEAVING_NS: i64 = 2_000_000_000;
-
-enum Handed {
-    /// Whole records.
-    Block(Vec<u8>),
-    /// All that was stamped before has been handed over.
-    QuietUntil(i64),
-}
-
-/// Where a tap hands over its records.
-pub struct Feed {
-    block: Vec<u8>,
-    sender: SyncSender<Handed>,
-}
-
-impl Feed {
-    /// Takes a record. Once the analysis has ended, it is dropped.
-    pub(super) fn record(&mut self, head: &[u8], frame: &[u8]) {
-        if self.block.len() + head.len() + frame.len() > BLOCK {
-            self.hand_over();
-        }
-        self.block.extend_from_slice(head);
-        self.block.extend_from_slice(frame);
-    }
-
-    /// Hands over what is there, and tells that nothing stamped before `ns` is to come.
-    pub(super) fn quiet_until(&mut self, ns: i64) {
-        self.hand_over();
-        // The next one tells more.
-        let _ = self.sender.try_send(Handed::QuietUntil(ns));
-    }
-
-    pub(super) fn hand_over(&mut self) {
-        if !self.block.is_empty() {
-            let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK));
-            let _ = self.sender.send(Handed::Block(block));
-        }
-    }
-}
-
-impl Drop for Feed {
-    fn drop(&mut self) {
-        self.hand_over();
-    }
-}
 
 /// What a tap hands over, as a source of an analysis.
 pub struct Online {
     capture: Capture,
-    receiver: Receiver<Handed>,
+    handing: Arc<Handing>,
     next: Arc<Mutex<Vec<u8>>>,
+    /// What the tap has told, of which some may still be to be read.
+    told_ns: i64,
+    /// Of all that is still to be read.
     quiet_until_ns: i64,
+    leaving: bool,
     patience_ns: i64,
     ended: bool,
     recent: Option<Arc<Mutex<Recent>>>,
@@ -85,15 +43,21 @@ pub struct Online {
 /// # Errors
 /// Those of [`Capture::open`].
 pub fn online(name: &str, snap: u32, leaving: bool) -> Result<(Feed, Online), CaptureError> {
-    let (sender, receiver) = sync_channel(BLOCKS);
+    let handing = Arc::new(Handing::default());
     let next = Arc::new(Mutex::new(Vec::new()));
     let input = Blocks { window: header(snap).to_vec(), at: 0, next: Arc::clone(&next) };
-    let capture = Capture::open(name, Box::new(input), StampSource::Header, false, false)?;
-    let patience_ns = if leaving { FIRST_LEAVING_NS } else { FIRST_NS };
-    let quiet_until_ns = i64::MIN;
-    let online =
-        Online { capture, receiver, next, quiet_until_ns, patience_ns, ended: false, recent: None };
-    Ok((Feed { block: Vec::with_capacity(BLOCK), sender }, online))
+    let online = Online {
+        capture: Capture::open(name, Box::new(input), StampSource::Header, false, false)?,
+        handing: Arc::clone(&handing),
+        next,
+        told_ns: i64::MIN,
+        quiet_until_ns: i64::MIN,
+        leaving,
+        patience_ns: if leaving { FIRST_LEAVING_NS } else { FIRST_NS },
+        ended: false,
+        recent: None,
+    };
+    Ok((Feed::new(handing), online))
 }
 
 impl Online {
@@ -103,31 +67,41 @@ impl Online {
         Arc::clone(self.recent.insert(Arc::new(Mutex::new(recent))))
     }
 
-    /// Takes what was handed over next. Returns how many bytes of records; `None` when it takes longer, or all have come.
-    fn take(&mut self, within: Option<Duration>) -> Option<usize> {
-        let handed = match within {
-            None => self.receiver.recv().map_err(RecvTimeoutError::from),
-            Some(within) => self.receiver.recv_timeout(within),
-        };
-        match handed {
-            Ok(Handed::Block(mut block)) => {
+    /// Takes what was handed over next. Returns how many bytes of records; `None` at `until_ns` of the monotonic clock, or
+    /// when all have come.
+    fn take(&mut self, until_ns: Option<i64>) -> Option<usize> {
+        match self.handing.take(self.told_ns, until_ns) {
+            Handed::Block(mut block, quiet_until_ns) => {
                 let bytes = block.len();
                 if let Some(recent) = &self.recent {
                     recent.lock().unwrap_or_else(PoisonError::into_inner).take(&block);
                 }
                 self.next.lock().unwrap_or_else(PoisonError::into_inner).append(&mut block);
+                self.told_ns = quiet_until_ns.unwrap_or(self.told_ns);
                 Some(bytes)
             }
-            Ok(Handed::QuietUntil(ns)) => {
-                self.quiet_until_ns = self.quiet_until_ns.max(ns);
+            Handed::QuietUntil(ns) => {
+                self.told_ns = ns;
                 Some(0)
             }
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
+            Handed::Nothing => None,
+            Handed::End => {
                 self.ended = true;
                 None
             }
         }
+    }
+
+    /// Whether records were taken that are still to be read.
+    fn has_more(&self) -> bool {
+        let next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.capture.has_ahead() || !next.is_empty()
+    }
+}
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        self.handing.close();
     }
 }
 
@@ -137,28 +111,33 @@ impl Source for Online {
     }
 
     fn peek(&mut self, signer: &Signer) -> Result<Vec<Record>, CaptureError> {
-        let (until_ns, mut bytes) = (clock::monotonic_ns() + self.patience_ns, 0);
+        let mut bytes = 0;
+        // Traffic may begin any time after the taps.
+        let mut until_ns = self.leaving.then(|| clock::monotonic_ns() + self.patience_ns);
         while bytes < BLOCK {
-            let left_ns = u64::try_from(until_ns - clock::monotonic_ns()).unwrap_or(0);
-            match self.take(Some(Duration::from_nanos(left_ns))) {
-                Some(more) if left_ns > 0 => bytes += more,
-                _ => break,
+            let Some(more) = self.take(until_ns) else { break };
+            bytes += more;
+            if bytes > 0 {
+                until_ns.get_or_insert_with(|| clock::monotonic_ns() + self.patience_ns);
             }
         }
         self.capture.peek(signer)
     }
 
     fn read(&mut self, signer: &Signer, batch: &mut Vec<Record>) -> Result<bool, CaptureError> {
-        loop {
-            // Only whole records are handed over: it reads on at the end of what is there, and only then.
-            if self.ended || self.capture.has_ahead() || self.has_next() {
-                return self.capture.read(signer, batch);
-            }
+        batch.clear();
+        // Only whole records are handed over: it reads on at the end of what is there, and only then.
+        while !self.ended && !self.has_more() {
             if self.take(None) == Some(0) {
-                batch.clear();
+                self.quiet_until_ns = self.told_ns;
                 return Ok(true);
             }
         }
+        let more = self.capture.read(signer, batch)?;
+        if !self.has_more() {
+            self.quiet_until_ns = self.told_ns;
+        }
+        Ok(more)
     }
 
     fn offset(&self) -> u64 {
@@ -168,11 +147,9 @@ impl Source for Online {
     fn quiet_until_ns(&self) -> i64 {
         self.quiet_until_ns
     }
-}
 
-impl Online {
-    fn has_next(&self) -> bool {
-        !self.next.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    fn tap_drops(&self) -> Option<u64> {
+        Some(self.handing.dropped())
     }
 }
 
@@ -204,3 +181,6 @@ impl Input for Blocks {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ const HEAD: usize = 16;
 pub struct Recent {
     blocks: VecDeque<Vec<u8>>,
     bytes: usize,
+    most: usize,
     snap: u32,
     keep_ns: i64,
     newest_ns: i64,
@@ -24,19 +25,28 @@ pub struct Recent {
 }
 
 impl Recent {
-    pub(super) fn new(snap: u32, keep_ns: i64) -> Self {
-        let (newest_ns, dropped_until_ns) = (i64::MIN, i64::MIN);
-        Self { blocks: VecDeque::new(), bytes: 0, snap, keep_ns, newest_ns, dropped_until_ns }
+    /// Nothing yet. It will keep the records of the last `keep_ns`, cut at `snap` bytes.
+    #[must_use]
+    pub fn new(snap: u32, keep_ns: i64) -> Self {
+        Self {
+            blocks: VecDeque::new(),
+            bytes: 0,
+            most: MOST,
+            snap,
+            keep_ns,
+            newest_ns: i64::MIN,
+            dropped_until_ns: i64::MIN,
+        }
     }
 
-    /// Takes whole records.
-    pub(super) fn take(&mut self, block: &[u8]) {
+    /// Takes whole records, as of a pcap in nanoseconds.
+    pub fn take(&mut self, block: &[u8]) {
         self.newest_ns = last_ns(block).unwrap_or(i64::MIN).max(self.newest_ns);
         self.bytes += block.len();
         self.blocks.push_back(block.to_vec());
         while let Some(oldest) = self.blocks.front() {
             let until_ns = last_ns(oldest).unwrap_or(i64::MIN);
-            if self.bytes <= MOST && until_ns >= self.newest_ns.saturating_sub(self.keep_ns) {
+            if self.bytes <= self.most && until_ns >= self.newest_ns.saturating_sub(self.keep_ns) {
                 break;
             }
             self.dropped_until_ns = self.dropped_until_ns.max(until_ns);

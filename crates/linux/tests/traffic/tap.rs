@@ -1,11 +1,19 @@
 //! The tap, and the captures that it writes.
 
 use crate::load;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use tailtrim_linux::capture::{CaptureFile, Sink, tap};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+use tailtrim_linux::capture::{CaptureFile, Sink, online, tap};
 use tailtrim_linux::generate::{Stop, generate};
-use tailtrim_linux::port::{Port, memory_pair};
+use tailtrim_linux::port::{
+    Capabilities, Counters, MemoryPort, Port, PortError, Received, Stamping, memory_pair,
+};
 use tailtrim_linux::source::{self, Reading};
+use tailtrim_tail::analysis::Source as _;
 use tailtrim_tail::signature::{Rewrites, Signer};
 
 #[test]
@@ -50,4 +58,75 @@ fn a_full_disk_is_one_clear_error() {
         error,
         "/dev/full: cannot be written after 1 frames: No space left on device (os error 28)"
     );
+}
+
+/// A port with stamps of the kernel whose interface is gone after it was waited for so many times, and that has dropped
+/// frames.
+struct Leaving {
+    port: MemoryPort,
+    waits: u32,
+    dropped: u64,
+}
+
+impl Port for Leaving {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { stamping: Stamping::Kernel, ..self.port.capabilities() }
+    }
+
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        self.port.receive(most, take)
+    }
+
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, PortError> {
+        self.port.send(frames)
+    }
+
+    fn wait(&mut self, timeout: Duration) -> Result<bool, PortError> {
+        if self.waits == 0 {
+            let source = io::Error::from(io::ErrorKind::NetworkDown);
+            return Err(PortError::Broken { port: "memory".to_owned(), what: "waiting", source });
+        }
+        self.waits -= 1;
+        self.port.wait(timeout)
+    }
+
+    fn is_pressed(&self) -> bool {
+        self.port.is_pressed()
+    }
+
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        Ok(Counters { dropped: self.dropped, ..self.port.counters()? })
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn a_tap_that_is_analysed_says_during_the_run_that_its_interface_is_gone() {
+    let (ended, end) = channel();
+    thread::spawn(move || {
+        let (feed, _online) = online("egress", 96, true).unwrap();
+        let mut port = Leaving { port: memory_pair(10).1, waits: 3, dropped: 0 };
+        let (stopped, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+        let sink = Sink { file: None, feed: Some(feed) };
+        ended.send(tap(&mut port, sink, 96, &stopped, &seen)).unwrap();
+    });
+    let tapped = end.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(tapped.unwrap_err().to_string().contains("memory: waiting"));
+}
+
+#[test]
+fn what_a_tap_dropped_is_known_to_its_analysis() {
+    let (feed, online) = online("egress", 96, true).unwrap();
+    let mut port = Leaving { port: memory_pair(10).1, waits: 100, dropped: 7 };
+    let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
+    let tapped = tap(&mut port, Sink { file: None, feed: Some(feed) }, 96, &stopped, &seen);
+    assert_eq!(tapped.unwrap().dropped, 7);
+    assert_eq!(online.tap_drops(), Some(7));
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -123,7 +124,8 @@ def _warnings(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
     having: dict[str, dict[str, list[str]]] = {}
     for run in runs:
         for notice in run.summary.warnings:
-            having.setdefault(notice.code, {}).setdefault(notice.text, []).append(run.name)
+            alike = re.sub(r"[0-9][0-9.,]*", "0", notice.text)
+            having.setdefault(alike, {}).setdefault(notice.text, []).append(run.name)
     told = []
     for texts in having.values():
         if len(texts) > _MOST_ALIKE:
