@@ -47,6 +47,7 @@ CATALOGUE = {
     "import": Entry("Data", "Import round trips and results of other tools", "import_"),
     "decode": Entry("Data", "Write captures as Parquet, for SQL engines", "decode"),
     "load": Entry("Data", "Load decoded captures into a database", "load"),
+    "engines": Entry("Data", "Check that a cluster's workers can match captures", "engines"),
     "query": Entry("Data", "Query run directories and decoded captures in SQL", "query"),
     "convert": Entry("Data", "Convert a run to other tools' formats", "convert"),
     "release": Entry("Publish", "Make a folder of an experiment for others", "release"),

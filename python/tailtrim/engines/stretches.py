@@ -156,22 +156,36 @@ def install(spark: Spark) -> None:
             raise
 
 
-def _working(
-    captures: list[str], options: dict[str, Any]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task does. It is sent as it is: workers need not have tailtrim."""
-    archive, schema = _ARCHIVE, _ANSWER
+def loading() -> Callable[[], Any]:
+    """Return what loads the matcher on a worker to which :func:`install` has sent it.
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    It is sent with a task, as it is: workers need not have tailtrim.
+    """
+    archive = _ARCHIVE
+
+    def load() -> Any:
         import importlib.util  # noqa: PLC0415 - on the worker
         from glob import glob  # noqa: PLC0415
-
-        import pyarrow  # noqa: ICN001, PLC0415
 
         (module,) = glob(f"{archive}*/_native*.so")  # noqa: PTH207 - the worker's folder
         spec: Any = importlib.util.spec_from_file_location("_native", module)
         native = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(native)
+        return native
+
+    return load
+
+
+def _working(
+    captures: list[str], options: dict[str, Any]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task does. It is sent as it is: workers need not have tailtrim."""
+    load, schema = loading(), _ANSWER
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow  # noqa: ICN001, PLC0415 - on the worker
+
+        native = load()
         for batch in batches:
             for row in batch.to_pylist():
                 if row["order"] is None:

@@ -1,0 +1,86 @@
+"""``tailtrim engines``."""
+
+from __future__ import annotations
+
+import json as encoding
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tailtrim.cli.console import IMPOSSIBLE, say
+from tailtrim.cli.engine import failing
+from tailtrim.errors import CaptureError
+from tailtrim.report import units
+
+if TYPE_CHECKING:
+    from tailtrim.engines.checking import Worker
+
+EXAMPLES = """\b
+Examples:
+  tailtrim engines check --server sc://cluster:15002
+  tailtrim engines check /shared/ingress.pcap /shared/egress.pcap --server sc://cluster:15002
+
+Exit code: 0 if all workers that answered can match captures, otherwise 3.
+"""
+
+
+class Action(StrEnum):
+    """What is to be done with an engine."""
+
+    CHECK = "check"
+
+
+def command(
+    action: Annotated[  # noqa: ARG001 - there is one
+        Action,
+        typer.Argument(
+            metavar="ACTION", help="check: send the matcher to the workers, and have each try it."
+        ),
+    ],
+    captures: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="CAPTURE", help="Captures that all workers must find at the same paths."
+        ),
+    ] = None,
+    *,
+    server: Annotated[
+        str, typer.Option(metavar="URL", help="Where Spark Connect is: sc://HOST:PORT.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print the workers as JSON.")] = False,
+) -> None:
+    """Check that the workers of a Spark cluster can match captures.
+
+    The session sends the matcher of this version to them; nothing stays there. Of a cluster with
+    more than 64 executors, not each may be asked.
+    """
+    from tailtrim import engines  # noqa: PLC0415 - the help does without
+
+    with failing(), engines.connect("spark", engines.EngineOptions(server=server)) as spark:
+        from tailtrim.engines.checking import can_match, check  # noqa: PLC0415
+
+        try:
+            workers = check(spark, captures or ())
+        except OSError as error:
+            raise CaptureError(f"{error.filename}: {error.strerror}") from error
+    if json:
+        say(encoding.dumps({"workers": [asdict(worker) for worker in workers]}))
+    else:
+        for worker in workers:
+            _tell(worker)
+    if not can_match(workers):
+        raise typer.Exit(IMPOSSIBLE)
+
+
+def _tell(worker: Worker) -> None:
+    kind = "fault" if worker.problems else "ok   "
+    installed = f", tailtrim {worker.tailtrim} installed" if worker.tailtrim else ""
+    line = f"{worker.host}: Python {worker.python}, pyarrow {worker.pyarrow}{installed}"
+    if worker.matcher is not None:
+        line += f"; the matcher of tailtrim {worker.matcher} runs"
+    say(units.printable(f"{kind}  {line}"))
+    for problem in worker.problems:
+        say(units.printable(f"       {problem}"))
