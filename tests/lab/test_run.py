@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -128,6 +131,28 @@ def test_a_run_by_minute_keeps_minutes_and_the_surroundings_of_its_worst_packets
     assert not list(folder.glob("*.pcap*"))
     assert "Over time" in (lab.folder / "out" / "report" / "report.html").read_text()
     assert lab.left() == []
+
+
+def test_a_run_by_minute_shows_the_tail_of_each_second(lab: Lab) -> None:
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 2_000, "duration_s": 5})
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        lab.command("run", str(plan), "--out", "out"),
+        stderr=theirs,
+        env=lab.environment | {"TERM": "xterm", "COLUMNS": "200"},
+        cwd=lab.folder,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # It ends with an error once nobody can write any more.
+        with suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        os.close(ours)
+    assert process.returncode == 0
+    tail = ", ".join(rf"{name} [\d.,]+" for name in ("p50", "p99", "p99.9", "max"))
+    pattern = rf"measuring, [\d,]+ packets, 0 lost; last second {tail} µs"
+    assert re.search(pattern, shown.decode()), shown.decode()[-2_000:]
 
 
 def test_minutes_of_a_killed_run_are_kept_when_it_goes_on(lab: Lab) -> None:

@@ -57,7 +57,7 @@ class ByMinute:
     def words(self) -> list[str]:
         """What the agent of the taps is told."""
         correction_ns = 0 if self.at.correction is None else self.at.correction.ns
-        words = ["--analyze", self.node.path(self._folder), "--by-minute"]
+        words = ["--analyze", self.node.path(self._folder), "--by-minute", "--live"]
         words += ["--trim", f"{nanoseconds('trim', self.trim_s)}ns"]
         words += ["--correction", str(correction_ns)]
         return [*words, *(part for p in self.quantiles for part in ("--quantile", p))]

@@ -154,7 +154,7 @@ def _look(
     if counters is not None and not counters.poll():
         counters.finished(1)
         raise RunError("the counters of the device's CPUs ended before the run did")
-    told(f"measuring, {capture.packets:,} packets")
+    told(f"measuring, {capture.told}")
 
 
 def _reached(dut: Node) -> None:

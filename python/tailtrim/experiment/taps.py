@@ -69,9 +69,10 @@ class Taps:
         self._stack.close()
 
     @property
-    def packets(self) -> int:
-        """Packets so far, at the first tap."""
-        return self._agents[0].packets
+    def told(self) -> str:
+        """What they have seen so far, in words."""
+        agent = self._agents[0]
+        return f"{agent.packets:,} packets" if agent.live is None else live(agent.live)
 
     def check(self) -> None:
         """Make sure that they capture.
@@ -112,6 +113,22 @@ def _counters(node: Node, port: Port) -> dict[str, int]:
     return {"packets": received["packets"]} | {
         key: received[key] for key in (*_LOST, _CRC) if key in received
     }
+
+
+def live(matched: dict[str, Any]) -> str:
+    """Return what was matched so far, and the tail of the last second, in words.
+
+    Args:
+        matched: a line of ``tailtrim capture --live``.
+
+    """
+    tail = ", ".join(
+        f"{name} {matched['latency_ns'][name] / 1e3:,.1f}"
+        for name in ("p50", "p99", "p99.9", "max")
+        if name in matched["latency_ns"]
+    )
+    told = f"{matched['packets']['ingress']:,} packets, {matched['lost']:,} lost"
+    return f"{told}; last second {tail} µs" if tail else told
 
 
 def capturing(

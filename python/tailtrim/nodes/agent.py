@@ -129,6 +129,8 @@ class Agent:
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         #: Packets that the last progress told of.
         self.packets = 0
+        #: What was matched in the last second, of a capture that is analysed while it comes.
+        self.live: dict[str, Any] | None = None
         threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
 
     def _read(self, lines: Iterable[str] | None) -> None:
@@ -137,8 +139,11 @@ class Agent:
                 event = json.loads(line)
             except ValueError:
                 continue
-            if event.get("event") == "progress":
+            kind = event.get("event")
+            if kind == "progress":
                 self.packets = int(event["packets"])
+            elif kind == "live":
+                self.live = event
             else:
                 self._events.put(event)
         self._events.put(None)
