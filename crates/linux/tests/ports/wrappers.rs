@@ -5,6 +5,7 @@ use std::time::Duration;
 use tailtrim_linux::port::{
     Faults, Faulty, MemoryPort, Port, PortError, Recorded, Stamp, Stamping, memory_pair,
 };
+use tailtrim_wire::traffic::Delay;
 
 const COUNT: usize = 10_000;
 
@@ -90,7 +91,8 @@ fn the_next_frame_overtakes() {
 #[test]
 fn delay_keeps_frames_and_their_order() {
     // Longer than a shared machine may keep this test from a processor.
-    let long = Faults { seed: 1, delay: Some("constant:1s".parse().unwrap()), ..Faults::default() };
+    let long =
+        Faults { seed: 1, delay: Some(Delay::Constant { ns: 1_000_000_000 }), ..Faults::default() };
     let (mut near, far) = memory_pair(COUNT);
     let mut far = Faulty::new(far, long);
     near.send(&[&frame(0, 60)]).unwrap();
