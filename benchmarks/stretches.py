@@ -1,4 +1,4 @@
-"""What it costs to match captures on a Spark cluster, stretch by stretch, beside one process.
+"""What it costs to match captures on a Spark cluster, beside one process and the lean C peer.
 
     cargo build --release -p tailtrim-agent
     cargo build --release -p tailtrim-tail --example synthesize
@@ -17,6 +17,8 @@ import argparse
 import math
 import os
 import resource
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -84,6 +86,14 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
         head = f"| {synthetic.short(pairs)} | {what} | {took.wall_s:.2f} "
         print(f"{head}{cpu} {came} |", flush=True)
 
+    if (compiler := shutil.which("cc")) is not None:
+        # One core, and of all that the matcher computes the histogram alone.
+        built, source = folder / "naive_match", BENCHMARKS / "peers" / "naive_match.c"
+        subprocess.run([compiler, "-O3", "-march=native", "-o", built, source], check=True)
+        command, told = [str(built), *map(str, paths)], folder / "peer.json"
+        took = [measure(command, told, folder=folder) for _ in range(repeat)]
+        best = min(took, key=lambda one: one.wall_s)
+        row("lean C, one core", Took(best.wall_s, best.user_s + best.sys_s))
     for jobs in (1, 2):
         command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
         took = [
