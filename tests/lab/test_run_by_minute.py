@@ -1,0 +1,123 @@
+"""Runs by minute on a live testbed: what is kept of them, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tailtrim.rundir.minutes import counted, minutes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from laboratory import Lab
+
+
+def test_a_run_by_minute_keeps_minutes_and_the_surroundings_of_its_worst_packets(lab: Lab) -> None:
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 2_000, "duration_s": 3})
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    folder = lab.folder / "out" / "run-000"
+    summary = lab.result("run-000", "summary")
+    assert summary["ingress"]["packets"] == 6_000
+    assert sum(one.samples for one in minutes(folder)) == summary["samples"]
+    (one, *_) = counted(folder)
+    assert one.end_ns - one.begin_ns > 10**9
+    around = lab.result("run-000", "capture")["around"]
+    assert around[0]["latency_ns"] == summary["latency_ns"]["max"]
+    assert {path.name for path in (folder / "around").iterdir()} == {
+        f"{one['ingress_ns']}-{tap}.pcap.zst" for one in around for tap in ("ingress", "egress")
+    }
+    assert not (folder / "sample.parquet").exists()
+    assert not list(folder.glob("*.pcap*"))
+    assert "Over time" in (lab.folder / "out" / "report" / "report.html").read_text()
+    assert lab.left() == []
+
+
+def test_a_run_by_minute_shows_the_tail_of_each_second(lab: Lab) -> None:
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 2_000, "duration_s": 5})
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        lab.command("run", str(plan), "--out", "out"),
+        stderr=theirs,
+        env=lab.environment | {"TERM": "xterm", "COLUMNS": "200"},
+        cwd=lab.folder,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # It ends with an error once nobody can write any more.
+        with suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                shown += part
+        os.close(ours)
+    assert process.returncode == 0
+    tail = ", ".join(rf"{name} [\d.,]+" for name in ("p50", "p99", "p99.9", "max"))
+    pattern = rf"measuring, [\d,]+ packets, 0 lost; last second {tail} µs"
+    assert re.search(pattern, shown.decode()), shown.decode()[-2_000:]
+
+
+def test_minutes_of_a_killed_run_are_kept_when_it_goes_on(lab: Lab) -> None:
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 1_000, "duration_s": 300})
+    out = lab.folder / "out"
+
+    def started(*more: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            lab.command("run", str(plan), "--out", "out", *more),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=lab.environment,
+            cwd=lab.folder,
+        )
+
+    def until(there: Callable[[], object], process: subprocess.Popen[bytes]) -> None:
+        until_s = time.monotonic() + 60
+        while not there():
+            assert time.monotonic() < until_s
+            assert process.poll() is None
+            time.sleep(0.1)
+
+    with started() as process:
+        until(lambda: list(out.rglob("minute.jsonl")), process)
+        time.sleep(3)
+        process.kill()
+    until_s = time.monotonic() + 10
+    while lab.left():
+        assert time.monotonic() < until_s, lab.left()
+        time.sleep(0.02)
+    kept = out / "failed" / "run-000"
+    with started("--resume") as process:
+        until((kept / "minute.jsonl").exists, process)
+        process.terminate()
+    # The taps end with the process that started them, so they told of the last minute, too.
+    assert sum(one.samples for one in minutes(kept)) > 1_000
+    assert (kept / "minute.hlog").stat().st_size > 0
+
+
+def test_counters_that_end_too_early_are_told_at_once(lab: Lab) -> None:
+    """Not after the hours of the run."""
+    plan = lab.plan(by_minute=True, traffic={"rate_pps": 1_000, "duration_s": 600})
+    with subprocess.Popen(
+        lab.command("run", str(plan), "--out", "out"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=lab.environment,
+        cwd=lab.folder,
+        text=True,
+    ) as process:
+        try:
+            until_s = time.monotonic() + 60
+            while (pid := lab.find("counters")) is None or lab.find("generate") is None:
+                assert time.monotonic() < until_s
+                time.sleep(0.1)
+            os.kill(pid, signal.SIGKILL)
+            _, told = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 4
+    assert "tailtrim-agent counters: ended with -9" in told
