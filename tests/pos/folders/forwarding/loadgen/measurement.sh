@@ -2,7 +2,8 @@
 set -eu
 sink=$(pos_get_variable sink)
 pos_run -l sniffer -- tailtrim-agent capture --tap "post=$sink" --out captures
-sleep 0.5
+# Nothing says when a sniffer captures, and on a busy host that may take a while.
+sleep 2
 pos_sync "$(pos_get_variable hostname)" "$(pos_get_variable --from-global dut 2>/dev/null || echo vilnius)"
 mac=$(cat "/sys/class/net/$sink/address")
 "$(pos_get_variable generator/path)" "$(pos_get_variable send)" "$(pos_get_variable -l pkt_rate)" \
