@@ -122,15 +122,23 @@ def postgres_programs(
     return programs
 
 
+def naive_match(folder: Path) -> Path | None:
+    """Compile the naive matcher in a folder; ``None`` without a C compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None
+    built, source = folder / "naive_match", BENCHMARKS / "peers" / "naive_match.c"
+    subprocess.run([compiler, "-O3", "-march=native", "-o", built, source], check=True)
+    return built
+
+
 def naive_programs(session: Session, case: Case, pair: Pair) -> list[Program]:
     """Compile the naive matcher and build its command on one core."""
-    name, compiler = "naive C", shutil.which("cc")
-    if compiler is None:
+    name = "naive C"
+    built = naive_match(session.scratch / "programs")
+    if built is None:
         session.skip(case.name, case.pairs, name, "skipped: no C compiler")
         return []
-    built = session.scratch / "programs" / "naive_match"
-    source = BENCHMARKS / "peers" / "naive_match.c"
-    subprocess.run([compiler, "-O3", "-march=native", "-o", built, source], check=True)
     command = [*pinned(session.core), str(built), "ingress.pcap", "egress.pcap"]
     return [Program(name, command, histogram_answer, pair)]
 

@@ -17,8 +17,6 @@ import argparse
 import math
 import os
 import resource
-import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -30,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import captures as synthetic
 from measure import measure
+from programs import naive_match
 from scale import BENCHMARKS, SYNTHESIZE, number_of
 
 sys.path.append(str(BENCHMARKS.parent / "tests" / "engines" / "support"))
@@ -86,21 +85,19 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
         head = f"| {synthetic.short(pairs)} | {what} | {took.wall_s:.2f} "
         print(f"{head}{cpu} {came} |", flush=True)
 
-    if (compiler := shutil.which("cc")) is not None:
-        # One core, and of all that the matcher computes the histogram alone.
-        built, source = folder / "naive_match", BENCHMARKS / "peers" / "naive_match.c"
-        subprocess.run([compiler, "-O3", "-march=native", "-o", built, source], check=True)
-        command, told = [str(built), *map(str, paths)], folder / "peer.json"
+    def process(what: str, command: list[str], told: Path) -> None:
         took = [measure(command, told, folder=folder) for _ in range(repeat)]
         best = min(took, key=lambda one: one.wall_s)
-        row("lean C, one core", Took(best.wall_s, best.user_s + best.sys_s))
+        row(what, Took(best.wall_s, best.user_s + best.sys_s))
+
+    if (peer := naive_match(folder)) is None:
+        print("SKIPPED: lean C: no C compiler", file=sys.stderr)
+    else:
+        # It computes the histogram alone.
+        process("lean C, one core", [str(peer), *map(str, paths)], folder / "peer.json")
+    command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
     for jobs in (1, 2):
-        command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
-        took = [
-            measure([*command, "--jobs", f"{jobs}"], result, folder=folder) for _ in range(repeat)
-        ]
-        best = min(took, key=lambda one: one.wall_s)
-        row(f"one process, --jobs {jobs}", Took(best.wall_s, best.user_s + best.sys_s))
+        process(f"one process, --jobs {jobs}", [*command, "--jobs", f"{jobs}"], result)
     expected = result.read_text(encoding="utf-8").strip()
 
     def on(cluster: servers.Cluster, at: Any) -> Took:

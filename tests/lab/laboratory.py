@@ -65,6 +65,13 @@ class Lab:
         """Return what still runs of all that was started."""
         return list(self._running().values())
 
+    def until_ended(self, within_s: float = 10) -> None:
+        """Wait until nothing runs any more of all that was started."""
+        until_s = time.monotonic() + within_s
+        while left := self.left():
+            assert time.monotonic() < until_s, left
+            time.sleep(0.02)
+
     def find(self, verb: str) -> int | None:
         """Return the agent that runs a verb, in its namespace."""
         start = f"{self.agent} {verb} "

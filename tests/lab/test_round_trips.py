@@ -132,10 +132,7 @@ def test_a_killed_experiment_of_round_trips_leaves_nothing(lab: Lab) -> None:
             assert time.monotonic() < until_s
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
-    until_s = time.monotonic() + 10
-    while lab.left():
-        assert time.monotonic() < until_s, lab.left()
-        time.sleep(0.02)
+    lab.until_ended()
 
 
 def test_a_change_of_the_host_is_taken_back_also_after_kill_9(lab: Lab) -> None:

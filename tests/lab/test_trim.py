@@ -56,10 +56,7 @@ def _searching(
             process.wait(30)
         finally:
             process.kill()
-    until_s = time.monotonic() + 30
-    while lab.left():
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
+    lab.until_ended(30)
     return _trials(record)
 
 

@@ -35,7 +35,7 @@ pub(crate) fn run(request: &Analyze) -> Exit {
     }
 }
 
-/// Why there is no result.
+/// Why captures are not analysed.
 enum Refused {
     Analysis(AnalysisError),
     Order(OrderError),
@@ -70,9 +70,9 @@ fn summary(request: &Analyze, departures: Departures) -> Result<Summary, Refused
             .and_then(|()| clear(directory))
             .map_err(AnalysisError::Sink)?;
     }
-    let checked = |analysis: Analysis| match analysis.summary.check_order() {
-        Err(error) if !request.matching.allow_negative => Err(Refused::Order(error)),
-        _ => Ok(analysis),
+    let checked = |analysis: Analysis| match request.matching.check_order(&analysis.summary) {
+        Err(error) => Err(Refused::Order(error)),
+        Ok(()) => Ok(analysis),
     };
     if let (Some(directory), true) = (&request.out, request.by_minute) {
         let mut sink = Minutes::create(directory).map_err(AnalysisError::Sink)?;
@@ -105,7 +105,7 @@ pub(crate) fn clear(directory: &Path) -> io::Result<()> {
     let Some(entries) = gone(fs::read_dir(&around))? else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
-        // Nothing that somebody else put there.
+        // Files that others put there stay.
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.ends_with("-ingress.pcap.zst") || name.ends_with("-egress.pcap.zst") {

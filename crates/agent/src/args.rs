@@ -4,9 +4,10 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tailtrim_stats::Probability;
-use tailtrim_tail::analysis::Options;
+use tailtrim_tail::analysis::{Options, OrderError};
 use tailtrim_tail::matching::Window;
 use tailtrim_tail::signature::{Rewrites, Selection};
+use tailtrim_tail::summary::Summary;
 use tailtrim_wire::duration::time_or_number_ns;
 
 /// Measure, explain and trim the tail latency of packet processing: the part that runs on the hosts.
@@ -130,6 +131,11 @@ impl Matching {
             correction_ns: self.correction,
             ..Options::default()
         }
+    }
+
+    /// Refuses a result whose captures seem to be swapped or the same, unless that is accepted.
+    pub(crate) fn check_order(&self, summary: &Summary) -> Result<(), OrderError> {
+        if self.allow_negative { Ok(()) } else { summary.check_order() }
     }
 }
 

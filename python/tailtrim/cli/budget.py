@@ -7,7 +7,7 @@ def budget_s(text: str) -> float:
     """Return the seconds of ``--budget``.
 
     Raises:
-        ValueError: it is no time, or 0.
+        ValueError: the text is not a time, or the time is 0.
 
     """
     from tailtrim.analysis.options import nanoseconds  # noqa: PLC0415 - the help does without

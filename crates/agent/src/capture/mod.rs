@@ -170,7 +170,7 @@ pub(crate) fn run(request: &Capture) -> Exit {
             return failed(&text, exit);
         }
     };
-    match matched.map(|matched| matched?.written()).transpose() {
+    match matched.map(|matched| matched?.written(request)).transpose() {
         Ok(analysed) => report(request, taps, not_by_hardware, analysed),
         Err((error, exit)) => failed(&error, exit),
     }

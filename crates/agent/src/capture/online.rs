@@ -14,7 +14,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -31,14 +30,7 @@ const TAPS: [&str; 2] = ["ingress", "egress"];
 pub(super) struct Analysing {
     sources: [Online; 2],
     sink: Watched,
-    ending: Ending,
     options: Options,
-}
-
-/// What the end of one needs.
-struct Ending {
-    out: Option<PathBuf>,
-    allow_negative: bool,
 }
 
 /// One under way.
@@ -51,7 +43,6 @@ pub(super) struct Running {
 pub(super) struct Matched {
     analysis: Analysis,
     sink: Watched,
-    ending: Ending,
 }
 
 /// What the taps are to feed, and the analysis that is to begin.
@@ -135,11 +126,7 @@ impl Analysing {
         let kept = kept.map_err(|error| format!("results cannot be written: {error}"))?;
         let sink = Watched { kept, second: Arc::default(), passed: Vec::new(), failed: None };
         let options = request.matching.options();
-        let ending = Ending {
-            out: request.analyze.clone(),
-            allow_negative: request.matching.allow_negative,
-        };
-        Ok(Some((feeds, Self { sources: [ingress, egress], sink, ending, options })))
+        Ok(Some((feeds, Self { sources: [ingress, egress], sink, options })))
     }
 
     /// Whether people read what is told.
@@ -162,13 +149,13 @@ impl Analysing {
         let [ingress, egress] = &mut self.sources;
         let go_on = |_, _| ControlFlow::Continue(());
         let analysis = analyze(ingress, egress, &self.options, &mut self.sink, go_on)?;
-        Ok(Matched { analysis, sink: self.sink, ending: self.ending })
+        Ok(Matched { analysis, sink: self.sink })
     }
 }
 
 impl Matched {
-    /// Keeps what was measured by minute until a tap failed. There is no summary then: to the analysis such a tap looks as
-    /// one that ended.
+    /// Writes the last minute of a run by minute whose tap failed. No summary is written: the analysis cannot tell a tap
+    /// that failed from one that ended.
     pub(super) fn broken_off(self) -> io::Result<()> {
         match self.sink.kept {
             Kept::Samples(_) => Ok(()),
@@ -177,18 +164,15 @@ impl Matched {
     }
 
     /// Writes the result, once all taps have ended as they should.
-    pub(super) fn written(self) -> Result<Analysed, (Message, Exit)> {
-        let Self { analysis, sink, ending: Ending { out, allow_negative } } = self;
-        if let Err(error) = analysis.summary.check_order()
-            && !allow_negative
-        {
-            return Err((error.told(), Exit::Usage));
-        }
-        let Some(folder) = out else {
+    pub(super) fn written(self, request: &Capture) -> Result<Analysed, (Message, Exit)> {
+        let Self { analysis, sink } = self;
+        let checked = request.matching.check_order(&analysis.summary);
+        checked.map_err(|error| (error.told(), Exit::Usage))?;
+        let Some(folder) = &request.analyze else {
             return Ok(Analysed { summary: analysis.summary, around: None });
         };
         let around = sink.close(&analysis.summary).and_then(|around| {
-            write_result(&folder, &analysis)?;
+            write_result(folder, &analysis)?;
             Ok(around)
         });
         let around = around.map_err(|error| {

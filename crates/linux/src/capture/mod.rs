@@ -158,6 +158,7 @@ pub fn tap(
             if !ending {
                 let fed = sink.feed.is_some();
                 std::thread::sleep(if fed { INTERVAL } else { PRESSED_INTERVAL });
+                // An error if the interface is gone.
                 port.wait(Duration::ZERO)?;
                 continue;
             }
