@@ -114,7 +114,7 @@ impl BlockCounts {
             }
             last = Some(into);
         }
-        self.counts.truncate(self.grid.held * LEVELS);
+        self.counts.resize(self.grid.held * LEVELS, 0);
     }
 
     /// Adds the samples that follow, which were recorded [behind](Self::behind) as many as were recorded here.

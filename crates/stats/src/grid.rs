@@ -37,11 +37,12 @@ impl Grid {
         self.left = self.length;
     }
 
-    /// Doubles the length. Returns where the block held at each place was put: neighbours come to one.
+    /// Doubles the length. Returns where the block held at each place was put: neighbours come to one. Where none is
+    /// held behind an odd number of blocks, the samples before have begun the first one.
     pub(super) fn double(&mut self) -> impl Iterator<Item = usize> {
         let (first, held) = (self.first, self.held as u64);
         let last = first + held;
-        if held > 0 && last % 2 == 1 {
+        if last % 2 == 1 {
             self.left += self.length;
         }
         self.first /= 2;
@@ -59,5 +60,27 @@ impl Grid {
     /// The complete blocks, as long as all from the first one on are held.
     pub(super) fn complete(&self) -> usize {
         self.held - usize::from(self.left > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Failed behind an odd number of complete blocks, of which none is held.
+    #[test]
+    fn blocks_that_double_are_those_behind_as_many_samples() {
+        const MOST: u64 = 8;
+        for samples in 0..200 {
+            let mut grid = Grid::behind(samples, MOST);
+            for _ in 0..4 {
+                let _ = grid.double();
+                let begun = samples % grid.length;
+                assert_eq!(grid.first, samples / grid.length, "{samples}: {grid:?}");
+                assert_eq!(grid.held, usize::from(begun > 0), "{samples}: {grid:?}");
+                let left = if begun > 0 { grid.length - begun } else { 0 };
+                assert_eq!(grid.left, left, "{samples}: {grid:?}");
+            }
+        }
     }
 }

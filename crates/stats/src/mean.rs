@@ -81,7 +81,7 @@ impl BatchMeans {
             let sum = std::mem::take(&mut self.sums[place]);
             self.sums[into] += sum;
         }
-        self.sums.truncate(self.grid.held);
+        self.sums.resize(self.grid.held, 0);
     }
 
     /// Adds the samples that follow, which were recorded [behind](Self::behind) as many as were recorded here.
@@ -175,6 +175,21 @@ mod tests {
             let mut left = a;
             left.append(&right);
             prop_assert_eq!(&left, &whole);
+        }
+    }
+
+    /// Failed where the first of them has no samples and lies behind an odd number of batches.
+    #[test]
+    fn a_stretch_without_samples_takes_any_that_follows() {
+        let values: Vec<i64> = (0..300).collect();
+        for from in 0..values.len() {
+            for to in from..=values.len() {
+                let mut later = BatchMeans::behind(from as u64);
+                later.record_all(&values[from..to]);
+                let mut stretch = BatchMeans::behind(from as u64);
+                stretch.append(&later);
+                assert_eq!(stretch, later, "{from} to {to}");
+            }
         }
     }
 

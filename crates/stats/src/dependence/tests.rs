@@ -112,6 +112,19 @@ proptest! {
     }
 }
 
+/// Failed where the first of them has no samples and lies behind an odd number of blocks.
+#[test]
+fn a_stretch_without_samples_takes_any_that_follows() {
+    for behind in 1..2 * MAX_BLOCKS {
+        let samples = 5 * MAX_BLOCKS as usize;
+        let mut later = BlockCounts::behind(behind);
+        later.record_all(&vec![100; samples]);
+        let mut stretch = BlockCounts::behind(behind);
+        stretch.append(&later);
+        assert!(stretch == later, "{behind}");
+    }
+}
+
 #[test]
 fn independent_samples_have_no_effect() {
     for thousandths in [1, 20, 500] {
