@@ -134,9 +134,9 @@ def analyze(
 
     def counted(*words: Any) -> Iterator[Any]:
         nonlocal came
-        for batch in mapped(*words):
-            came += batch.nbytes
-            yield batch
+        for index, answer in mapped(*words):
+            came += len(answer or b"")
+            yield index, answer
 
     at.mapped = counted
     try:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tailtrim import _native
 from tailtrim.engines.spark import Spark
 from tailtrim.engines.stretches import install, loading
@@ -16,7 +14,7 @@ from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from tailtrim.engines.protocol import Engine
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 TASKS = 64
 #: A task ends no earlier, or the first executor would take all of them.
 _TASK_S = 0.1
-_ANSWER = pa.schema([("index", pa.int64()), ("answer", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -66,23 +63,16 @@ def check(spark: Engine, captures: Sequence[str | os.PathLike[str]] = ()) -> lis
     paths = [Path(capture).resolve() for capture in captures]
     sizes = {str(path): path.stat().st_size for path in paths}
     install(spark)
-    tasks = pa.table({"index": pa.array(range(TASKS), pa.int64())})
-    answers = {
-        answer
-        for batch in spark.mapped(tasks, _working(sizes, _native.VERSION), _ANSWER)
-        for answer in batch.column("answer").to_pylist()
-    }
-    found = [json.loads(answer) for answer in sorted(answers)]
+    answers = {answer for _, answer in spark.mapped(TASKS, _working(sizes, _native.VERSION))}
+    found = [json.loads(answer) for answer in sorted(filter(None, answers))]
     return [Worker(**{**one, "problems": tuple(one["problems"])}) for one in found]
 
 
-def _working(
-    sizes: dict[str, int], expected: str
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task does. It is sent as it is: workers need not have tailtrim."""
-    load, schema, least_s = loading(), _ANSWER, _TASK_S
+def _working(sizes: dict[str, int], expected: str) -> Callable[[int], bytes]:
+    """Return what a task does."""
+    load, least_s = loading(), _TASK_S
 
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def work(_: int) -> bytes:
         import contextlib  # noqa: PLC0415 - on the worker
         import json  # noqa: PLC0415
         import os  # noqa: PLC0415
@@ -119,14 +109,8 @@ def _working(
             "matcher": matcher,
             "problems": problems,
         }
-        for batch in batches:
-            for index in batch.column("index").to_pylist():
-                time.sleep(least_s)
-                columns = [
-                    pyarrow.array([index], schema.types[0]),
-                    pyarrow.array([json.dumps(answer)], schema.types[1]),
-                ]
-                yield pyarrow.record_batch(columns, schema=schema)
+        time.sleep(least_s)
+        return json.dumps(answer).encode()
 
     return work
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
-import pyarrow as pa
-
 from tailtrim import _native
 from tailtrim.analysis import Analysis
 from tailtrim.analysis.one_pass import left
@@ -24,15 +22,14 @@ from tailtrim.errors import EngineError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from tailtrim.engines.protocol import Engine
 
-#: Packets of a stretch: those before it are 1 % more; a task takes a second or two.
-PACKETS = 1 << 22
+#: Packets of a stretch: a task takes some tenths of a second, and Spark a hundredth for each.
+PACKETS = 1 << 23
 #: How workers call the folder with the native module of this version.
 _ARCHIVE = f"tailtrim-{_native.VERSION}"
-_ANSWER = pa.schema([("index", pa.int64()), ("answer", pa.binary())])
 
 
 def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a default
@@ -114,25 +111,32 @@ class _Hosts:
         self._ready = False
 
     def outlines(self, tasks: list[bytes]) -> Iterator[tuple[int, bytes | None]]:
-        return self._asked([(index, task, None) for index, task in enumerate(tasks)])
+        load, captures, options = loading(), self._paths, self._options
+
+        def outline(index: int) -> bytes | None:
+            answer: bytes | None = load().outline_stretch(captures, tasks[index], options)
+            return answer
+
+        return self._asked(len(tasks), outline)
 
     def counts(self, ordered: list[tuple[int, bytes, bytes]]) -> Iterator[tuple[int, bytes | None]]:
-        return self._asked(ordered)
+        load, captures, options = loading(), self._paths, self._options
+
+        def counted(place: int) -> bytes | None:
+            _, task, order = ordered[place]
+            answer: bytes | None = load().count_stretch(captures, task, order, options)
+            return answer
+
+        for place, answer in self._asked(len(ordered), counted):
+            yield ordered[place][0], answer
 
     def _asked(
-        self, rows: Sequence[tuple[int, bytes, bytes | None]]
+        self, count: int, work: Callable[[int], bytes | None]
     ) -> Iterator[tuple[int, bytes | None]]:
         if not self._ready:
             install(self._spark)
             self._ready = True
-        columns = list(zip(*rows, strict=True))
-        types = (pa.int64(), pa.binary(), pa.binary())
-        names = ("index", "task", "order")
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-        table = pa.table(dict(zip(names, arrays, strict=True)))
-        work = _working(self._paths, self._options)
-        for batch in self._spark.mapped(table, work, _ANSWER):
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from self._spark.mapped(count, work)
 
 
 def install(spark: Spark) -> None:
@@ -174,28 +178,3 @@ def loading() -> Callable[[], Any]:
         return native
 
     return load
-
-
-def _working(
-    captures: list[str], options: dict[str, Any]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task does. It is sent as it is: workers need not have tailtrim."""
-    load, schema = loading(), _ANSWER
-
-    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow  # noqa: ICN001, PLC0415 - on the worker
-
-        native = load()
-        for batch in batches:
-            for row in batch.to_pylist():
-                if row["order"] is None:
-                    answer = native.outline_stretch(captures, row["task"], options)
-                else:
-                    answer = native.count_stretch(captures, row["task"], row["order"], options)
-                columns = [
-                    pyarrow.array([row["index"]], schema.types[0]),
-                    pyarrow.array([answer], schema.types[1]),
-                ]
-                yield pyarrow.record_batch(columns, schema=schema)
-
-    return work
