@@ -112,8 +112,6 @@ def analyze_stretches(
     hosts: StretchHosts,
     *,
     packets: int,
-    directory: Path | None,
-    keep_samples: bool,
     progress: Callable[[float | None], object] | None,
 ) -> NativeAnalysis | None: ...
 def analyze_round_trips(

@@ -84,6 +84,16 @@ class Here:
             yield index, _native.count_stretch(self.paths, task, order, self.options)
 
 
+def stretches_on(hosts: Here, packets: int = PACKETS) -> _native.NativeAnalysis | None:
+    return _native.analyze_stretches(hosts.paths, OPTIONS, hosts, packets=packets, progress=None)
+
+
+def on_one(paths: tuple[Path, Path]) -> _native.NativeAnalysis:
+    return _native.analyze(
+        paths[0], paths[1], **OPTIONS, directory=None, keep_samples=False, progress=None, jobs=1
+    )
+
+
 OPTIONS: dict[str, Any] = {
     "signature": None,
     "masks": [],
@@ -116,20 +126,10 @@ def test_the_bytes_are_those_of_one_host(tmp_path: Path, lost: float) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     there.mkdir()
     here.mkdir()
-    of_hosts = _native.analyze_stretches(
-        list(paths),
-        OPTIONS,
-        hosts,
-        packets=PACKETS,
-        directory=there,
-        keep_samples=False,
-        progress=None,
-    )
+    of_hosts = stretches_on(hosts)
     assert of_hosts is not None
     assert hosts.asked == {"outlines": 5, "counts": 5}
-    one = _native.analyze(
-        *paths, **OPTIONS, directory=here, keep_samples=False, progress=None, jobs=1
-    )
+    one = on_one(paths)
     assert of_hosts.summary_json() == one.summary_json()
     of_hosts.write_tables(there)
     one.write_tables(here)
@@ -140,12 +140,10 @@ def test_the_bytes_are_those_of_one_host(tmp_path: Path, lost: float) -> None:
 def test_stretches_that_depend_on_what_came_before_are_matched_after_it(tmp_path: Path) -> None:
     paths = captures(tmp_path, lost=0.3, again=0.3)
     hosts = Here(paths, OPTIONS)
-    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
-    of_hosts = _native.analyze_stretches(list(paths), OPTIONS, hosts, packets=PACKETS, **asked)
+    of_hosts = stretches_on(hosts)
     assert of_hosts is not None
     assert hosts.asked["counts"] < 5
-    one = _native.analyze(paths[0], paths[1], **OPTIONS, **asked, jobs=1)
-    assert of_hosts.summary_json() == one.summary_json()
+    assert of_hosts.summary_json() == on_one(paths).summary_json()
 
 
 @pytest.mark.parametrize(
@@ -161,9 +159,7 @@ def test_captures_that_only_one_host_can_analyse_are_told(
     tmp_path: Path, lost: float, again: float, packets: int
 ) -> None:
     paths = captures(tmp_path, lost=lost, again=again)
-    hosts = Here(paths, OPTIONS)
-    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
-    assert _native.analyze_stretches(list(paths), OPTIONS, hosts, packets=packets, **asked) is None
+    assert stretches_on(Here(paths, OPTIONS), packets) is None
 
 
 class Broken(Here):
@@ -186,25 +182,17 @@ def test_hosts_that_answer_with_something_else(
     tmp_path: Path, hosts: type[Here], stretch: int
 ) -> None:
     paths = captures(tmp_path)
-    asked: dict[str, Any] = {"directory": None, "keep_samples": False, "progress": None}
     with pytest.raises(_native.TailtrimError, match=f"stretch {stretch}: a host answered"):
-        _native.analyze_stretches(
-            list(paths), OPTIONS, hosts(paths, OPTIONS), packets=PACKETS, **asked
-        )
+        stretches_on(hosts(paths, OPTIONS))
 
 
 def test_the_spark_cluster(spark_cluster: Cluster, tmp_path: Path) -> None:
     paths = captures(tmp_path, lost=0.001)
     tmp_path.chmod(0o755)
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        there = stretches.analyze_captures(
-            at, *paths, packets=PACKETS, trim_s=0.1, out=tmp_path / "there"
-        )
+        there = stretches.analyze_captures(at, *paths, packets=PACKETS, trim_s=0.1)
     assert there is not None
-    here = tailtrim.analyze(*paths, trim_s=0.1, out=tmp_path / "here")
-    assert there.summary.text == here.summary.text
-    for table in (tmp_path / "here").glob("*.parquet"):
-        assert (tmp_path / "there" / table.name).read_bytes() == table.read_bytes(), table.name
+    assert there.summary.text == tailtrim.analyze(*paths, trim_s=0.1).summary.text
 
 
 def test_a_worker_that_is_killed_costs_its_stretch_alone(
@@ -231,5 +219,15 @@ def test_the_command_says_what_it_matched_here(
         for words in ([*command, *asked], command)
     )
     # Compressed captures cannot be cut.
-    assert "note: matched on this host" in there.stderr
+    assert "note: matched on this host, since these captures cannot be cut" in there.stderr
     assert there.stdout == here.stdout
+
+
+def test_samples_are_not_sent(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    """Those of a stretch of millions of packets did not fit into a worker's memory."""
+    command = [sys.executable, "-m", "tailtrim.cli", "analyze", *map(str, testpmd)]
+    # Nobody is there, and nobody is asked.
+    asked = ["--engine", "spark", "--server", "sc://127.0.0.1:9", "--out", str(tmp_path / "run")]
+    ended = subprocess.run([*command, *asked], check=True, text=True, capture_output=True)
+    assert "note: matched on this host, since to send the samples" in ended.stderr
+    assert (tmp_path / "run" / "sample.parquet").exists()

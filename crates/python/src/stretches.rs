@@ -1,6 +1,6 @@
 //! Captures that other hosts match stretch by stretch.
 
-use crate::analysis::{Asked, NativeAnalysis, Told, output_failed};
+use crate::analysis::{Asked, NativeAnalysis, Told};
 use crate::errors::{TailtrimError, raise, raise_capture};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
@@ -8,8 +8,6 @@ use std::io;
 use std::path::PathBuf;
 use tailtrim_linux::analysis::remote::{self, Answer, Answers, Hosts, Ordered, RemoteError};
 use tailtrim_linux::source::{self, Source};
-use tailtrim_tables::SampleSink;
-use tailtrim_tail::analysis::AnalysisError;
 
 /// What this host says of a stretch; `None` where it cannot be matched on its own.
 #[pyfunction]
@@ -54,41 +52,30 @@ fn answer(py: Python<'_>, told: io::Result<Option<Vec<u8>>>) -> PyResult<Option<
 }
 
 /// Matches two captures on `hosts`, in stretches of so many packets; `None` where one host has to do it. `hosts` has
-/// `outlines(tasks)` and `counts(ordered)`, which give (index, answer) in any order. `directory`, `keep_samples` and
-/// `progress` are those of `analyze`.
+/// `outlines(tasks)` and `counts(ordered)`, which give (index, answer) in any order. `progress` is that of `analyze`.
 #[pyfunction]
-#[pyo3(signature = (captures, options, hosts, *, packets, directory, keep_samples, progress))]
-#[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
+#[pyo3(signature = (captures, options, hosts, *, packets, progress))]
 pub(crate) fn analyze_stretches(
     py: Python<'_>,
     captures: [PathBuf; 2],
     options: Asked,
     hosts: Py<PyAny>,
     packets: u64,
-    directory: Option<PathBuf>,
-    keep_samples: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Option<NativeAnalysis>> {
     let [ingress, egress] = open(py, &captures, &options)?;
     let asked = options.options()?;
-    let mut sink = SampleSink::new(keep_samples, directory.as_deref())
-        .map_err(|error| output_failed(directory.as_deref().unwrap_or(&captures[0]), &error))?;
     let mut raised = None;
     let result = py.detach(|| {
         let extents = [ingress.extent.clone(), egress.extent.clone()];
         let mut told = Told { extents, progress: progress.as_ref(), raised: &mut raised };
         let tell = |entered, left| told.tell([entered, left]);
         let hosts = PythonHosts(hosts);
-        remote::analyze(ingress, egress, packets, &asked, &mut sink, &hosts, tell).and_then(
-            |analysis| {
-                sink.close().map_err(AnalysisError::Sink)?;
-                Ok(analysis)
-            },
-        )
+        remote::analyze(ingress, egress, packets, &asked, &hosts, tell)
     });
     match (result, raised) {
         (_, Some(error)) | (Err(RemoteError::Hosts(error)), None) => Err(error),
-        (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: sink.kept })),
+        (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: None })),
         (Err(RemoteError::OneHost), None) => Ok(None),
         (Err(RemoteError::Analysis(error)), None) => Err(raise(py, &error)),
         (Err(error @ RemoteError::Answer(_)), None) => {

@@ -102,15 +102,19 @@ def _in_stretches(captures: Sequence[str], at: EngineOptions, options: dict[str,
     from tailtrim import engines  # noqa: PLC0415
     from tailtrim.engines.stretches import analyze_captures  # noqa: PLC0415
 
-    with engines.connect(EngineName.SPARK, at) as spark, Progress("matching") as progress:
-        analysis = analyze_captures(spark, *captures, progress=progress, **options)
-    if analysis is not None:
-        return analysis
-    say(
-        "note: matched on this host, since these captures cannot be cut into stretches: only plain"
-        " pcap files of some million packets can, in which no packet comes again much later",
-        err=True,
-    )
+    if options["out"] is None:
+        asked = {name: value for name, value in options.items() if name != "out"}
+        with engines.connect(EngineName.SPARK, at) as spark, Progress("matching") as progress:
+            analysis = analyze_captures(spark, *captures, progress=progress, **asked)
+        if analysis is not None:
+            return analysis
+        why = (
+            "these captures cannot be cut into stretches: only plain pcap files of some million"
+            " packets can, in which no packet comes again much later"
+        )
+    else:
+        why = "to send the samples that --out writes takes longer than to match packets"
+    say(f"note: matched on this host, since {why}", err=True)
     with Progress("matching") as progress:
         return tailtrim.analyze(*captures, progress=progress, **options)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tailtrim import _native
 from tailtrim.analysis import Analysis
-from tailtrim.analysis.one_pass import left
 from tailtrim.analysis.options import MatchingOptions, native
 from tailtrim.engines.spark import Spark
 from tailtrim.errors import EngineError
@@ -38,8 +37,6 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
     egress: str | os.PathLike[str],
     *,
     allow_negative: bool = False,
-    out: str | os.PathLike[str] | None = None,
-    keep_samples: bool = False,
     packets: int = PACKETS,
     progress: Callable[[float | None], object] | None = None,
     **matching: Unpack[MatchingOptions],
@@ -51,20 +48,18 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
         ingress: capture of what enters, which all hosts read at this path.
         egress: capture of what leaves.
         allow_negative: see :func:`tailtrim.analyze`.
-        out: see there; samples then come from the workers to this host.
-        keep_samples: see there.
         packets: of the ingress capture in a stretch.
         progress: see there.
         matching: see there.
 
     Returns:
-        The same as :func:`tailtrim.analyze`; ``None`` where one host has to do it: the captures are
-        short, or no plain pcap files, or packets come again much later.
+        The same as :func:`tailtrim.analyze` without samples: to send them takes longer than to
+        match them here. ``None`` where one host has to do it: the captures are short, or no plain
+        pcap files, or packets come again much later.
 
     Raises:
         CaptureError: a capture cannot be read; or most packets left before they entered.
         EngineError: the cluster does not answer, or has no captures at these paths.
-        OutputError: ``out`` cannot be written.
 
     """
     if not isinstance(spark, Spark):
@@ -74,32 +69,18 @@ def analyze_captures(  # noqa: PLR0913 - keyword-only options, each with a defau
     if not all(path.is_file() for path in paths):
         return None
     options = native(matching)
-    hosts = _Hosts(spark, paths, options)
-
-    def run(directory: Path | None) -> _native.NativeAnalysis:
-        analysis = _native.analyze_stretches(
-            list(paths),
-            options,
-            hosts,
-            packets=packets,
-            directory=directory,
-            keep_samples=keep_samples,
-            progress=progress,
-        )
-        if analysis is None:
-            raise _OneHost
-        if not allow_negative:
-            analysis.check_order()
-        return analysis
-
-    try:
-        return Analysis(run(None) if out is None else left(run, paths, out))
-    except _OneHost:
+    analysis = _native.analyze_stretches(
+        list(paths),
+        options,
+        _Hosts(spark, paths, options),
+        packets=packets,
+        progress=progress,
+    )
+    if analysis is None:
         return None
-
-
-class _OneHost(Exception):  # noqa: N818 - not an error
-    """The captures are to be analysed by one host."""
+    if not allow_negative:
+        analysis.check_order()
+    return Analysis(analysis)
 
 
 class _Hosts:

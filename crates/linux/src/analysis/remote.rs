@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{
-    Analysis, AnalysisError, Counts, Ongoing, Options, Order, Outline, Sample, Sink, Stretch,
+    Analysis, AnalysisError, Counts, Ongoing, Options, Order, Outline, Stretch,
 };
 use tailtrim_tail::capture::CaptureError;
 
@@ -54,7 +54,7 @@ pub struct Ordered {
     pub index: usize,
     /// The task.
     pub task: Vec<u8>,
-    /// The order, and whether samples are wanted.
+    /// The order.
     pub order: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ pub enum RemoteError<E> {
     #[error("{0}")]
     Hosts(E),
     /// These captures are to be analysed by one host: they are short, not plain pcap files, or signatures come again much
-    /// later, which only shows when all is matched. Samples that the sink has taken are void.
+    /// later, which only shows when all is matched.
     #[error("the captures cannot be analysed in stretches")]
     OneHost,
     /// An answer is missing, or cannot be read.
@@ -113,16 +113,9 @@ pub fn counts(
     options: &Options,
 ) -> io::Result<Option<Vec<u8>>> {
     let Some(stretches) = of_task(ingress, egress, task, options)? else { return Ok(None) };
-    let (order, samples): (Order, bool) = value(order)?;
-    let mut taken: Vec<Sample> = Vec::new();
-    let ([before, sources], terms) = (stretches.own(0), &stretches.terms);
-    let counts = if samples {
-        <Stretch>::counted(before, sources, terms, options, &order, &mut taken)
-    } else {
-        <Stretch>::counted(before, sources, terms, options, &order, &mut ())
-    };
-    let counts = counts.map_err(io::Error::other)?;
-    counts.map(|counts| bytes(&(counts, taken))).transpose()
+    let (order, [before, sources]): (Order, _) = (value(order)?, stretches.own(0));
+    let counts = <Stretch>::counted(before, sources, &stretches.terms, options, &order);
+    counts.map_err(io::Error::other)?.as_ref().map(bytes).transpose()
 }
 
 fn of_task(
@@ -145,43 +138,41 @@ fn value<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(io::Error::other)
 }
 
-/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`].
+/// Analyses two captures on other hosts, in stretches of so many packets. Otherwise as [`super::analyze`] without samples:
+/// to send them takes longer than to match them here.
 ///
 /// # Errors
 /// [`RemoteError`].
-pub fn analyze<H: Hosts, S: Sink>(
+pub fn analyze<H: Hosts>(
     mut ingress: Source,
     mut egress: Source,
     packets: u64,
     options: &Options,
-    sink: &mut S,
     hosts: &H,
     progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, RemoteError<H::Error>> {
     let stretches = stretches(&mut ingress, &mut egress, packets, options)?;
     let Some(stretches) = stretches else { return Err(RemoteError::OneHost) };
-    Remote { stretches: &stretches, hosts, options, sink, progress }.analyze()
+    Remote { stretches: &stretches, hosts, options, progress }.analyze()
 }
 
-struct Remote<'a, H, S, P> {
+struct Remote<'a, H, P> {
     stretches: &'a Stretches,
     hosts: &'a H,
     options: &'a Options,
-    sink: &'a mut S,
     progress: P,
 }
 
-impl<'a, H, S, P> Remote<'a, H, S, P>
+impl<'a, H, P> Remote<'a, H, P>
 where
     H: Hosts,
-    S: Sink,
     P: FnMut(u64, u64) -> ControlFlow<()>,
 {
     fn analyze(mut self) -> Result<Analysis, RemoteError<H::Error>> {
         let (stretches, hosts) = (self.stretches, self.hosts);
         let mut outlines = hosts.outlines(self.tasks()?).map_err(RemoteError::Hosts)?;
         let mut ongoing = stretches.begun(self.options);
-        ongoing.run(stretches.next_ns(0), self.sink, &mut self.progress)?;
+        ongoing.run(stretches.next_ns(0), &mut (), &mut self.progress)?;
         let (mut came, mut outstanding) = (BTreeMap::new(), Vec::new());
         for (index, cut) in stretches.cuts.iter().enumerate() {
             let [entered, left] = cut.at;
@@ -201,7 +192,7 @@ where
                 continue;
             }
             self.count(&mut ongoing, &mut outstanding)?;
-            stretches.go_on(&mut ongoing, index, whole, self.sink, &mut self.progress)?;
+            stretches.go_on(&mut ongoing, index, whole, &mut (), &mut self.progress)?;
             if !whole {
                 break;
             }
@@ -213,7 +204,7 @@ where
     fn task(&self, index: usize) -> Result<Vec<u8>, RemoteError<H::Error>> {
         let cuts = &self.stretches.cuts;
         let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied() };
-        bytes(&task).map_err(sink_failed)
+        bytes(&task).map_err(unsendable)
     }
 
     fn tasks(&self) -> Result<Vec<Vec<u8>>, RemoteError<H::Error>> {
@@ -236,10 +227,9 @@ where
         if outstanding.is_empty() {
             return Ok(());
         }
-        let samples = self.sink.takes_samples();
         let indices: Vec<usize> = outstanding.iter().map(|(index, _)| *index).collect();
         let ordered = outstanding.drain(..).map(|(index, order)| {
-            let order = bytes(&(order, samples)).map_err(sink_failed)?;
+            let order = bytes(&order).map_err(unsendable)?;
             Ok(Ordered { index, task: self.task(index)?, order })
         });
         let ordered = ordered.collect::<Result<_, RemoteError<H::Error>>>()?;
@@ -249,11 +239,7 @@ where
             let Some(answer) = took(&mut answers, &mut came, index)? else {
                 return Err(RemoteError::OneHost);
             };
-            let (counts, taken): (Counts, Vec<Sample>) =
-                value(&answer).map_err(|_| RemoteError::Answer(index))?;
-            for sample in &taken {
-                self.sink.sample(sample).map_err(AnalysisError::Sink)?;
-            }
+            let counts: Counts = value(&answer).map_err(|_| RemoteError::Answer(index))?;
             ongoing.add_counts(counts);
         }
         Ok(())
@@ -280,6 +266,6 @@ fn took<E>(
     }
 }
 
-fn sink_failed<E>(error: io::Error) -> RemoteError<E> {
+fn unsendable<E>(error: io::Error) -> RemoteError<E> {
     AnalysisError::Sink(error).into()
 }

@@ -7,22 +7,21 @@
 //!
 //! To match a packet a second time takes less than to send its pair.
 
+use super::Options;
 use super::behind::Behind;
 use super::burst::{Bursts, Position};
-use super::latencies::{self, Latencies, Sample, Sink};
+use super::latencies::{self, Latencies};
 use super::merging::Merging;
 use super::ongoing::Opened;
 use super::source::Source;
 use super::stretch::{State, Stretch};
 use super::tap::{self, Tap};
 use super::terms::Terms;
-use super::{AnalysisError, Options};
 use crate::capture::{CaptureError, Record};
 use crate::matching::{Decided, Held, Matcher, Pair};
 use crate::signature::{Signature, Signer};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::io;
 
 /// What a stretch is without its pairs.
 #[derive(Debug, Serialize, Deserialize)]
@@ -90,34 +89,29 @@ impl<const N: usize> Stretch<N> {
         })
     }
 
-    /// Matches a stretch again, counts the pairs and gives the samples to `sink`; `None` where one of them is of an older
-    /// signature.
+    /// Matches a stretch again and counts the pairs; `None` where one of them is of an older signature.
     ///
     /// # Errors
-    /// Those of [`matched`](Self::matched), and what keeps the sink from taking the samples.
-    pub fn counted<S: Sink>(
+    /// Those of [`matched`](Self::matched).
+    pub fn counted(
         before: [Opened; 2],
         sources: [Opened; 2],
         terms: &Terms,
         options: &Options,
         order: &Order,
-        sink: &mut S,
-    ) -> Result<Option<Counts>, AnalysisError> {
+    ) -> Result<Option<Counts>, CaptureError> {
         let older: HashSet<Signature> = order.older.iter().copied().collect();
         let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
         let (trimmed_until_ns, first_egress_ns) = order.begin_ns;
         let all = Latencies::new(options, terms.origin_ns, bursts);
         let mut latencies = all.after(trimmed_until_ns, first_egress_ns).behind(order.behind);
-        let (mut apart, mut taken) = (true, Ok(()));
+        let mut apart = true;
         let take = |pairs: &mut Vec<Pair>| {
             apart &= older.is_empty() || !pairs.iter().any(|pair| older.contains(&pair.signature));
-            if taken.is_ok() {
-                taken = latencies.record(pairs, sink);
-            }
+            latencies.record_without_sink(pairs);
             pairs.clear();
         };
         Self::taken(before, sources, terms, options, take)?;
-        taken.map_err(AnalysisError::Sink)?;
         Ok(apart.then(|| Counts(latencies.into_value())))
     }
 }
@@ -171,13 +165,5 @@ impl Source for Ended {
 
     fn offset(&self) -> u64 {
         0
-    }
-}
-
-/// Keeps samples, to be sent.
-impl Sink for Vec<Sample> {
-    fn sample(&mut self, sample: &Sample) -> io::Result<()> {
-        self.push(*sample);
-        Ok(())
     }
 }
