@@ -22,16 +22,28 @@ impl Counters {
         Self { counts }
     }
 
-    /// What a CPU counted since `before`, nothing that stood still; a counter that is new counts from 0.
+    /// What a CPU counted since `before`, nothing that stood still. A counter that is new, or that began anew as a driver
+    /// was loaded again, counts from 0.
     #[must_use]
     pub fn since(&self, before: &Self, cpu: u32) -> BTreeMap<String, u64> {
         let grown =
             self.counts.iter().filter(|((_, of), _)| *of == cpu).filter_map(|(key, now)| {
-                let grown = now.saturating_sub(before.counts.get(key).copied().unwrap_or(0));
+                let grown = grown(before.counts.get(key).copied().unwrap_or(0), *now);
                 (grown > 0).then(|| (key.0.clone(), grown))
             });
         grown.collect()
     }
+}
+
+/// The kernel's counters have 32 bits: one of 1,000 timer interrupts a second begins at 0 again after 50 days. More than half
+/// of that between two readings is a counter that began anew.
+fn grown(before: u64, now: u64) -> u64 {
+    const WRAP: u64 = 1 << 32;
+    if now >= before || before >= WRAP {
+        return now.saturating_sub(before);
+    }
+    let grown = now + WRAP - before;
+    if grown <= WRAP / 2 { grown } else { now }
 }
 
 /// Calls `take` with the name, the CPU and the number of each counter of `/proc/interrupts` or `/proc/softirqs`. `name`
@@ -144,6 +156,15 @@ mod tests {
         let grown = Counters::parse(&after).since(&before, 2);
         let expected = [("25_new", 3), ("LOC_Local_timer_interrupts", 6)];
         assert_eq!(grown, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+
+    #[test]
+    fn counters_of_32_bits_begin_at_0_again() {
+        assert_eq!(grown(5, 5), 0);
+        assert_eq!(grown(u64::from(u32::MAX), 2), 3);
+        // Of a driver that was loaded again.
+        assert_eq!(grown(2_000_000_000, 7), 7);
+        assert_eq!(grown(1 << 40, 7), 0);
     }
 
     #[test]

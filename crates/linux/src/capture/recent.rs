@@ -98,3 +98,61 @@ fn records(mut block: &[u8]) -> impl Iterator<Item = (i64, &[u8])> {
         Some((ns, record))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    /// One record without bytes for each stamp.
+    fn block(stamps_ns: &[i64]) -> Vec<u8> {
+        let of = |ns: &i64| {
+            let words = [ns / SECOND_NS, ns % SECOND_NS, 0, 0];
+            words.map(|word| (word as u32).to_le_bytes()).concat()
+        };
+        stamps_ns.iter().flat_map(of).collect()
+    }
+
+    /// The stamps that are written for a time, and whether they are said to be all.
+    fn written(recent: &Recent, from_ns: i64, to_ns: i64) -> (Vec<i64>, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("around.pcap.zst");
+        let complete = recent.write(&path, from_ns, to_ns).unwrap();
+        let bytes = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+        let stamps = records(&bytes[header(96).len()..]).map(|(ns, _)| ns).collect();
+        (stamps, complete)
+    }
+
+    #[test]
+    fn what_is_older_than_it_keeps_is_dropped_and_told() {
+        let mut recent = Recent::new(96, SECOND_NS);
+        let times = [0, 1, 10, 15, 20].map(|tenths| tenths * SECOND_NS / 10);
+        for ns in times {
+            recent.take(&block(&[ns]));
+        }
+        assert_eq!(recent.newest_ns(), times[4]);
+        assert_eq!(written(&recent, times[2], times[3]), (times[2..4].to_vec(), true));
+        // The first two are gone.
+        assert_eq!(written(&recent, times[1], times[3]), (times[2..4].to_vec(), false));
+        assert_eq!(written(&recent, times[1] + 1, times[3]), (times[2..4].to_vec(), true));
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_it_cost_is_told() {
+        let mut recent = Recent { most: 4 * HEAD, ..Recent::new(96, i64::MAX) };
+        for ns in 0..10 {
+            recent.take(&block(&[ns]));
+        }
+        assert_eq!(recent.bytes, 4 * HEAD);
+        assert_eq!(written(&recent, 6, 9), ((6..10).collect(), true));
+        assert_eq!(written(&recent, 5, 9), ((6..10).collect(), false));
+    }
+
+    #[test]
+    fn records_without_a_stamp_are_not_the_newest() {
+        let mut recent = Recent::new(96, SECOND_NS);
+        recent.take(&block(&[5, NO_STAMP_NS]));
+        assert_eq!(recent.newest_ns(), 5);
+    }
+}
