@@ -6,7 +6,8 @@ import os
 import random
 import subprocess
 import sys
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import tailtrim
 from tailtrim import _native, engines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from servers import Cluster
@@ -199,14 +200,49 @@ def test_a_worker_that_is_killed_costs_its_stretch_alone(
     spark_cluster: Cluster, tmp_path: Path
 ) -> None:
     paths = captures(tmp_path)
+    begun = tmp_path / "begun"
+    begun.touch()
+    tmp_path.chmod(0o755)
+
+    def kill() -> None:
+        deadline_s = time.monotonic() + 120
+        while not (lines := begun.read_text().splitlines()) and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        # A worker has a session of its own, and its tasks are of it.
+        (worker,) = (one for one in spark_cluster.workers if lines[-1] == str(one.pid))
+        spark_cluster.workers.remove(worker)
+        spark_cluster.kill(worker)
+
     with engines.connect("spark", engines.EngineOptions(server=spark_cluster.url)) as at:
-        timer = threading.Timer(2, spark_cluster.kill, [spark_cluster.workers.pop()])
-        timer.start()
-        there = stretches.analyze_captures(at, *paths, packets=PACKETS)
-        timer.join()
+        assert isinstance(at, Spark)
+        at.mapped = slowly(at.mapped, str(begun))  # type: ignore[method-assign]
+        with ThreadPoolExecutor(1) as pool:
+            killing = pool.submit(kill)
+            there = stretches.analyze_captures(at, *paths, packets=PACKETS, trim_s=0.1)
+            killing.result()
     spark_cluster.workers.append(spark_cluster.add_worker())
     assert there is not None
-    assert there.summary.text == tailtrim.analyze(*paths).summary.text
+    assert there.summary.text == tailtrim.analyze(*paths, trim_s=0.1).summary.text
+    # Five stretches, each matched twice, and the one that was killed.
+    assert len(begun.read_text().splitlines()) == 11
+
+
+def slowly(mapped: Callable[..., Any], begun: str) -> Callable[..., Any]:
+    """Have each task take a second, and say in whose session it runs."""
+
+    def slow(count: int, work: Callable[[int], bytes | None]) -> Iterator[Any]:
+        def task(index: int) -> bytes | None:
+            import os  # noqa: PLC0415 - on the worker
+            import time  # noqa: PLC0415
+
+            with open(begun, "a") as file:  # noqa: PTH123
+                print(os.getsid(0), file=file)
+            time.sleep(1)
+            return work(index)
+
+        yield from mapped(count, task)
+
+    return slow
 
 
 def test_the_command_says_what_it_matched_here(
