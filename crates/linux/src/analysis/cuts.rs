@@ -35,10 +35,11 @@ pub(super) struct Cut {
     pub(super) before: Place,
 }
 
-/// Cuts after `from_ns`, so many bytes of the ingress capture apart; `before` so many bytes before each of them. What
-/// cannot be found is left out.
-pub(super) fn cuts(sides: &[Side; 2], apart: u64, before: u64, from_ns: i64) -> Vec<Cut> {
+/// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them. Both
+/// are estimated from the records around each cut. What cannot be found is left out.
+pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -> Vec<Cut> {
     let [ingress, egress] = sides;
+    let Some(mut record) = ingress.record_bytes(Track::BEGIN) else { return Vec::new() };
     let place = |offset: u64| -> Option<(Place, i64)> {
         if offset <= Track::BEGIN {
             return Some(([Track::BEGIN; 2], i64::MIN));
@@ -47,25 +48,27 @@ pub(super) fn cuts(sides: &[Side; 2], apart: u64, before: u64, from_ns: i64) -> 
         Some(([at, egress.from(stamp_ns)?], stamp_ns))
     };
     let mut cuts: Vec<Cut> = Vec::new();
-    let mut offset = apart;
-    while offset.saturating_add(apart / 2) < ingress.plain.size {
+    let mut offset = packets.saturating_mul(record);
+    while offset.saturating_add(packets.saturating_mul(record) / 2) < ingress.plain.size {
+        record = ingress.record_bytes(offset).unwrap_or(record);
         if let Some((at, stamp_ns)) = place(offset)
             && stamp_ns > from_ns
             && cuts.last().is_none_or(|last| last.at[0] < at[0] && last.at[1] <= at[1])
-            && let Some((before, _)) = place(offset.saturating_sub(before))
+            && let Some((before, _)) = place(offset.saturating_sub(before.saturating_mul(record)))
         {
             cuts.push(Cut { at, stamp_ns, before });
         }
-        offset += apart;
+        offset = offset.saturating_add(packets.saturating_mul(record));
     }
     cuts
 }
 
 impl Side {
-    /// Bytes of a record at the begin of the capture, on average.
-    pub(super) fn record_bytes(&self) -> Option<u64> {
-        let bytes = self.bytes(Track::BEGIN, CHAIN).ok()?;
-        (self.track.whole(&bytes) as u64).checked_div(self.track.records(&bytes).count() as u64)
+    /// Bytes of a record behind `offset`, on average.
+    fn record_bytes(&self, offset: u64) -> Option<u64> {
+        let bytes = self.bytes(offset, CHAIN).ok()?;
+        let bytes = &bytes[self.track.first(&bytes)?..];
+        (self.track.whole(bytes) as u64).checked_div(self.track.records(bytes).count() as u64)
     }
 
     /// Bytes from `offset` on, as many as there are of `count`.

@@ -36,10 +36,8 @@ impl Stretches {
         packets: u64,
         options: &Options,
     ) -> Option<Self> {
-        let record_bytes = sides[0].record_bytes()?;
         let from_ns = terms.origin_ns().saturating_add(options.trim_ns.saturating_mul(2));
-        let apart = packets.saturating_mul(record_bytes);
-        let cuts = cuts::cuts(&sides, apart, BEFORE * record_bytes, from_ns);
+        let cuts = cuts::cuts(&sides, packets, BEFORE, from_ns);
         let leads = |side: usize| {
             cuts.first().is_some_and(|cut| sides[side].leads_to(cut.at[side], cut.stamp_ns))
         };
