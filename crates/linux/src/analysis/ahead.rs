@@ -10,11 +10,12 @@ use tailtrim_tail::analysis::Source;
 use tailtrim_tail::capture::{Capture, CaptureError, Record};
 use tailtrim_tail::signature::Signer;
 
-/// Batches that are handed over at a time: 8,192 records, so that waking the other thread does not count.
-const BLOCK: usize = 32;
+/// Batches that are handed over at a time: 32,768 records, a millisecond of work. To wake the other thread takes up to 0.05 ms
+/// on a virtual machine: with a quarter of this, 30 million pairs took 5 to 15 % longer on two cores.
+const BLOCK: usize = 128;
 
-/// Batches that wait to be asked for. With those in work they take 1.5 MB a capture, whatever its length.
-const WAITING: usize = 4 * BLOCK;
+/// Batches that wait to be asked for. With those in work they take 10 MB a capture, whatever its length.
+const WAITING: usize = 8 * BLOCK;
 
 /// A capture whose records are decoded and signed before they are asked for.
 pub(super) struct Ahead {
