@@ -262,7 +262,7 @@ def test_the_command_says_what_it_matched_here(
 def test_samples_are_not_sent(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
     """Those of a stretch of millions of packets did not fit into a worker's memory."""
     command = [sys.executable, "-m", "tailtrim.cli", "analyze", *map(str, testpmd)]
-    # Nobody is there, and nobody is asked.
+    # No server listens there: the command does not connect.
     asked = ["--engine", "spark", "--server", "sc://127.0.0.1:9", "--out", str(tmp_path / "run")]
     ended = subprocess.run([*command, *asked], check=True, text=True, capture_output=True)
     assert "note: matched on this host, since to send the samples" in ended.stderr

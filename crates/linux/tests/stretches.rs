@@ -9,6 +9,7 @@ use std::path::Path;
 use tailtrim_linux::analysis::remote::{self, Answers, Hosts, Ordered};
 use tailtrim_linux::source::{Reading, open};
 use tailtrim_tail::analysis::Options;
+use tailtrim_tail::capture::write::{header, record_header};
 
 /// Takes note of how many stretches there are, and does nothing.
 #[derive(Default)]
@@ -30,14 +31,11 @@ impl Hosts for Noting {
 /// A pcap of so many frames of one length after the other, 10 µs apart.
 fn write(path: &Path, lengths: &[(u32, u32)]) {
     let mut file = BufWriter::new(File::create(path).unwrap());
-    let words = [0xa1b2_3c4d, 0x0004_0002, 0, 0, 2_048, 1_u32];
     let frames = lengths.iter().flat_map(|&(frames, length)| (0..frames).map(move |_| length));
-    words.iter().for_each(|word| file.write_all(&word.to_le_bytes()).unwrap());
+    file.write_all(&header(2_048)).unwrap();
     for (index, length) in frames.enumerate() {
-        let stamp_ns = index as u32 * 10_000;
-        for word in [1 + stamp_ns / 1_000_000_000, stamp_ns % 1_000_000_000, length, length] {
-            file.write_all(&word.to_le_bytes()).unwrap();
-        }
+        let stamp_ns = 1_000_000_000 + index as i64 * 10_000;
+        file.write_all(&record_header(stamp_ns, length, length)).unwrap();
         let mut frame = vec![0; length as usize];
         frame[20..24].copy_from_slice(&(index as u32).to_le_bytes());
         file.write_all(&frame).unwrap();

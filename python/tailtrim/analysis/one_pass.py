@@ -95,10 +95,10 @@ def analyze(  # noqa: PLR0913 - keyword-only options, each with a default
             analysis.check_order()
         return analysis
 
-    return Analysis(run(None) if out is None else left(run, paths, out))
+    return Analysis(run(None) if out is None else _left(run, paths, out))
 
 
-def left(
+def _left(
     run: Callable[[Path], _native.NativeAnalysis],
     paths: tuple[Path, Path],
     out: str | os.PathLike[str],

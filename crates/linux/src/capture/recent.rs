@@ -102,16 +102,13 @@ fn records(mut block: &[u8]) -> impl Iterator<Item = (i64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tailtrim_tail::capture::write::record_header;
 
     const SECOND_NS: i64 = 1_000_000_000;
 
     /// One record without bytes for each stamp.
     fn block(stamps_ns: &[i64]) -> Vec<u8> {
-        let of = |ns: &i64| {
-            let words = [ns / SECOND_NS, ns % SECOND_NS, 0, 0];
-            words.map(|word| (word as u32).to_le_bytes()).concat()
-        };
-        stamps_ns.iter().flat_map(of).collect()
+        stamps_ns.iter().flat_map(|&ns| record_header(ns, 0, 0)).collect()
     }
 
     /// The stamps that are written for a time, and whether they are said to be all.
