@@ -38,6 +38,8 @@ trim:
 """
 #: 74 s is what the fewest trials of two changes are taken to last.
 _BUDGET = "80s"
+#: Exit codes of a search that went to its end: something is kept, nothing is.
+_ENDED = {0, 1}
 #: s: how long all that a killed search had started may take to end.
 _GONE_S = 30.0
 _VALUES = ("/proc/sys/kernel/*", "/proc/sys/vm/*", "/proc/sys/net/core/*")
@@ -91,9 +93,13 @@ def main() -> None:
     right = 0
     for number in range(asked.first, asked.first + asked.kills):
         # So that each kill can be done again.
-        moment = random.Random(number).uniform(0.0, asked.within_s)  # noqa: S311
-        with tempfile.TemporaryDirectory(prefix="killed-") as folder:
-            told, wrong = _killed(Path(folder), moment, resume=number % 2 == 0)
+        chance = random.Random(number)  # noqa: S311
+        found = None
+        while found is None:
+            moment = chance.uniform(0.0, asked.within_s)
+            with tempfile.TemporaryDirectory(prefix="killed-") as folder:
+                found = _killed(Path(folder), moment, resume=number % 2 == 0)
+        told, wrong = found
         right += not wrong
         said = "; ".join(wrong) or "as before"
         print(f"{number:3}  killed after {moment:5.2f} s, {told}: {said}", flush=True)
@@ -101,8 +107,11 @@ def main() -> None:
     sys.exit(right < asked.kills)
 
 
-def _killed(folder: Path, moment_s: float, *, resume: bool) -> tuple[str, list[str]]:
-    """Kill one search; return where it was and how it went on, and what is wrong."""
+def _killed(folder: Path, moment_s: float, *, resume: bool) -> tuple[str, list[str]] | None:
+    """Kill one search; return where it was and how it went on, and what is wrong.
+
+    ``None`` if it had ended by itself: then it is killed at another moment.
+    """
     before, mark = World.seen(), uuid.uuid4().hex
     (folder / "plan.yml").write_text(_PLAN.format(host=socket.gethostname()), "utf-8")
     search = ["trim", "plan.yml", "--out", "out", "--budget", _BUDGET]
@@ -117,6 +126,9 @@ def _killed(folder: Path, moment_s: float, *, resume: bool) -> tuple[str, list[s
         time.sleep(moment_s)
         process.send_signal(signal.SIGKILL)
         code = process.wait()
+    if code in _ENDED:
+        _agent("revert")
+        return None
     wrong = [] if code == -signal.SIGKILL else [f"it had ended by itself with {code}"]
     wrong += [f"left running: {one}" for one in _left(mark)]
     record = _record(folder)
@@ -132,7 +144,7 @@ def _killed(folder: Path, moment_s: float, *, resume: bool) -> tuple[str, list[s
             check=False,
         )
         result = _record(folder).get("result")
-        if ended.returncode not in {0, 1} or result is None:
+        if ended.returncode not in _ENDED or result is None:
             wrong.append(f"resume ended with {ended.returncode}: {ended.stderr.strip()[-200:]}")
         kept = result["kept"] if result else []
         told += f", resumed: {result['trials'] if result else 0} trials, kept {kept or 'nothing'}"

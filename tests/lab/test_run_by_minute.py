@@ -40,6 +40,41 @@ def test_a_run_by_minute_keeps_minutes_and_the_surroundings_of_its_worst_packets
     assert lab.left() == []
 
 
+def test_the_worst_packets_of_a_traced_run_by_minute_are_explained(lab: Lab) -> None:
+    """By what had the device's CPUs around them: a thread takes the CPU for 5 ms at a time."""
+    dut = {"preset": "forward", "disturb": "thread:5ms,500ms"}
+    traffic = {"rate_pps": 2_000, "duration_s": 8}
+    plan = lab.plan(by_minute=True, trace=True, dut=dut, traffic=traffic)
+    ended = lab.run("run", str(plan), "--out", "out")
+    assert ended.returncode == 0, ended.stderr
+    folder = lab.folder / "out" / "run-000"
+    around = lab.result("run-000", "capture")["around"]
+    assert len(around) >= 3
+    for one in around:
+        assert one["trace"]["complete"]
+        assert one["trace"]["events"] > 0
+        assert (folder / "around" / f"{one['ingress_ns']}-events.jsonl.zst").exists()
+    worst = lab.result("run-000", "worst")["packets"]
+    assert [one["ingress_ns"] for one in worst] == [one["ingress_ns"] for one in around]
+    named = 0
+    for one in worst:
+        verdict = one["host"]["verdict"]
+        (late,) = verdict["late"]
+        assert late["latency_ns"] == one["latency_ns"]
+        place, ns = max(late["causes"], key=lambda cause: cause[1])
+        named += verdict["causes"][place]["kind"] == "thread" and ns > late["excess_ns"] / 2
+    # Others than this thread may delay packets of a busy machine.
+    assert named >= len(worst) / 2
+    told = lab.run("explain", "out")
+    assert told.returncode == 0, told.stderr
+    assert "tt-disturb" in told.stdout
+    assert told.stdout.count(" UTC: ") == len(worst)
+    report = (lab.folder / "out" / "report" / "report.html").read_text()
+    assert "The worst packets, and the causes of their delay" in report
+    assert not list(folder.glob("events.jsonl.zst"))
+    assert lab.left() == []
+
+
 def test_a_run_by_minute_shows_the_tail_of_each_second(lab: Lab) -> None:
     plan = lab.plan(by_minute=True, traffic={"rate_pps": 2_000, "duration_s": 5})
     ours, theirs = pty.openpty()

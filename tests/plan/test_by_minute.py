@@ -37,7 +37,7 @@ def test_a_record_names_it_where_it_is_asked_for_only(tmp_path: Path) -> None:
     ("more", "told"),
     [
         ("keep_captures: true\n", "keep_captures: not with by_minute, which keeps little"),
-        ("trace: both\n", "trace: not with by_minute, which keeps little"),
+        ("trace: both\n", "trace: both is not possible with by_minute, expected true or false"),
     ],
 )
 def test_what_grows_with_the_hours_is_refused(tmp_path: Path, more: str, told: str) -> None:

@@ -24,6 +24,9 @@ enum Event<'a, R = ()> {
         #[serde(flatten)]
         second: &'a R,
     },
+    Around {
+        around: &'a R,
+    },
     Result {
         schema: &'a str,
         #[serde(flatten)]
@@ -39,6 +42,11 @@ pub(crate) fn ready() {
 /// Says what a second was like.
 pub(crate) fn live<R: Serialize>(second: &R) {
     tell(&Event::Live { second });
+}
+
+/// Says which packets are the worst so far, all of them.
+pub(crate) fn around<R: Serialize>(worst: &R) {
+    tell(&Event::Around { around: worst });
 }
 
 /// Says what came of it, and ends the verb.

@@ -3,6 +3,7 @@
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -22,6 +23,24 @@ impl Ending {
         let stopped = watch_signals()?;
         self.watch_parent(&stopped);
         Ok(stopped)
+    }
+
+    /// The same, and the lines of standard input.
+    pub(crate) fn watch_lines(&self) -> io::Result<(Arc<AtomicBool>, Receiver<String>)> {
+        let stopped = watch_signals()?;
+        if self.until_eof {
+            host::end_with_parent();
+        }
+        let (ends, (send, lines)) = (self.until_eof.then(|| Arc::clone(&stopped)), channel());
+        thread::spawn(move || {
+            let told = io::stdin().lines().map_while(Result::ok);
+            // Who no longer listens has ended.
+            let _ = told.map(|line| send.send(line)).find(Result::is_err);
+            if let Some(stopped) = ends {
+                stopped.store(true, Ordering::Release);
+            }
+        });
+        Ok((stopped, lines))
     }
 
     /// Sets the flag when standard input ends or the parent dies, if that is asked for. A verb that becomes another

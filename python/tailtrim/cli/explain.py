@@ -11,11 +11,13 @@ import typer
 from tailtrim.cli.console import USAGE, complain, say
 from tailtrim.errors import TailtrimError
 from tailtrim.report import units
+from tailtrim.rundir.minutes import by_minute
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from tailtrim.explain import Explanation
+    from tailtrim.explain import Explanation, WorstPackets
+    from tailtrim.rundir import RunDirectory
 
 EXAMPLES = """\b
 Examples:
@@ -23,6 +25,7 @@ Examples:
   tailtrim explain results/hw --interrupts irq.csv
   tailtrim explain results/hw --json | jq .periodic
   tailtrim explain results/forwarder-tail       # each run of an experiment
+  tailtrim explain results/two-hours            # by minute: the worst packets
 """
 
 
@@ -63,13 +66,16 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Attribute late packets to causes: periodic ones, and with a trace those of each packet."""
+    """Attribute late packets to causes: periodic ones, and with a trace those of each packet.
+
+    Of a run that was kept by minute, the worst packets are explained, if there was a trace.
+    """
     from tailtrim.experiment import is_experiment, runs_of  # noqa: PLC0415 - others start without
 
     try:
         several = is_experiment(directory)
         for label, run in runs_of(directory):
-            found = _explained(run.path, interrupts or (), cpu, late_from)
+            found = _explained(run, interrupts or (), cpu, late_from)
             if json and several:
                 # A line for each run: one of many hours need not be held until all are done.
                 say(
@@ -90,17 +96,28 @@ def command(
 
 
 def _explained(
-    place: Path, interrupts: Sequence[Path], cpu: int | None, late_from: str
-) -> Explanation:
-    from tailtrim.explain import explain  # noqa: PLC0415 - other commands start without
+    run: RunDirectory, interrupts: Sequence[Path], cpu: int | None, late_from: str
+) -> Explanation | WorstPackets:
+    from tailtrim.explain import explain, worst_packets  # noqa: PLC0415 - others start without
 
-    return explain(place, interrupts=interrupts, cpu=cpu, late_from=late_from)
+    if by_minute(run.path):
+        return worst_packets(run, cpu=cpu)
+    return explain(run, interrupts=interrupts, cpu=cpu, late_from=late_from)
 
 
-def _print(found: Explanation, name: str) -> None:
-    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
-
+def _print(found: Explanation | WorstPackets, name: str) -> None:
     if name:
         say(f"{units.printable(name)}:")
-    for line in lines(found):
+    for line in _lines(found):
         say(f"  {line}" if name and line else line)
+
+
+def _lines(found: Explanation | WorstPackets) -> Iterable[str]:
+    from tailtrim.explain import WorstPackets  # noqa: PLC0415 - others start without
+    from tailtrim.report import worst_wording  # noqa: PLC0415
+    from tailtrim.report.inputs.worst_packets import of_packets  # noqa: PLC0415
+    from tailtrim.report.terminal.explanation_text import lines  # noqa: PLC0415
+
+    if isinstance(found, WorstPackets):
+        return worst_wording.sentences(of_packets(found))
+    return lines(found)

@@ -115,10 +115,11 @@ def shown_rows(rows: list[AttributionScore], *, json: bool) -> None:
 
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for --json
 
-    table = Table(box=None, pad_edge=False, header_style="")
+    # Narrow: all columns fit into 80.
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
     for name in ("done", "to be named"):
         table.add_column(name, no_wrap=True)
-    for name in ("times", "late by it", "so named", "recall", "wrongly", "precision"):
+    for name in ("times", "late", "named", "recall", "wrong", "precision"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         counts = (row.disturbances, row.due, row.named)

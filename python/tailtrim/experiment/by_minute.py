@@ -11,7 +11,7 @@ from tailtrim.analysis.options import nanoseconds
 from tailtrim.errors import HostError, TailtrimError
 from tailtrim.experiment import unfinished
 from tailtrim.experiment.matching import TAPS, fetched, got
-from tailtrim.rundir.layout import AROUND, COUNTERS, MINUTES
+from tailtrim.rundir.layout import AROUND, COUNTERS, EVENTS, MINUTES, around
 from tailtrim.rundir.writing import provenance_of
 
 if TYPE_CHECKING:
@@ -78,14 +78,16 @@ class ByMinute:
             RunError: a file is missing, or the connection was lost.
 
         """
-        around = [
-            f"{AROUND}/{one['ingress_ns']}-{tap}.pcap.zst"
+        worst = [one["ingress_ns"] for one in capture["around"]]
+        captures = [f"{AROUND}/{around(ns, f'{tap}.pcap.zst')}" for ns in worst for tap in TAPS]
+        traces = [
+            f"{AROUND}/{around(one['ingress_ns'], EVENTS)}"
             for one in capture["around"]
-            for tap in TAPS
+            if "trace" in one
         ]
         node, folder = self.node, self._folder
-        places = {name: got(node, f"{folder}/{name}") for name in (*MINUTES, *around)}
-        places[COUNTERS] = got(self.at.dut, COUNTERS)
+        places = {name: got(node, f"{folder}/{name}") for name in (*MINUTES, *captures)}
+        places |= {name: got(self.at.dut, name) for name in (COUNTERS, *traces)}
         names = [f"{node.host_name}:{getattr(self.at, tap).name}" for tap in _PORTS]
         unknown = [None] * len(names)
         fetched(node, folder, result, (), provenance_of(names, unknown, unknown))
@@ -96,7 +98,8 @@ class ByMinute:
         # Where a device is kept up, the nodes go on.
         node.run("rm", "-rf", node.path(folder))
         dut = self.at.dut.outside
-        dut.run("rm", "-f", dut.path(COUNTERS))
+        for name in (COUNTERS, AROUND) if traces else (COUNTERS,):
+            dut.run("rm", "-rf", dut.path(name))
         by = node.run(node.agent, "--version").strip()
         return {"matched_on": node.host_name, "by": by, "kept": None}
 
@@ -105,16 +108,26 @@ class ByMinute:
         with suppress(TailtrimError, OSError):
             self._rescue_minutes()
         with suppress(TailtrimError, OSError):
-            if not self.at.dut.lost:
-                self.at.dut.get(COUNTERS)
+            self._rescue_counters()
 
     def _rescue_minutes(self) -> None:
         node = self.node
         if node.lost:
             return
-        around = node.call("ls", node.path(f"{self._folder}/{AROUND}")).stdout.split()
-        for name in (*MINUTES, *(f"{AROUND}/{one}" for one in around)):
+        for name in (*MINUTES, *_around(node, f"{self._folder}/{AROUND}")):
             node.get(f"{self._folder}/{name}")
+
+    def _rescue_counters(self) -> None:
+        dut = self.at.dut
+        if dut.lost:
+            return
+        for name in (COUNTERS, *_around(dut.outside, AROUND)):
+            dut.get(name)
+
+
+def _around(node: Node, folder: str) -> list[str]:
+    kept = node.call("ls", node.path(folder)).stdout.split()
+    return [f"{AROUND}/{one}" for one in kept]
 
 
 def stalled(run: str, generator: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tailtrim.devices import InlineDevice, Reflector, Wire
 from tailtrim.devices.program import LOG
-from tailtrim.errors import CaptureError, HostError, OutputError, RunError
+from tailtrim.errors import CaptureError, HostError, OutputError, RunError, TailtrimError
 from tailtrim.experiment import logs, packages, tap_clocks, unfinished
 from tailtrim.experiment.attempts import attempted
 from tailtrim.experiment.booted import Booted, Way
@@ -28,12 +28,14 @@ from tailtrim.experiment.record import Experiment, Outcome, write_json
 from tailtrim.experiment.reflect import reflect
 from tailtrim.experiment.validity import load_doubts, tap_doubts
 from tailtrim.experiment.where import Where
-from tailtrim.explain import explain
+from tailtrim.explain import explain, worst_packets
 from tailtrim.explain.explanation import SCHEMA as EXPLANATION
+from tailtrim.explain.worst import SCHEMA as WORST_PACKETS
 from tailtrim.nodes.hosts import HostsTestbed
 from tailtrim.plan import COUNTED, TRACED
 from tailtrim.roundtrip.log import leave_runs
 from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS, INTERRUPTS, RunDirectory
+from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -249,7 +251,7 @@ def _passing(
         generator, taps = measured.generator, measured.capture
         names = {
             *(dut.leaves if kept is None else ()),
-            *((EVENTS, INTERRUPTS) if run.traced else ()),
+            *((EVENTS, INTERRUPTS) if run.traced and by_minute is None else ()),
         }
         names |= {DISTURBED} if dut.disturbance is not None else set()
         left = {node.get(name) for node in (at.dut, at.loadgen) for name in names}
@@ -302,6 +304,9 @@ def _passing(
     if measured.trace is not None:
         told("explaining")
         write_json(result / "explanation.json", explained(result) | {"run": run.folder})
+    if run.traced and by_minute is not None:
+        told("explaining")
+        write_json(result / WORST_EXPLAINED, _worst(result) | {"run": run.folder})
     return outcome
 
 
@@ -360,6 +365,15 @@ def explained(result: Path) -> dict[str, Any]:
     except ValueError as error:
         # Which CPU serves packets may be known to the user alone: tailtrim explain --cpu.
         return {"schema": EXPLANATION, "host": None, "problem": str(error)}
+
+
+def _worst(result: Path) -> dict[str, Any]:
+    """Return why the worst packets of a run of hours were late, or why that is not known."""
+    try:
+        return worst_packets(RunDirectory(result)).as_json()
+    except (TailtrimError, ValueError) as error:
+        # As above. What was measured for hours is kept whatever is wrong with this.
+        return {"schema": WORST_PACKETS, "packets": [], "problem": str(error)}
 
 
 @contextmanager

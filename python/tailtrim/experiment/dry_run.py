@@ -20,10 +20,12 @@ from tailtrim.experiment import tap_memory
 from tailtrim.experiment.by_minute import ByMinute
 from tailtrim.experiment.expected import Expected
 from tailtrim.experiment.guests import passed_ports
-from tailtrim.experiment.measure import generating, tracing
+from tailtrim.experiment.measure import generating
 from tailtrim.experiment.reflect import pinging
+from tailtrim.experiment.surroundings import tracing_last
 from tailtrim.experiment.taps import capturing
 from tailtrim.experiment.warm_up import WINDOW_S
+from tailtrim.experiment.watching import tracing
 from tailtrim.nodes import host, wiring
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.boot.host import Asked
@@ -219,9 +221,10 @@ def _passing(plan: Plan, run: Run, dut: InlineDevice, *, is_up: bool) -> list[Dr
                 made.note("warm up", _warm_up(plan, run))
         by_minute = ByMinute(at, plan.trim_s, (), run.folder)
         matching = by_minute.words if plan.by_minute else []
+        trace = tracing_last(at, dut.serving(at)) if plan.by_minute else tracing(at, dut)
         for node, words, cpus in (
             *((node, words, node.cpus) for node, words in _capturing(plan, run, at, matching)),
-            *([(at.dut, tracing(at, dut), ())] if run.traced else []),
+            *([(at.dut, trace, ())] if run.traced else []),
             *([(at.dut, by_minute.counting(dut.serving(at)), ())] if plan.by_minute else []),
             (at.loadgen, generating(run, dut.destination(at), at, logged=not plan.by_minute), ()),
         ):

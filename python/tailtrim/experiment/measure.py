@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,11 @@ from tailtrim.experiment.metered import Metered, meters_of
 from tailtrim.experiment.tap_clocks import TapClocks
 from tailtrim.experiment.taps import Taps
 from tailtrim.experiment.validity import clock_doubts
+from tailtrim.experiment.watching import Watching
 from tailtrim.nodes.agent import Agent
 from tailtrim.nodes.container.group import since
 from tailtrim.nodes.testbed import DESTINATION_IP, SOURCE_IP
-from tailtrim.rundir import DEPARTURES, DISTURBED, EVENTS
+from tailtrim.rundir import DEPARTURES, DISTURBED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,8 +100,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         capture = stack.enter_context(taps)
         metered.ready(told, loaded=False)
         # Armed when everything else stands: setting up sends interrupts to all CPUs.
-        if (watching := _watching(at, dut, device, run, by_minute)) is not None:
-            stack.enter_context(watching).ready()
+        watching = stack.enter_context(Watching(at, dut, device, run, by_minute))
         told("measuring")
         metered.before_load()
         before, counted = at.timestamper.clocks(), at.dut.counted()
@@ -114,8 +114,7 @@ def measure(  # noqa: PLR0913 - what a run takes
         disturbing = _disturbing(dut, device, at)
         if disturbing is not None:
             stack.enter_context(disturbing).ready()
-        counters = watching if by_minute else None
-        look = partial(_look, at, device, capture, counters, told)
+        look = partial(_look, at, device, capture, watching, told)
         with metered.loaded():
             sent, doubts = result_in_time(
                 generator, "generator", look, duration_s=run.traffic.duration_s, every_s=_LOOK_S
@@ -125,15 +124,15 @@ def measure(  # noqa: PLR0913 - what a run takes
         doubts += clock_doubts(before, at.timestamper.clocks())
         counted = since(counted, at.dut.counted())
         # Who disturbs may do so from the device's CPU: the signal that ends it is not of the run.
-        watched = watching.stop() if watching is not None else None
+        traced = watching.stop()
         if disturbing is not None:
             disturbing.stop()
         metered.ready(told, loaded=True)
         captured = capture.stop()
+        watching.end(captured)
         clocks.ended()
         _reached(at.dut)
         shared = not isinstance(dut, Wire) and bool({*at.loadgen.cpus} & {*dut.serving(at)})
-        traced = watched if run.traced else None
         every = (sent, captured, device.stop(), traced, shared, tuple(doubts), clocks, counted)
         return Measured(*every, metered)
 
@@ -142,18 +141,16 @@ def _look(
     at: Forwarding,
     device: Running,
     capture: Taps,
-    counters: Agent | None,
+    watching: Watching,
     told: Callable[[str], None],
 ) -> None:
-    """Tell at once if a node, the device, the taps or counters end while the generator runs."""
+    """Tell at once if a node, the device, the taps or what watches end while packets are sent."""
     for node in at.nodes.values():
         if node.lost:
             node.check()
     device.check()
     capture.check()
-    if counters is not None and not counters.poll():
-        counters.finished(1)
-        raise RunError("the counters of the device's CPUs ended before the run did")
+    watching.look(capture.around)
     told(f"measuring, {capture.told}")
 
 
@@ -161,25 +158,6 @@ def _reached(dut: Node) -> None:
     """Make sure that the device's node is there: of a device in the kernel only it can tell."""
     if dut.outside.call("true").returncode != 0:
         raise RunError(f"{dut.named}: cannot be reached any more")
-
-
-def _watching(
-    at: Forwarding, dut: InlineDevice, device: Running, run: Run, by_minute: ByMinute | None
-) -> Agent | None:
-    """Return what watches the device's CPUs, if anything: a trace, or counters by minute."""
-    if run.traced:
-        at.stand_off()
-        return Agent(at.dut.outside, *tracing(at, dut), *_quota(device), tidies_up=True)
-    if by_minute is not None:
-        return Agent(at.dut.outside, *by_minute.counting(dut.serving(at)))
-    return None
-
-
-def _quota(device: Running) -> list[str]:
-    """Have the quota of the device's process looked at, if it is one."""
-    with suppress(RunError):
-        return ["--device", str(device.pid)]
-    return []
 
 
 def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | None:
@@ -193,12 +171,6 @@ def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | N
         storm = at.storm(cpu)
         node, arguments = storm.node, [*arguments, "--port", storm.name]
     return Agent(node, "disturb", what, *arguments, "--log", node.path(DISTURBED))
-
-
-def tracing(at: Forwarding, dut: InlineDevice) -> list[str]:
-    """Return those of the agent that traces the device's CPUs."""
-    watched = ",".join(map(str, dut.serving(at)))
-    return ["trace", "--cpus", watched, "--out", at.dut.path(EVENTS)]
 
 
 def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[str]:

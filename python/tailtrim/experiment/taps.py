@@ -74,6 +74,11 @@ class Taps:
         agent = self._agents[0]
         return f"{agent.packets:,} packets" if agent.live is None else live(agent.live)
 
+    @property
+    def around(self) -> list[dict[str, Any]]:
+        """The worst packets so far, where packets are matched by minute."""
+        return self._agents[0].around
+
     def check(self) -> None:
         """Make sure that they capture.
 

@@ -1,5 +1,7 @@
 """What made packets late: :func:`explain` a run, :func:`simulate` what a schedule would see.
 
+Of a run that was kept by minute, :func:`worst_packets` explains those that are kept.
+
 A capture alone shows causes that recur; the counters of interrupts name their vectors, which is
 statistics. A trace of the host (``events.jsonl.zst`` in the run directory) names the cause of each
 late packet.
@@ -20,6 +22,7 @@ from tailtrim.explain.explanation import (
 )
 from tailtrim.explain.interrupts import InterruptRate, read_interrupts
 from tailtrim.explain.simulation import Interrupt, Simulation, simulate
+from tailtrim.explain.worst import WorstPacket, WorstPackets, worst_packets
 
 __all__ = [
     "Batch",
@@ -32,9 +35,12 @@ __all__ = [
     "PeriodicCause",
     "Schedule",
     "Simulation",
+    "WorstPacket",
+    "WorstPackets",
     "explain",
     "read_interrupts",
     "simulate",
+    "worst_packets",
 ]
 
 

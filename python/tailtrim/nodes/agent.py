@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -131,6 +131,8 @@ class Agent:
         self.packets = 0
         #: What was matched in the last second, of a capture that is analysed while it comes.
         self.live: dict[str, Any] | None = None
+        #: The worst packets so far, of a capture that is kept by minute.
+        self.around: list[dict[str, Any]] = []
         threading.Thread(target=self._read, args=[self._process.stdout], daemon=True).start()
 
     def _read(self, lines: Iterable[str] | None) -> None:
@@ -144,6 +146,8 @@ class Agent:
                 self.packets = int(event["packets"])
             elif kind == "live":
                 self.live = event
+            elif kind == "around":
+                self.around = event["around"]
             else:
                 self._events.put(event)
         self._events.put(None)
@@ -206,10 +210,28 @@ class Agent:
         """Whether the process runs."""
         return self._process.poll() is None
 
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input."""
+        # One that has ended is found when it is looked at next.
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.write(line + "\n")
+                self._process.stdin.flush()
+
     def stop(self) -> dict[str, Any]:
         """Tell the verb to end, and return its result."""
         self._process.send_signal(signal.SIGINT)
         return self.result(_END_S)
+
+    def end_input(self, within_s: float) -> dict[str, Any]:
+        """Tell the verb to end after what it was told, and return its result.
+
+        A signal would overtake what is in its standard input.
+        """
+        with suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        return self.result(within_s)
 
     def _next(self, kind: str, timeout_s: float) -> dict[str, Any] | None:
         """Return the next event of a kind; ``None`` when the process ended without."""

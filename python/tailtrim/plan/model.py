@@ -131,7 +131,8 @@ class Plan(Strict):
     by_minute: bool = Field(
         default=False,
         description="For runs of hours: packets are matched while they come, without captures, and"
-        " what was measured is on disk after each minute. Memory and disk stay small.",
+        " what was measured is on disk after each minute. Memory and disk stay small. With trace,"
+        " what had the device's CPUs around the worst packets is kept.",
     )
     trace: bool | Literal["both"] = Field(
         default=False,
@@ -216,9 +217,10 @@ class Plan(Strict):
 
     def _measures_what_it_can(self) -> None:
         """Refuse what cannot be measured together."""
-        for key in ("keep_captures", "trace") if self.by_minute else ():
-            if getattr(self, key):
-                raise ValueError(f"{key}: not with by_minute, which keeps little, leave it out")
+        if self.by_minute and self.keep_captures:
+            raise ValueError("keep_captures: not with by_minute, which keeps little, leave it out")
+        if self.by_minute and self.trace == "both":
+            raise ValueError("trace: both is not possible with by_minute, expected true or false")
         if self.energy is None:
             return
         local = self.testbed == "local"

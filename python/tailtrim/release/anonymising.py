@@ -18,7 +18,7 @@ from tailtrim.release import captures, tree
 from tailtrim.release.anonymous import Anonymous
 from tailtrim.release.derivation import captures_of, derive
 from tailtrim.release.differences import of_json
-from tailtrim.rundir.layout import AROUND
+from tailtrim.rundir.layout import AROUND, EVENTS
 
 if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
@@ -63,7 +63,8 @@ def anonymise(experiment: Path, anonymous: Anonymous) -> None:
 
     """
     for place in sorted(experiment.rglob(f"{AROUND}/*")):
-        _rewrite(place, anonymous)
+        if not place.name.endswith(EVENTS):
+            _rewrite(place, anonymous)
     for recorded_run, run in recorded(experiment).complete:
         names = captures_of(run.path)
         if names is None:

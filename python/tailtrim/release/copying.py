@@ -25,7 +25,7 @@ from tailtrim.release.layout import (
     TESTBED,
 )
 from tailtrim.release.withheld import name_of
-from tailtrim.rundir.layout import AROUND, PROVENANCE, SUMMARY
+from tailtrim.rundir.layout import AROUND, EVENTS, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
     from tailtrim.release.withheld import Withheld
@@ -86,7 +86,7 @@ class Copy:
     def _is_capture(self, name: str) -> bool:
         place = self._source / name
         if place.parent.name == AROUND:
-            return True
+            return not place.name.endswith(EVENTS)
         if not re.fullmatch(r"run-[0-9]+/[^/]+", name):
             return False
         return place.name in (captures_of(place.parent) or ())

@@ -21,7 +21,8 @@ from tailtrim.release.tree import record
 from tailtrim.release.withheld import name_of
 from tailtrim.roundtrip.leaving import Series, leave
 from tailtrim.rundir import DEPARTURES, TABLES, RunDirectory
-from tailtrim.rundir.layout import MINUTES, SUMMARY
+from tailtrim.rundir.layout import SUMMARY
+from tailtrim.rundir.minutes import by_minute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,11 +72,6 @@ def captures_of(run: Path) -> tuple[str, str] | None:
         return None
     ingress, egress = names
     return ingress, egress
-
-
-def by_minute(run: Path) -> bool:
-    """Return whether a run was kept by minute, and so has no samples."""
-    return (run / MINUTES[0]).is_file() and not (run / "sample.parquet").exists()
 
 
 def derive(run: RunDirectory, out: Path) -> Derived:

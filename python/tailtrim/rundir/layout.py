@@ -29,7 +29,14 @@ DEPARTURES = "departures.csv"
 MINUTES = ("minute.jsonl", "minute.hlog")
 #: The folder of what both taps saw around its worst packets.
 AROUND = "around"
+#: Why those packets were late, where a trace was recorded, too.
+WORST_EXPLAINED = "worst.json"
 #: What the CPUs of its device counted in each minute.
 COUNTERS = "counter.jsonl"
 #: The folder of what programs of the nodes wrote to standard error, and guests to their console.
 LOGS = "logs"
+
+
+def around(ingress_ns: int | str, name: str) -> str:
+    """Return the name of a file around a packet: a tap's capture, or the trace."""
+    return f"{ingress_ns}-{name}"

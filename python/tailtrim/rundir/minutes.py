@@ -49,6 +49,11 @@ class Counted:
     unread: dict[str, str]
 
 
+def by_minute(directory: Path) -> bool:
+    """Return whether a run was kept by minute, and so has no samples."""
+    return (directory / MINUTES[0]).is_file() and not (directory / "sample.parquet").exists()
+
+
 def minutes(directory: Path) -> list[Minute]:
     """Return the minutes with samples, in order; nothing where a run was not kept by minute.
 

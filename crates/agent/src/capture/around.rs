@@ -1,6 +1,7 @@
 //! The worst packets of a capture that is analysed while it comes, with what both taps saw around them.
 
 use crate::analyze::gone;
+use crate::events;
 use crate::minutes::Worst;
 use serde::Serialize;
 use std::fs;
@@ -24,6 +25,8 @@ pub(super) struct Around {
     folder: PathBuf,
     taps: [(&'static str, Arc<Mutex<Recent>>); 2],
     worst: Vec<One>,
+    /// Whether programs read what is told: who traces the device is to keep what happened there.
+    tells: bool,
 }
 
 /// Both captures around one packet.
@@ -31,6 +34,9 @@ pub(super) struct Around {
 pub(super) struct One {
     #[serde(flatten)]
     packet: Worst,
+    /// The time of which the captures have all packets.
+    from_ns: i64,
+    until_ns: i64,
     /// Whether they have all that came; at high rates there is no memory for a second. Unknown until they are written.
     complete: Option<bool>,
     #[serde(skip)]
@@ -47,10 +53,11 @@ impl Around {
     pub(super) fn create(
         directory: &Path,
         taps: [(&'static str, Arc<Mutex<Recent>>); 2],
+        tells: bool,
     ) -> io::Result<Self> {
         let folder = directory.join("around");
         fs::create_dir_all(&folder)?;
-        Ok(Self { folder, taps, worst: Vec::new() })
+        Ok(Self { folder, taps, worst: Vec::new(), tells })
     }
 
     /// Takes the worst packet of those that were matched since it was called last, and writes what has come completely.
@@ -88,21 +95,28 @@ impl Around {
             let least = self.worst.swap_remove(least.unwrap_or(0));
             self.remove(&least)?;
         }
-        self.worst.push(One { packet: sample.into(), complete: None, sample });
+        self.worst.push(One {
+            packet: sample.into(),
+            from_ns: sample.ingress_ns - BESIDE_NS,
+            until_ns: sample.egress_ns + BESIDE_NS,
+            complete: None,
+            sample,
+        });
+        if self.tells {
+            events::around(&self.worst);
+        }
         Ok(())
     }
 
     fn write(&mut self, newest_ns: i64) -> io::Result<()> {
         for one in &mut self.worst {
-            let (from_ns, to_ns) =
-                (one.sample.ingress_ns - BESIDE_NS, one.sample.egress_ns + BESIDE_NS);
-            if one.complete.is_some() || to_ns >= newest_ns {
+            if one.complete.is_some() || one.until_ns >= newest_ns {
                 continue;
             }
             let mut complete = true;
             for (tap, recent) in &self.taps {
                 let path = path(&self.folder, &one.sample, tap);
-                complete &= locked(recent).write(&path, from_ns, to_ns)?;
+                complete &= locked(recent).write(&path, one.from_ns, one.until_ns)?;
             }
             one.complete = Some(complete);
         }

@@ -116,7 +116,8 @@ impl Analysing {
                 let taps = [&mut ingress, &mut egress].map(|tap| tap.keep(request.snap, keep_ns));
                 let [one, other] = taps;
                 Minutes::create(folder).and_then(|minutes| {
-                    let around = Around::create(folder, [(TAPS[0], one), (TAPS[1], other)])?;
+                    let taps = [(TAPS[0], one), (TAPS[1], other)];
+                    let around = Around::create(folder, taps, !Self::tells_people(request))?;
                     Ok(Kept::Minutes(Box::new(minutes), around))
                 })
             }

@@ -63,7 +63,7 @@ impl Phc {
     ///
     /// # Errors
     /// It cannot be read any more.
-    pub fn end(self) -> Result<Chain, String> {
+    pub fn again(&self) -> Result<Chain, String> {
         let last = (self.read)(&self.file).map(|triples| narrowest(&triples, RESOLUTION_NS));
         match last {
             Ok(Some(last)) => {

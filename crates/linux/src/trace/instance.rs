@@ -104,8 +104,15 @@ impl Instance {
         })
     }
 
-    /// What a CPU recorded: sub-buffers of `size` bytes, which are gone from the kernel then.
-    pub(super) fn drain(&self, cpu: u32, size: usize) -> Result<Vec<Vec<u8>>, TraceError> {
+    /// What a CPU recorded until this tick, and perhaps a little later: sub-buffers of `size` bytes, which are gone from the
+    /// kernel then. A CPU that still records may write as fast as it is read, so the first sub-buffer that begins later is
+    /// the last one.
+    pub(super) fn drain(
+        &self,
+        cpu: u32,
+        size: usize,
+        until: u64,
+    ) -> Result<Vec<Vec<u8>>, TraceError> {
         let path = self.at(&format!("per_cpu/cpu{cpu}/trace_pipe_raw"));
         let failed = |source| TraceError::Read { path: path.clone(), source };
         let mut options = OpenOptions::new();
@@ -119,7 +126,11 @@ impl Instance {
                 Ok(0) => break,
                 Ok(length) => {
                     page.truncate(length);
+                    let start = page.first_chunk().map_or(0, |start| u64::from_le_bytes(*start));
                     pages.push(page);
+                    if start > until {
+                        break;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -4,17 +4,21 @@
 //! patches code and interrupts every CPU. Between [`Recorder::arm`] and [`Recorder::finish`] one word is
 //! switched, and nothing is read from the measured CPUs' buffers.
 
+mod drained;
 mod file;
 mod instance;
 mod perf;
 mod place;
 mod read;
+mod ring;
 mod sampler;
 mod source;
+mod throttled;
 mod tracefs;
 mod wanted;
 
 pub use file::{FileError, read, write};
+pub use ring::{Around, Ring};
 
 use crate::clock::{self, Clock, Counter, CounterError, Phc};
 use crate::sys::affinity;
@@ -96,6 +100,24 @@ pub struct Request {
     pub source: Option<Source>,
     /// The process of the device under test, whose quota of CPU time is looked at.
     pub device: Option<u32>,
+}
+
+impl Request {
+    /// The CPUs that may send to those that are watched.
+    fn sending(&self) -> Result<Cpus, TraceError> {
+        let (online, cpus) = (online(), &self.cpus);
+        if cpus.is_empty() || !cpus.is_subset(&online) {
+            return Err(TraceError::Impossible(format!(
+                "CPUs {cpus}: not online here; expected some of {online}"
+            )));
+        }
+        // Measured ones count as senders only where they can send to another one.
+        Ok(if cpus.len() > 1 { online } else { online.minus(cpus) })
+    }
+
+    fn kilobytes(&self) -> u32 {
+        self.buffer_mb.saturating_mul(1_024)
+    }
 }
 
 /// What was recorded.
@@ -206,16 +228,7 @@ impl Recorder {
     /// # Errors
     /// What is missing on this host.
     pub fn prepare(request: &Request) -> Result<Self, TraceError> {
-        let online = online();
-        let cpus = request.cpus.clone();
-        if cpus.is_empty() || !cpus.is_subset(&online) {
-            return Err(TraceError::Impossible(format!(
-                "CPUs {cpus}: not online here; expected some of {online}"
-            )));
-        }
-        // Those of measured CPUs count as senders only where they can send to another one.
-        let sending = if cpus.len() > 1 { online.clone() } else { online.minus(&cpus) };
-        let kilobytes = request.buffer_mb.saturating_mul(1_024);
+        let (cpus, sending) = (request.cpus.clone(), request.sending()?);
         let mut counts = Counts::default();
         let sources = match &request.source {
             Some(source) => std::slice::from_ref(source),
@@ -224,6 +237,7 @@ impl Recorder {
         let mut problem = None;
         for source in sources {
             let mut vocabulary = Vocabulary::default();
+            let kilobytes = request.kilobytes();
             let wanted = source::Wanted { cpus: &cpus, sending: &sending, kilobytes };
             match Recording::open(*source, wanted, &mut vocabulary, &mut counts) {
                 Ok(recording) => {
@@ -307,7 +321,7 @@ impl Recorder {
         let events = read::events(recorded, span, self.recording.source(), &mut self.counts);
         let mut chains = Vec::new();
         for clock in clocks {
-            match clock.end() {
+            match clock.again() {
                 Ok(chain) => chains.push(chain),
                 Err(problem) => self.counts.refused.push(problem),
             }

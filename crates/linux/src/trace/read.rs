@@ -3,6 +3,7 @@
 use super::Counts;
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::ops::RangeInclusive;
 use tailtrim_trace::axis::Axis;
 use tailtrim_trace::lines::Source;
 use tailtrim_trace::page::Missed;
@@ -51,6 +52,18 @@ pub(super) struct Recorded {
     pub(super) measured: Vec<(u32, Buffer)>,
     /// Of those that send to measured ones.
     pub(super) sending: Vec<(u32, Buffer)>,
+}
+
+impl Recorded {
+    /// Leaves out what lies outside of these ticks.
+    pub(super) fn only(&mut self, ticks: &RangeInclusive<u64>) {
+        for (_, buffer) in self.measured.iter_mut().chain(&mut self.sending) {
+            buffer.steps.retain(|step| match step {
+                Step::Record(record) => ticks.contains(&record.stamp),
+                Step::Lost(_, next) => ticks.contains(next),
+            });
+        }
+    }
 }
 
 /// From when to when, and on which axis.

@@ -4,8 +4,8 @@
 //! interrupt; so does memory that moves when a list grows. `noise` measures in the process that samples. So samples lie
 //! in blocks that are given back after the end, and what a look needs beside is there before recording begins.
 
+use super::throttled::Quota;
 use crate::clock::{self, Clock, Counter};
-use crate::quota::Throttling;
 use std::collections::LinkedList;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -84,14 +84,13 @@ impl Drop for Sampler {
 struct Sampling {
     counter: Counter,
     cpus: Vec<u32>,
-    device: Option<u32>,
     interrupts: Option<File>,
     text: Vec<u8>,
     table: Table,
     row: String,
     rows: Blocks<u8>,
     readings: Blocks<Reading>,
-    before: Option<(i64, Throttling)>,
+    quota: Quota,
     throttled: Vec<Throttled>,
 }
 
@@ -101,7 +100,6 @@ impl Sampling {
         let mut sampling = Self {
             counter,
             cpus,
-            device,
             // Kept open, as is the kernel's own memory for it.
             interrupts: File::open("/proc/interrupts").ok(),
             text: Vec::new(),
@@ -109,7 +107,7 @@ impl Sampling {
             row: String::new(),
             rows: Blocks::default(),
             readings: Blocks::default(),
-            before: None,
+            quota: Quota::new(device),
             throttled: Vec::new(),
         };
         sampling.look();
@@ -133,16 +131,7 @@ impl Sampling {
         self.rows.extend(self.row.as_bytes());
         self.readings.extend(&[reading]);
         // `noise` has no device. With one, this thread stays off the CPUs that are recorded.
-        let Some(device) = self.device else { return };
-        let now = Throttling::of(device).map(|throttling| (reading.ns, throttling));
-        if let (Some((from_ns, was)), Some((until_ns, is))) = (&self.before, &now)
-            && was.group == is.group
-            && was.ns < is.ns
-        {
-            let (from_ns, until_ns, throttled_ns) = (*from_ns, *until_ns, is.ns - was.ns);
-            self.throttled.push(Throttled { from_ns, until_ns, throttled_ns });
-        }
-        self.before = now;
+        self.throttled.extend(self.quota.look(reading.ns));
     }
 
     fn samples(self) -> Samples {

@@ -1,5 +1,6 @@
 //! Recording by two instances of tracefs: one of the measured CPUs, one of who sends to them.
 
+use super::drained::{Drained, Lane, SubBuffer};
 use super::instance::{self, Instance};
 use super::place;
 use super::read::{Buffer, Recorded, Step};
@@ -9,9 +10,10 @@ use crate::clock;
 use crate::sys::tsc;
 use std::fs::File;
 use std::io::Read;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use tailtrim_host::Cpus;
-use tailtrim_trace::page::{Layout, Page};
+use tailtrim_trace::page::{Layout, Page, PageError};
 use tailtrim_trace::record::Decoder;
 
 /// Both instances.
@@ -85,8 +87,15 @@ impl Tracefs {
     }
 
     pub(super) fn recorded(&self, decoder: &Decoder) -> Result<Recorded, TraceError> {
-        let of = |instance, cpus: &Cpus| {
-            let one = |cpu| Ok((cpu, self.buffer(instance, cpu, decoder)?));
+        let of = |instance: &Instance, cpus: &Cpus| {
+            let one = |cpu| {
+                let lane = self.lane(instance, cpu, u64::MAX)?;
+                let mut buffer = self.decoded_lane(&lane, 0..=u64::MAX, decoder)?;
+                // A page before which some were overwritten says so, but not always how many.
+                let counts = ["overrun", "commit overrun", "dropped events"];
+                buffer.lost = counts.map(|name| instance.statistic(cpu, name)).iter().sum();
+                Ok((cpu, buffer))
+            };
             cpus.iter().map(one).collect::<Result<Vec<_>, TraceError>>()
         };
         Ok(Recorded {
@@ -95,23 +104,58 @@ impl Tracefs {
         })
     }
 
-    fn buffer(
-        &self,
-        instance: &Instance,
-        cpu: u32,
-        decoder: &Decoder,
-    ) -> Result<Buffer, TraceError> {
+    /// Reads what the buffers hold now, which is gone from the kernel then. Recording goes on.
+    pub(super) fn drained(&self) -> Result<Drained, TraceError> {
+        let now = tsc::ticks();
+        let of = |instance, cpus: &Cpus| {
+            cpus.iter().map(|cpu| self.lane(instance, cpu, now)).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Drained {
+            measured: of(&self.events, &self.cpus)?,
+            sending: of(&self.senders, &self.sending)?,
+        })
+    }
+
+    fn lane(&self, instance: &Instance, cpu: u32, until: u64) -> Result<Lane, TraceError> {
         // Since kernel 6.8 sub-buffers may be larger than a page.
         let kilobytes = instance.get("buffer_subbuf_size_kb").ok();
         let kilobytes = kilobytes.and_then(|text| text.trim().parse::<usize>().ok());
-        let pages = instance.drain(cpu, kilobytes.map_or(4_096, |kilobytes| kilobytes << 10))?;
-        let mut buffer = decode(&pages, self.layout, decoder)
-            .map_err(|problem| TraceError::Damaged { cpu, problem })?;
-        // A page before which some were overwritten says so, but not always how many.
-        let counts = ["overrun", "commit overrun", "dropped events"];
-        buffer.lost = counts.map(|name| instance.statistic(cpu, name)).iter().sum();
-        Ok(buffer)
+        let size = kilobytes.map_or(4_096, |kilobytes| kilobytes << 10);
+        let pages = instance.drain(cpu, size, until)?.into_iter().map(|bytes| {
+            let start = Page::new(self.layout, &bytes).map(|page| page.start);
+            Ok(SubBuffer { start: start.map_err(|error| damaged(cpu, error))?, bytes })
+        });
+        Ok(Lane { cpu, pages: pages.collect::<Result<_, TraceError>>()? })
     }
+
+    /// Decodes what was read of these ticks, and perhaps of some around them. What was lost is known only where
+    /// sub-buffers say so.
+    pub(super) fn decoded(
+        &self,
+        drained: &Drained,
+        ticks: &RangeInclusive<u64>,
+        decoder: &Decoder,
+    ) -> Result<Recorded, TraceError> {
+        let of = |lanes: &[Lane]| {
+            let one =
+                |lane: &Lane| Ok((lane.cpu, self.decoded_lane(lane, ticks.clone(), decoder)?));
+            lanes.iter().map(one).collect::<Result<Vec<_>, TraceError>>()
+        };
+        Ok(Recorded { measured: of(&drained.measured)?, sending: of(&drained.sending)? })
+    }
+
+    fn decoded_lane(
+        &self,
+        lane: &Lane,
+        ticks: RangeInclusive<u64>,
+        decoder: &Decoder,
+    ) -> Result<Buffer, TraceError> {
+        decode(lane.within(ticks), self.layout, decoder).map_err(|error| damaged(lane.cpu, error))
+    }
+}
+
+fn damaged(cpu: u32, error: PageError) -> TraceError {
+    TraceError::Damaged { cpu, problem: error.to_string() }
 }
 
 /// Enables an event, of senders where there is a filter, or notes that this kernel lacks it.
@@ -133,15 +177,19 @@ fn enable(
     instance.set(&format!("events/{event}/enable"), "1")
 }
 
-fn decode(pages: &[Vec<u8>], layout: Layout, decoder: &Decoder) -> Result<Buffer, String> {
+fn decode<'a>(
+    pages: impl Iterator<Item = &'a SubBuffer>,
+    layout: Layout,
+    decoder: &Decoder,
+) -> Result<Buffer, PageError> {
     let mut buffer = Buffer::default();
-    for bytes in pages {
-        let page = Page::new(layout, bytes).map_err(|error| error.to_string())?;
+    for SubBuffer { bytes, .. } in pages {
+        let page = Page::new(layout, bytes)?;
         if let Some(missed) = page.missed {
             buffer.steps.push(Step::Lost(missed, page.start));
         }
         for entry in page.entries() {
-            let entry = entry.map_err(|error| error.to_string())?;
+            let entry = entry?;
             buffer.take(decoder, entry.stamp, entry.record);
         }
     }

@@ -7,6 +7,7 @@
 
 mod counter;
 mod mounts;
+mod ring;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sources;

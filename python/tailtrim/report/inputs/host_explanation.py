@@ -24,11 +24,13 @@ Whole = Annotated[int, Field(ge=-_LARGEST, lt=_LARGEST)]
 Key = tuple[str, str, str | None]
 
 
-class _Data(BaseModel):
+class Data(BaseModel):
+    """Of a file of JSON."""
+
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class CauseSignature(_Data):
+class CauseSignature(Data):
     """What a recognised cause is, and the checks of the audit that concern it."""
 
     name: str
@@ -36,7 +38,7 @@ class CauseSignature(_Data):
     checks: tuple[str, ...]
 
 
-class AdvisedChange(_Data):
+class AdvisedChange(Data):
     """What ``tailtrim tune plan`` would change: ``when`` is now, next-boot or by-hand."""
 
     id: str
@@ -44,7 +46,7 @@ class AdvisedChange(_Data):
     when: str
 
 
-class Advice(_Data):
+class Advice(Data):
     """A check that concerns a cause, and what is changed for it."""
 
     check: str
@@ -53,7 +55,7 @@ class Advice(_Data):
     changes: tuple[AdvisedChange, ...] = ()
 
 
-class Sender(_Data):
+class Sender(Data):
     """Who sent an interrupt."""
 
     pid: int
@@ -61,7 +63,7 @@ class Sender(_Data):
     function: str | None = None
 
 
-class HostCause(_Data):
+class HostCause(Data):
     """A cause and what it cost; ``without_ns`` are the quantiles without it."""
 
     kind: str
@@ -81,7 +83,7 @@ class HostCause(_Data):
         return self.kind, self.name, self.detail
 
 
-class LatePacket(_Data):
+class LatePacket(Data):
     """A late packet; ``causes`` are places among the verdict's, each with its part in ns."""
 
     arrival_ns: Whole
@@ -92,14 +94,14 @@ class LatePacket(_Data):
     unknown_ns: Whole
 
 
-class Service(_Data):
+class Service(Data):
     """The device as the stamps show it."""
 
     base_ns: Whole
     service_ns: Whole
 
 
-class HostVerdict(_Data):
+class HostVerdict(Data):
     """Why packets were late: the causes, costliest first, and each late packet."""
 
     service: Service
@@ -128,7 +130,7 @@ class HostVerdict(_Data):
         return part_ns * 1_000_000 // max(self.excess_ns, 1)
 
 
-class HostExplanation(_Data):
+class HostExplanation(Data):
     """What a trace of the host says of a run."""
 
     cpu: Whole
@@ -154,7 +156,7 @@ class HostExplanation(_Data):
         return dict(zip(self.quantiles, values_ns, strict=False)).get(p)
 
 
-class _ExplanationFile(_Data):
+class _ExplanationFile(Data):
     schema_: Literal["tailtrim.explanation/1"] = Field(alias="schema")
     host: HostExplanation | None = None
 
@@ -172,12 +174,13 @@ def read(directory: RunDirectory) -> HostExplanation | None:
     try:
         return _ExplanationFile.model_validate_json(path.read_bytes()).host
     except (OSError, ValidationError) as error:
-        reason = _first(error) if isinstance(error, ValidationError) else str(error)
+        reason = first_mistake(error) if isinstance(error, ValidationError) else str(error)
         message = f"{path}: the explanation cannot be read: {reason}; tailtrim explain makes it"
         raise RunDirectoryError(message) from error
 
 
-def _first(error: ValidationError) -> str:
+def first_mistake(error: ValidationError) -> str:
+    """Return where a file is wrong, and how."""
     found = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, found["loc"]))
     return units.printable(f"{place}: {found['msg']}" if place else found["msg"])

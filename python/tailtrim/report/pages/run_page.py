@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tailtrim import slo
-from tailtrim.report import departures, units, wording
+from tailtrim.report import departures, units, wording, worst_wording
 from tailtrim.report.latency_table import LatencyTable
 from tailtrim.report.over_time import over_time
 from tailtrim.report.pages import testbed_section
@@ -79,7 +79,11 @@ def render(shown: Shown) -> bytes:
         cards=len(runs) <= _MOST_CARDS,
         problems=list(_problems(shown.experiment)),
         warned=_warnings(runs),
-        over_time=[(run.name, told) for run in runs if (told := over_time(run))],
+        over_time=[
+            (run.name, told, worst_wording.sentences(run.worst_packets))
+            for run in runs
+            if (told := over_time(run))
+        ],
         warmed=warm_ups([(run.name, run.directory) for run in runs]),
         objectives=_objectives(shown),
         capacity=shown.capacity,

@@ -1,5 +1,7 @@
 //! `tailtrim-agent trace`.
 
+mod around;
+
 use crate::args::time;
 use crate::events;
 use crate::exit::Exit;
@@ -24,14 +26,20 @@ use tailtrim_trace::lines::{Header, Source};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     tailtrim-agent trace --cpus 2,3 --out run/events.jsonl.zst --stop-after 10s\n  \
-    tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C")]
+    tailtrim-agent trace --cpus 1 --out events.jsonl.zst   # until Ctrl-C\n  \
+    tailtrim-agent trace --cpus 1 --last 30s --out around  # writes what standard input asks for")]
 pub(crate) struct Trace {
     /// CPUs to watch, such as 1,3-5
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Cpus,
-    /// Output file: JSON lines, compressed with zstd
+    /// Output file: JSON lines, compressed with zstd; with --last the folder of such files
     #[arg(short, long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// Keep only the last TIME, in memory. A line of standard input, such as [{"ingress_ns":5000000000,
+    /// "from_ns":4500000000,"until_ns":5500000000}], lists the times of which events are wanted in INGRESS_NS-events.jsonl.zst;
+    /// files that it does not list any more are removed. Needs tracefs
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "source")]
+    pub(crate) last: Option<i64>,
     /// Process of the device under test; records when the CPU quota of its control group is used up
     #[arg(long, value_name = "PID")]
     pub(crate) device: Option<u32>,
@@ -86,18 +94,21 @@ struct TraceReport<'a> {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Trace) -> Exit {
     host::gain_nothing();
-    let interrupts = request.out.with_file_name("interrupts.csv");
-    let stopped = match request.ending.watch() {
-        Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string(), Exit::Impossible),
-    };
-    let away = recording::stay_off(&request.cpus);
     let wanted = recording::Request {
         cpus: request.cpus.clone(),
         buffer_mb: request.buffer,
         source: request.source.map(Source::from),
         device: request.device,
     };
+    if let Some(last_ns) = request.last {
+        return around::run(request, &wanted, last_ns);
+    }
+    let interrupts = request.out.with_file_name("interrupts.csv");
+    let stopped = match request.ending.watch() {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string(), Exit::Impossible),
+    };
+    let away = recording::stay_off(&request.cpus);
     let mut recorder = match Recorder::prepare(&wanted) {
         Ok(recorder) => recorder,
         Err(error) => return failed(&error.to_string(), exit_of(&error)),
