@@ -114,19 +114,20 @@ class ByMinute:
         node = self.node
         if node.lost:
             return
-        for name in (*MINUTES, *_around(node, f"{self._folder}/{AROUND}")):
+        for name in (*MINUTES, *_around(node, node.path(f"{self._folder}/{AROUND}"))):
             node.get(f"{self._folder}/{name}")
 
     def _rescue_counters(self) -> None:
         dut = self.at.dut
         if dut.lost:
             return
-        for name in (COUNTERS, *_around(dut.outside, AROUND)):
+        dut.get(COUNTERS)
+        for name in _around(dut.outside, dut.path(AROUND)):
             dut.get(name)
 
 
 def _around(node: Node, folder: str) -> list[str]:
-    kept = node.call("ls", node.path(folder)).stdout.split()
+    kept = node.call("ls", folder).stdout.split()
     return [f"{AROUND}/{one}" for one in kept]
 
 
