@@ -26,8 +26,8 @@ class WorstPacket:
     """One of the worst packets: when it entered, and what the trace around it says.
 
     ``host`` has the causes of all late packets around it, and of the late packets only this one. It
-    is ``None`` where there is no trace; ``complete`` is false where captures or trace do not have
-    all of the time around the packet.
+    is ``None`` without a trace. ``complete`` is false if the captures or the trace do not cover the
+    whole time around the packet.
     """
 
     ingress_ns: int

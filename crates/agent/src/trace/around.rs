@@ -44,7 +44,6 @@ struct Written {
 struct Report<'a> {
     folder: &'a Path,
     around: Vec<Written>,
-    sources_refused: &'a [String],
     refused: &'a [String],
     leftovers_removed: &'a [String],
 }
@@ -148,7 +147,6 @@ pub(super) fn run(request: &Trace, wanted: &recording::Request, last_ns: i64) ->
     let report = Report {
         folder: &request.out,
         around: asked.packets.values().filter_map(|(_, written)| *written).collect(),
-        sources_refused: &counts.sources_refused,
         refused: &refused,
         leftovers_removed: &counts.leftovers_removed,
     };

@@ -19,7 +19,7 @@ use tailtrim_trace::{Event, Kind};
 const MOST: usize = 256 << 20;
 /// How often buffers are read: long before they are full, and seldom.
 const EVERY_NS: i64 = 1_000_000_000;
-/// Decoding begins so long before what is asked for: by then each CPU has had a switch or a tick that says who has it.
+/// Decoding begins 1 s before the requested time. Within it, a switch or a tick on each CPU tells which thread runs there.
 const BEFORE_NS: i64 = 1_000_000_000;
 
 /// What happens on CPUs, for as long as it is kept. When it is dropped, nothing is left in the kernel.

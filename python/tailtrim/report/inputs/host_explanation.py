@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -10,6 +10,8 @@ from tailtrim.errors import RunDirectoryError
 from tailtrim.report import units
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tailtrim.rundir import RunDirectory
 
 EXPLANATION = "explanation.json"
@@ -28,6 +30,9 @@ class Data(BaseModel):
     """Of a file of JSON."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+FileT = TypeVar("FileT", bound=Data)
 
 
 class CauseSignature(Data):
@@ -169,18 +174,28 @@ def read(directory: RunDirectory) -> HostExplanation | None:
 
     """
     path = directory.path / EXPLANATION
+    found = file_of(path, _ExplanationFile, "the explanation ", "; tailtrim explain makes it")
+    return None if found is None else found.host
+
+
+def file_of(path: Path, kind: type[FileT], what: str = "", hint: str = "") -> FileT | None:
+    """Read a file of JSON; ``None`` where there is none.
+
+    Raises:
+        RunDirectoryError: the file cannot be read, or is invalid.
+
+    """
     if not path.exists():
         return None
     try:
-        return _ExplanationFile.model_validate_json(path.read_bytes()).host
+        return kind.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        reason = first_mistake(error) if isinstance(error, ValidationError) else str(error)
-        message = f"{path}: the explanation cannot be read: {reason}; tailtrim explain makes it"
+        reason = _first(error) if isinstance(error, ValidationError) else str(error)
+        message = f"{path}: {what}cannot be read: {reason}{hint}"
         raise RunDirectoryError(message) from error
 
 
-def first_mistake(error: ValidationError) -> str:
-    """Return where a file is wrong, and how."""
+def _first(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, found["loc"]))
     return units.printable(f"{place}: {found['msg']}" if place else found["msg"])

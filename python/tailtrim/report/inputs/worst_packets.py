@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tailtrim.errors import RunDirectoryError
-from tailtrim.report.inputs.host_explanation import Data, HostExplanation, Whole, first_mistake
+from tailtrim.report.inputs.host_explanation import Data, HostExplanation, Whole, file_of
 from tailtrim.rundir.layout import WORST_EXPLAINED
 
 if TYPE_CHECKING:
@@ -36,17 +35,10 @@ def read(directory: RunDirectory) -> WorstExplained | None:
     """Read what a run has; ``None`` where it was not traced.
 
     Raises:
-        RunDirectoryError: the file cannot be read or is none of ours.
+        RunDirectoryError: the file cannot be read, or is invalid.
 
     """
-    path = directory.path / WORST_EXPLAINED
-    if not path.exists():
-        return None
-    try:
-        return WorstExplained.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        reason = first_mistake(error) if isinstance(error, ValidationError) else str(error)
-        raise RunDirectoryError(f"{path}: cannot be read: {reason}") from error
+    return file_of(directory.path / WORST_EXPLAINED, WorstExplained)
 
 
 def of_packets(found: WorstPackets) -> WorstExplained:
