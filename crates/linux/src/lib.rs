@@ -5,6 +5,7 @@ mod bpf;
 mod capabilities;
 pub mod capture;
 pub mod clock;
+mod cores;
 pub mod disturb;
 pub mod forward;
 pub mod generate;

@@ -6,8 +6,10 @@
 //! is a module of; and a `&[u8]` must not change, as mapped bytes of such a file would. What is read into a buffer stays.
 
 mod compressed;
+mod frames;
 
 use compressed::{Decompressed, MAGIC, is_compressed};
+use frames::{Frames, Spare};
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -38,6 +40,8 @@ pub struct Source {
     pub extent: Extent,
     /// Where it can be read from any place on.
     pub(crate) plain: Option<Plain>,
+    /// The cores that decompress it ahead of who reads it; `None` where it is not a compressed file.
+    pub(crate) spare: Option<Spare>,
 }
 
 /// How much of a file has been read.
@@ -75,15 +79,14 @@ impl Extent {
 pub fn open(path: &Path, reading: Reading) -> Result<Source, CaptureError> {
     let name = path.display().to_string();
     let io = |source| CaptureError::Open { path: name.clone(), source };
-    let (input, extent, plain) = if name == "-" {
-        let input = compressed_or_plain(BufReader::with_capacity(READ, io::stdin()));
-        (input.map_err(io)?, Extent::Unknown, None)
+    let Opened { input, extent, plain, spare } = if name == "-" {
+        Opened::streamed(io::stdin()).map_err(io)?
     } else {
         file(path).map_err(io)?
     };
     let moonsniff = is_moonsniff(&name);
     let capture = Capture::open(name, input, reading.stamps, moonsniff, reading.salvage)?;
-    Ok(Source { capture, extent, plain })
+    Ok(Source { capture, extent, plain, spare })
 }
 
 fn is_moonsniff(name: &str) -> bool {
@@ -91,30 +94,53 @@ fn is_moonsniff(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mscap"))
 }
 
-fn file(path: &Path) -> io::Result<(Box<dyn Input>, Extent, Option<Plain>)> {
+/// An open file or pipe; otherwise as [`Source`].
+struct Opened {
+    input: Box<dyn Input>,
+    extent: Extent,
+    plain: Option<Plain>,
+    spare: Option<Spare>,
+}
+
+impl Opened {
+    /// A pipe, or a file that does not say how long it is.
+    fn streamed(source: impl Read + Send + 'static) -> io::Result<Self> {
+        let source = decompressed(BufReader::with_capacity(READ, source))?;
+        let input = Box::new(Streamed::new(source));
+        Ok(Self { input, extent: Extent::Unknown, plain: None, spare: None })
+    }
+
+    fn plain(file: File, size: u64) -> Self {
+        let plain = Plain { file: Arc::new(file), size };
+        let input = plain.input(0..size);
+        Self { input, extent: Extent::Plain(size), plain: Some(plain), spare: None }
+    }
+
+    fn compressed(file: File, size: u64) -> io::Result<Self> {
+        let (read, spare) = (Arc::<AtomicU64>::default(), Spare::default());
+        let frames = Frames::new(Arc::new(file), Arc::clone(&read), Arc::clone(&spare))?;
+        let (input, extent) = (Box::new(Streamed::new(frames)), Extent::Compressed(size, read));
+        Ok(Self { input, extent, plain: None, spare: Some(spare) })
+    }
+}
+
+fn file(path: &Path) -> io::Result<Opened> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
         return Err(io::Error::other("this is a directory, expected a capture file"));
     }
     // Some files, such as those of /proc, do not say how long they are.
-    if metadata.is_file() && metadata.len() > 0 {
-        let mut head = [0; MAGIC];
-        let count = file.read_at(&mut head, 0)?;
-        if !is_compressed(&head[..count]) {
-            let plain = Plain { file: Arc::new(file), size: metadata.len() };
-            let input = plain.input(0..plain.size);
-            return Ok((input, Extent::Plain(plain.size), Some(plain)));
-        }
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Opened::streamed(file);
     }
-    let read = Arc::new(AtomicU64::new(0));
-    let extent = if metadata.is_file() {
-        Extent::Compressed(metadata.len(), Arc::clone(&read))
+    let mut head = [0; MAGIC];
+    let count = file.read_at(&mut head, 0)?;
+    if is_compressed(&head[..count]) {
+        Opened::compressed(file, metadata.len())
     } else {
-        Extent::Unknown
-    };
-    let input = compressed_or_plain(BufReader::with_capacity(READ, Counted { file, read }))?;
-    Ok((input, extent, None))
+        Ok(Opened::plain(file, metadata.len()))
+    }
 }
 
 /// A plain file, as much of it as there was when it was opened.
@@ -152,24 +178,6 @@ impl Read for Part {
         self.rest.start += count as u64;
         Ok(count)
     }
-}
-
-/// A file that tells how much of it was read.
-struct Counted {
-    file: File,
-    read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.read.fetch_add(count as u64, Relaxed);
-        Ok(count)
-    }
-}
-
-fn compressed_or_plain(source: impl BufRead + Send + 'static) -> io::Result<Box<dyn Input>> {
-    Ok(Box::new(Streamed::new(decompressed(source)?)))
 }
 
 /// What a source holds, decompressed if its first bytes say that it is compressed.

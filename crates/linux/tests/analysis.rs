@@ -213,12 +213,14 @@ fn the_number_of_cores_makes_no_difference() {
     let [pcap, pcapng, mscap] =
         [pcap, pcapng, mscap].map(|format| taps.each_ref().map(|tap| format(tap)));
     let compressed = pcap.each_ref().map(|bytes| zstd(bytes));
+    let in_frames = pcap.each_ref().map(|bytes| bytes.chunks(100_000).flat_map(zstd).collect());
     let gzipped = pcapng.each_ref().map(|bytes| gzip(bytes));
     let of = |name, bytes| same(&write(&files, name, bytes), false).unwrap();
     let plain = of("plain.pcap", pcap);
     assert!(plain.samples.len() > 20_000 && plain.worst.len() == 100);
     assert_eq!(of("plain.pcapng", pcapng).samples, plain.samples);
     assert_eq!(of("a.pcap.zst", compressed).histograms, plain.histograms);
+    assert_eq!(of("frames.pcap.zst", in_frames).histograms, plain.histograms);
     assert_eq!(of("a.pcapng.gz", gzipped).seconds, plain.seconds);
     assert!(of("a.mscap", mscap).samples.len() > 20_000);
     // Less than is handed over at once, and none on one side.

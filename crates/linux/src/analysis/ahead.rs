@@ -1,6 +1,6 @@
 //! A capture that a thread reads ahead.
 
-use super::cores::Cores;
+use crate::cores::Cores;
 use std::panic;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};

@@ -1,6 +1,6 @@
 //! Samples that another thread takes: to compress and to write one takes longer than to match it.
 
-use super::cores::Cores;
+use crate::cores::Cores;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread::Builder;
 use std::{io, mem, panic, thread};

@@ -1,8 +1,8 @@
 //! Stretches joined in their order.
 
-use super::cores::Cores;
 use super::stretches::Stretches;
 use super::turns::{Done, Turns};
+use crate::cores::Cores;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::mpsc::Receiver;

@@ -6,16 +6,15 @@
 
 mod ahead;
 mod behind;
-mod cores;
 mod cuts;
 mod joining;
 pub mod remote;
 mod stretches;
 mod turns;
 
+use crate::cores::Cores;
 use crate::source::{Extent, Source};
 use ahead::Ahead;
-use cores::Cores;
 use cuts::Side;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -28,6 +27,9 @@ use tailtrim_tail::capture::CaptureError;
 /// From so many cores on, captures are cut. Before that, reading ahead is as fast and takes a tenth of the memory: on two
 /// cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on one core 0.64 s. It keeps three cores busy.
 const CUT_FROM: usize = 4;
+
+/// Threads that read a capture each. So many cores have nothing to spare for decompressing further ahead.
+const READERS: usize = 2;
 
 /// The cores that this process may use.
 #[must_use]
@@ -65,6 +67,12 @@ pub fn analyze<S: Sink + Send>(
         });
     }
     let ahead = |source: Source| {
+        if jobs.get() > READERS
+            && let Some(spare) = source.spare
+        {
+            // It is not set yet.
+            let _ = spare.set(Arc::clone(&cores));
+        }
         let waits_for_others = matches!(source.extent, Extent::Unknown);
         Ahead::new(source.capture, waits_for_others, Arc::clone(&cores))
     };

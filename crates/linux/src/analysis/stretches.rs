@@ -1,9 +1,9 @@
 //! Two plain captures on several cores, each of which matches a stretch of both.
 
-use super::cores::Cores;
 use super::cuts::{self, Cut, Place, Side};
 use super::joining::Joining;
 use super::turns::{Done, Turns, Work};
+use crate::cores::Cores;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::mpsc::channel;

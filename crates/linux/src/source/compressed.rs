@@ -72,8 +72,25 @@ impl<R: BufRead> Decompressed<R> {
     ///
     /// There is no memory for a decoder.
     pub(super) fn new(source: R) -> io::Result<Self> {
-        let source = Counted { source, at: 0, head: [0; MAGIC], ahead: 0..0 };
-        Ok(Self { state: State::Between(source, None), zstd: raw::Decoder::new()?, begin: 0 })
+        Self::from_place(source, 0)
+    }
+
+    /// What the source holds begins at this byte of the compressed file.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for a decoder.
+    pub(super) fn from_place(source: R, at: u64) -> io::Result<Self> {
+        let source = Counted { source, at, head: [0; MAGIC], ahead: 0..0 };
+        Ok(Self { state: State::Between(source, None), zstd: raw::Decoder::new()?, begin: at })
+    }
+
+    /// Where the next frame or member begins, unless one is being read.
+    pub(super) fn between(&self) -> Option<u64> {
+        match &self.state {
+            State::Between(source, _) => Some(source.at),
+            _ => None,
+        }
     }
 
     /// The next bytes, or the state to go on with where there are none yet.

@@ -5,28 +5,33 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Cores that threads share. Who waits for another thread gives its core back until then.
 #[derive(Debug)]
-pub(super) struct Cores {
+pub(crate) struct Cores {
+    count: usize,
     free: Mutex<usize>,
     freed: Condvar,
 }
 
 /// A core being used, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Working<'a>(&'a Cores);
+pub(crate) struct Working<'a>(&'a Cores);
 
 impl Cores {
-    pub(super) fn new(cores: NonZeroUsize) -> Self {
-        Self { free: Mutex::new(cores.get()), freed: Condvar::new() }
+    pub(crate) fn new(cores: NonZeroUsize) -> Self {
+        Self { count: cores.get(), free: Mutex::new(cores.get()), freed: Condvar::new() }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Waits for a core.
-    pub(super) fn work(&self) -> Working<'_> {
+    pub(crate) fn work(&self) -> Working<'_> {
         self.take();
         Working(self)
     }
 
     /// Gives the core of this thread to others while it waits for one of them.
-    pub(super) fn lend<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub(crate) fn lend<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.give();
         let awaited = wait();
         self.take();
