@@ -316,6 +316,18 @@ def test_a_damaged_table_is_an_error_of_its_run(
     assert "histogram.parquet: the table cannot be read" in failed(copied)["numbers"][0]
 
 
+def test_a_byte_that_makes_a_summary_unreadable_is_found_by_the_name_of_its_file(
+    copied: Path,
+) -> None:
+    place = copied / RUN / "summary.json"
+    place.write_text(place.read_text().replace('"ingress"', '"ingresx"', 1))
+    found = failed(copied)
+    assert found["files"] == (
+        f"{RUN}/summary.json: changed, its SHA-256 is not that of SHA256SUMS",
+    )
+    assert found["numbers"] == (f"{place}: the summary lacks 'ingress'",)
+
+
 def test_checksums_are_those_of_sha256sum(released: Path) -> None:
     found = checksums.read(released)
     assert f"{RUN}/summary.json" in found

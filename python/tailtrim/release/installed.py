@@ -43,8 +43,8 @@ def _named(release: Opened) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _of_runs(release: Opened) -> Iterator[Any]:
-    for run in release.experiment.runs:
-        place = release.place / run.outcome.run / "nodes.json"
+    for run in release.runs:
+        place = release.place / run / "nodes.json"
         if place.is_file():
             try:
                 yield tree.record(place).get("nodes")

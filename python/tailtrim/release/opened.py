@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tailtrim.errors import PlanError, ReleaseError, RunDirectoryError
+from tailtrim.errors import PlanError, ReleaseError
 from tailtrim.experiment import recorded
 from tailtrim.experiment.record import RECORD as EXPERIMENT_RECORD
 from tailtrim.nodes.testbeds import LOCAL
@@ -18,6 +18,7 @@ from tailtrim.release.layout import EXPERIMENT, PLAN, RECORD, SCHEMA, SEARCHES, 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tailtrim.experiment import RecordedExperiment
     from tailtrim.nodes.description import TestbedDescription
     from tailtrim.plan import Plan, Run
 
@@ -54,16 +55,15 @@ class Opened:
         self.place = root / EXPERIMENT
         #: ``experiment.json`` as it is.
         self.told = tree.record(self.place / EXPERIMENT_RECORD)
+        #: The runs that it names.
+        self.runs: list[str] = []
         outcomes = self.told.get("outcomes")
         for outcome in outcomes if isinstance(outcomes, list) else ():
             run = outcome.get("run") if isinstance(outcome, dict) else None
             if not isinstance(run, str) or not _RUN.fullmatch(run):
                 place = self.place / EXPERIMENT_RECORD
                 raise ReleaseError(f"{place}: {run!r} is not the name of a run, such as run-000")
-        try:
-            self.experiment = recorded(self.place)
-        except RunDirectoryError as error:
-            raise ReleaseError(str(error)) from error
+            self.runs.append(run)
 
     def _bounded(self, name: str) -> None:
         place = self.root / name
@@ -81,6 +81,16 @@ class Opened:
         size = sum(about.row_group(n).total_byte_size for n in range(about.num_row_groups))
         if size > _MOST_TABLE_BYTES:
             raise ReleaseError(f"{place}: {size:,} bytes unpacked, too large")
+
+    @cached_property
+    def experiment(self) -> RecordedExperiment:
+        """The experiment and its runs.
+
+        Raises:
+            RunDirectoryError: they cannot be read.
+
+        """
+        return recorded(self.place)
 
     @property
     def imported(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tailtrim.errors import RunDirectoryError
 from tailtrim.release import claimed, figures, files, grid, numbers, rerun, validity
 from tailtrim.release.level import Level
 from tailtrim.release.opened import Opened
@@ -68,7 +69,10 @@ def verify(
             levels.append(_skipped(name, "was not asked for"))
             continue
         told(name)
-        levels.append(steps[name]())
+        try:
+            levels.append(steps[name]())
+        except RunDirectoryError as error:
+            levels.append(Level(name, "the runs cannot be read", wrong=(str(error),)))
     return levels
 
 
