@@ -11,6 +11,8 @@ pub(super) struct Capture {
     pub(super) arrivals: Vec<i64>,
     /// Latency beyond the body of the distribution.
     pub(super) excess: Vec<i32>,
+    /// The median latency, which the excess is counted from.
+    median_ns: i64,
     /// From the first arrival to the last.
     pub(super) run_ns: i64,
     /// Packets that a cause that was found accounts for.
@@ -45,6 +47,7 @@ impl Capture {
             bucket_ns,
             arrivals,
             excess: samples.iter().map(excess).collect(),
+            median_ns,
             run_ns,
             explained: vec![false; samples.len()],
             explained_count: 0,
@@ -206,13 +209,8 @@ pub(super) struct Level {
 }
 
 impl Level {
-    pub(super) fn new(
-        capture: &Capture,
-        samples: &[(i64, i64)],
-        median_ns: i64,
-        threshold_ns: i64,
-    ) -> Self {
-        let stalls = stalls_above(samples, median_ns, median_ns + threshold_ns);
+    pub(super) fn new(capture: &Capture, samples: &[(i64, i64)], threshold_ns: i64) -> Self {
+        let stalls = stalls_above(samples, capture.median_ns, capture.median_ns + threshold_ns);
         let mut late = Vec::new();
         let mut next = 0;
         for (packet, excess) in capture.excess.iter().enumerate() {
@@ -240,7 +238,7 @@ impl Level {
 
     /// The late packets above the same threshold of another capture.
     pub(super) fn of(&self, capture: &Capture) -> Self {
-        Self::new(capture, &capture.samples(), 0, self.threshold_ns)
+        Self::new(capture, &capture.samples(), self.threshold_ns)
     }
 
     /// The stalls that are not explained.

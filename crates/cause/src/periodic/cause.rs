@@ -69,9 +69,13 @@ impl PeriodicCause {
     /// at random times would have had delayed, and not even a half of those that came in time for it. Known ticks of
     /// published captures delayed 74 to 92 %; what a schedule that is locked to a clock leaves out is delayed
     /// wherever a packet meets it, so one of the two alone says nothing.
+    pub(super) fn is_rare(&self) -> bool {
+        self.every == 1 && self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected
+    }
+
+    /// Whether it is not told: it is rare, or fits too many other frequencies.
     pub(super) fn is_doubtful(&self) -> bool {
-        let rare = self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected;
-        self.every == 1 && (rare || self.aliases_hz.len() > MOST_ALIASES)
+        self.is_rare() || (self.every == 1 && self.aliases_hz.len() > MOST_ALIASES)
     }
 }
 

@@ -124,7 +124,11 @@ pub(super) fn near(
     let mut width_ns = period_ns * smear;
     let all = ends.len() as f64;
     let mut cluster = densest(&ends, period_ns, width_ns)?;
-    let mut best: Option<Comb> = None;
+    let of_few = ALIGNED_NS.iter().filter_map(|width_ns| {
+        let aligned = aligned(&cluster, *width_ns)?;
+        of_cluster(capture, &levels[level], level, &aligned, 2.0 * width_ns)
+    });
+    let mut best: Option<Comb> = of_few.max_by(|a, b| a.nats.total_cmp(&b.nats));
     loop {
         let chance = all * width_ns / period_ns;
         let count = cluster.ends.len() as f64;
@@ -177,6 +181,42 @@ pub(super) fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(us
         }
         if best.is_none_or(|(_, size)| end - start > size) {
             best = Some((start, end - start));
+        }
+    }
+    best
+}
+
+/// Ends of a cluster are few if they are at most so many: a step of [`narrowed`] then leaves too few, or one by chance.
+const FEW: usize = 24;
+
+/// How far from a line the ends of one source are, of short and of longer stalls.
+const ALIGNED_NS: [f64; 2] = [1_200.0, 4_800.0];
+
+/// The line through two of few ends which most of them are near.
+fn aligned(cluster: &Cluster, width_ns: f64) -> Option<Cluster> {
+    let Cluster { ends, period_ns, at_ns } = cluster;
+    if !(FEWEST..=FEW).contains(&ends.len()) {
+        return None;
+    }
+    let numbers: Vec<f64> = ends.iter().map(|end| libm::round((end - at_ns) / period_ns)).collect();
+    let mut best: Option<Cluster> = None;
+    for first in 0..ends.len() {
+        for second in first + 1..ends.len() {
+            let periods = numbers[second] - numbers[first];
+            if periods <= 0.0 {
+                continue;
+            }
+            let period_ns = (ends[second] - ends[first]) / periods;
+            let at_ns = ends[first] - numbers[first] * period_ns;
+            let near = |(end, number): &(&f64, &f64)| {
+                (**end - at_ns - **number * period_ns).abs() <= width_ns
+            };
+            let near: Vec<f64> =
+                ends.iter().zip(&numbers).filter(near).map(|(end, _)| *end).collect();
+            if near.len() >= FEWEST && best.as_ref().is_none_or(|best| near.len() > best.ends.len())
+            {
+                best = Some(Cluster { ends: near, period_ns, at_ns });
+            }
         }
     }
     best

@@ -83,7 +83,7 @@ pub(super) fn stalls_above(
 }
 
 /// Where the body of the distribution ends, going up from the median.
-fn end_of_body(sorted: &[i64], median_ns: i64) -> i64 {
+pub(super) fn end_of_body(sorted: &[i64], median_ns: i64) -> i64 {
     let quartile = |n: usize| sorted[(sorted.len() - 1) * n / 4];
     let width_ns = (quartile(3) - quartile(1)).max(NARROWEST_NS);
     let above = &sorted[sorted.partition_point(|ns| *ns < median_ns)..];

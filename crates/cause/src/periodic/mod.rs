@@ -39,6 +39,7 @@ use super::sampling;
 pub use batches::Batch;
 use capture::{Capture, Level};
 pub use cause::{Interval, PeriodicCause};
+use comb::Comb;
 pub use late::{Late, Stall, late};
 pub use limits::Limit;
 use serde::Serialize;
@@ -141,10 +142,8 @@ impl Found {
         capture.pattern_hz = bursts.as_ref().map(|bursts| bursts.0).or(packets_hz);
         let turns = bursts.and_then(|bursts| bursts.1);
         capture.stay_ns = turns.as_ref().map_or(0, |turns| turns.stay_ns);
-        let mut levels: Vec<Level> = thresholds(&capture, late)
-            .into_iter()
-            .map(|ns| Level::new(&capture, samples, late.median_ns, ns))
-            .collect();
+        let mut levels =
+            vec![Level::new(&capture, samples, (late.threshold_ns - late.median_ns).max(1))];
         if let Some(turns) = turns {
             let struck = busy::search(&capture, &turns);
             let causes = cause::of_turns(&capture, &levels[0], &struck, late, schedule);
@@ -156,7 +155,8 @@ impl Found {
             let unexplained = levels[0].open().count() as u64;
             return Self { unexplained, causes, limits, ..Self::default() };
         }
-        let mut combs = search::search(&mut capture, &mut levels);
+        let mut banned = Vec::new();
+        let mut combs = combs(&mut capture, samples, &mut levels, &banned);
         let mut batches = Vec::new();
         let open: Vec<Stall> = levels[0].open().copied().collect();
         // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
@@ -166,20 +166,28 @@ impl Found {
         {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
             search::mark(&mut capture, &mut levels, &[]);
-            combs = search::search(&mut capture, &mut levels);
+            combs = self::combs(&mut capture, samples, &mut levels, &banned);
             batches.push(batch);
         }
         let causes = loop {
             let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
-            let mut sources = 0..;
-            let before = combs.len();
-            combs.retain(|_| {
-                let source = sources.next();
-                !causes.iter().any(|cause| Some(cause.source) == source && cause.is_doubtful())
-            });
-            if combs.len() == before {
+            let of = |source: usize| causes.iter().filter(move |cause| cause.source == source);
+            let sources = || combs.iter().enumerate();
+            let rare = sources().filter(|(source, _)| of(*source).any(PeriodicCause::is_rare));
+            let rare: Vec<Comb> = rare.map(|(_, comb)| *comb).collect();
+            if !rare.is_empty() && banned.len() < MOST_BANNED {
+                // It may have taken the place of another one in the search.
+                banned.extend(rare);
+                combs = self::combs(&mut capture, samples, &mut levels, &banned);
+                continue;
+            }
+            let believed = |source: usize| !of(source).any(PeriodicCause::is_doubtful);
+            let kept: Vec<Comb> =
+                sources().filter(|(source, _)| believed(*source)).map(|(_, comb)| *comb).collect();
+            if kept.len() == combs.len() {
                 break causes;
             }
+            combs = kept;
         };
         let limits = limits::limits(&capture, &levels[0], &combs);
         search::mark(&mut capture, &mut levels, &combs);
@@ -187,17 +195,50 @@ impl Found {
     }
 }
 
-/// Thresholds of excess: the end of the body, and quantiles that differ from it.
-fn thresholds(capture: &Capture, late: &Late) -> Vec<i64> {
-    let mut excess = capture.excess.clone();
+/// Combs that are not told are not looked for again, up to so many: a limit of time.
+const MOST_BANNED: usize = 4;
+
+/// The combs of a capture. Packets that they do not explain have another body, which ends lower if those were many: levels
+/// are added for what is late beside it.
+fn combs(
+    capture: &mut Capture,
+    samples: &[(i64, i64)],
+    levels: &mut Vec<Level>,
+    banned: &[Comb],
+) -> Vec<Comb> {
+    let (mut combs, mut searched) = (Vec::new(), 0);
+    search::mark(capture, levels, &[]);
+    loop {
+        for ns in thresholds(capture, levels) {
+            levels.push(Level::new(capture, samples, ns));
+        }
+        search::mark(capture, levels, &combs);
+        let before = combs.len();
+        combs = search::search(capture, levels, searched, combs, banned);
+        searched = levels.len();
+        if combs.len() == before {
+            return combs;
+        }
+    }
+}
+
+/// Thresholds of the excess of packets that are not explained, beside those of the levels: the end of the body, and quantiles.
+fn thresholds(capture: &Capture, levels: &[Level]) -> Vec<i64> {
+    let packets = capture.excess.iter().zip(&capture.explained);
+    let mut excess: Vec<i64> =
+        packets.filter(|(_, explained)| !**explained).map(|(ns, _)| i64::from(*ns)).collect();
     excess.sort_unstable();
+    if excess.len() < FEWEST_PACKETS {
+        return Vec::new();
+    }
+    let late = |ns: i64| (excess.len() - excess.partition_point(|one| *one <= ns)) as f64;
+    let mut sizes: Vec<f64> = levels.iter().map(|level| late(level.threshold_ns)).collect();
     let count = excess.len() as f64;
-    let mut chosen = vec![(late.threshold_ns - late.median_ns).max(1)];
-    let mut sizes = vec![late.packets as f64];
-    for part in THRESHOLDS {
-        let index = (count - 1.0 - count / part) as usize;
-        let ns = i64::from(excess[index]).max(1);
-        let size = (excess.len() - excess.partition_point(|one| i64::from(*one) <= ns)) as f64;
+    let quantile = |part: f64| excess[(count - 1.0 - count / part) as usize].max(1);
+    let body_ns = late::end_of_body(&excess, excess[excess.len() / 2]);
+    let mut chosen = Vec::new();
+    for ns in std::iter::once(body_ns).chain(THRESHOLDS.map(quantile)) {
+        let size = late(ns);
         // Nearly as many late packets say nearly the same.
         let differs = |other: &f64| size > 1.7 * other || other > &(1.7 * size);
         if size >= 8.0 && sizes.iter().all(differs) {

@@ -23,16 +23,22 @@ pub(super) const PURE: f64 = 0.3;
 const LEAST_PURE: f64 = 0.05;
 const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 
-/// Finds the combs of a capture, and marks in it what they explain.
-pub(super) fn search(capture: &mut Capture, levels: &mut [Level]) -> Vec<Comb> {
+/// Finds the combs of a capture beside those found at lower levels than the `first`, and marks in it what they explain. Those
+/// that are `banned` are not looked for.
+pub(super) fn search(
+    capture: &mut Capture,
+    levels: &mut [Level],
+    first: usize,
+    mut found: Vec<Comb>,
+    banned: &[Comb],
+) -> Vec<Comb> {
     let mut plan = RealFftPlanner::new();
-    let mut found: Vec<Comb> = Vec::new();
     let mut rejected: Vec<Comb> = Vec::new();
     let mut impure = Vec::new();
-    for level in 0..levels.len() {
+    for level in first..levels.len() {
         let mut chance = None;
         while found.len() < MOST && rejected.len() < MOST {
-            let known = [&found[..], &rejected[..]].concat();
+            let known = Known { found: [&found[..], &rejected[..]].concat(), banned };
             let next = next(&mut plan, capture, levels, level, &known);
             let Some(pure) = next.pure else {
                 impure.extend(next.impure);
@@ -80,7 +86,7 @@ fn surrogate(
     let shuffled = capture.shuffled();
     let mut levels = vec![level.of(&shuffled); number + 1];
     levels.truncate(number + 1);
-    let next = next(plan, &shuffled, &levels, number, &[]);
+    let next = next(plan, &shuffled, &levels, number, &Known::default());
     let nets = next.pure.iter().chain(&next.impure).map(|one| one.net(capture.run_ns));
     nets.fold(0.0, f64::max)
 }
@@ -97,14 +103,18 @@ fn add(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>, one: 
 /// in part. A clock that wanders is found at several frequencies near its own, and at simple fractions of them.
 fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
     found.iter().any(|other| {
-        let periods = run_ns as f64 / other.period_ns;
-        let same = (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns;
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (same && (near || halves))
+        (same(one, other, run_ns) && (near || halves))
             || among(one, other, run_ns)
             || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
+}
+
+/// Whether the run cannot tell two frequencies apart.
+fn same(one: &Comb, other: &Comb, run_ns: i64) -> bool {
+    let periods = run_ns as f64 / other.period_ns;
+    (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
 }
 
 /// Whether the schedule folds a multiple of a told comb's frequency to that of another one: 9 times 1,000 Hz comes back as
@@ -161,6 +171,21 @@ fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
         || capture.numbered(stalls.map(|stall| stall.packet))
 }
 
+/// What is not looked for again.
+#[derive(Default)]
+struct Known<'a> {
+    found: Vec<Comb>,
+    banned: &'a [Comb],
+}
+
+impl Known<'_> {
+    fn has(&self, one: &Comb, run_ns: i64) -> bool {
+        // At a lower level the same frequency may delay all that it could.
+        let banned = |other: &Comb| one.purity() < HALF && same(one, other, run_ns);
+        told(&self.found, one, run_ns) || self.banned.iter().any(banned)
+    }
+}
+
 /// The best combs of what is not explained yet.
 #[derive(Default)]
 struct Next {
@@ -174,7 +199,7 @@ fn next(
     capture: &Capture,
     levels: &[Level],
     level: usize,
-    found: &[Comb],
+    known: &Known<'_>,
 ) -> Next {
     let merit = |one: &Comb| one.merit(capture.run_ns);
     let mut next = Next::default();
@@ -189,12 +214,12 @@ fn next(
                     unsure.and_then(|comb| wander::followed(capture, &levels[level], &comb));
                 wandering.unwrap_or_else(|| fundamental(capture, levels, comb))
             })
-            .filter(|comb| !told(found, comb, capture.run_ns));
+            .filter(|comb| !known.has(comb, capture.run_ns));
         let Some(comb) = comb else { continue };
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let fixed = comb.track.is_none();
-            let comb = if fixed { preferred(capture, levels, &comb, found) } else { comb };
-            if told(found, &comb, capture.run_ns) || of_packets(capture, levels, &comb) {
+            let comb = if fixed { preferred(capture, levels, &comb, &known.found) } else { comb };
+            if known.has(&comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
             let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
