@@ -10,7 +10,8 @@
 //! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
 //! 7. [`wander`] follows a clock whose phase moves,
-//! 8. [`search`] takes one source after the other, and fits each once more to what the others leave,
+//! 8. [`search`] takes one source after the other, and fits each once more to what the others leave; then it searches what is
+//!    late beside them, at lower thresholds,
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
 //! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!
@@ -165,7 +166,6 @@ impl Found {
                 batches::batch(&open, schedule.interval_ns, samples.len())
         {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
-            search::mark(&mut capture, &mut levels, &[]);
             combs = self::combs(&mut capture, samples, &mut levels, &banned);
             batches.push(batch);
         }
@@ -198,8 +198,8 @@ impl Found {
 /// Combs that are not told are not looked for again, up to so many: a limit of time.
 const MOST_BANNED: usize = 4;
 
-/// The combs of a capture. Packets that they do not explain have another body, which ends lower if those were many: levels
-/// are added for what is late beside it.
+/// The combs of a capture. Packets that they do not explain have another body, which ends lower if those were many: below the
+/// lowest level, levels are added for what is late beside it.
 fn combs(
     capture: &mut Capture,
     samples: &[(i64, i64)],
@@ -209,8 +209,12 @@ fn combs(
     let (mut combs, mut searched) = (Vec::new(), 0);
     search::mark(capture, levels, &[]);
     loop {
+        let lowest_ns = levels.iter().map(|level| level.threshold_ns).min();
+        let below_ns = lowest_ns.filter(|_| searched > 0).unwrap_or(i64::MAX);
         for ns in thresholds(capture, levels) {
-            levels.push(Level::new(capture, samples, ns));
+            if ns < below_ns {
+                levels.push(Level::new(capture, samples, ns));
+            }
         }
         search::mark(capture, levels, &combs);
         let before = combs.len();
