@@ -6,7 +6,8 @@
 
 A master, two workers of one core and a Connect server run on this machine, on captures in its page
 cache. Prints a table in Markdown: wall time, CPU time (that of the client, of the servers and of
-the workers), and what came back from the workers. The first analysis of a session starts Java's and
+the workers), and what came back from the workers. Two processes at once show how much of two cores
+this machine has. The first analysis of a session starts Java's and
 Python's workers and sends them the native module; the second does not. Then a worker is killed
 (SIGKILL, its executor with it) after a third of that time. All must give the bytes of one process.
 """
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,6 +102,9 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
         # It computes the histogram alone.
         process("lean C, one core", [str(peer), *map(str, paths)], folder / "peer.json")
     command = [str(AGENT), "analyze", *map(str, paths), "--trim", f"{TRIM_S}s"]
+    # What two cores of this machine can do at most.
+    one = [*command, "--jobs", "1"]
+    row("two processes at once, --jobs 1 each", Took(at_once(one, repeat, folder), math.nan))
     for jobs in (1, 2):
         process(f"one process, --jobs {jobs}", [*command, "--jobs", f"{jobs}"], result)
     expected = result.read_text(encoding="utf-8").strip()
@@ -116,6 +121,17 @@ def compare(pairs: int, repeat: int, packets: int, folder: Path) -> None:
         # What the killed one took is not known.
         row("Spark, one worker killed after a third", replace(on(cluster, at), cpu_s=math.nan))
         killing.join()
+
+
+def at_once(command: list[str], repeat: int, folder: Path) -> float:
+    """Return how long two processes take that run at the same time, the best of some turns."""
+    told = [folder / f"at-once-{number}" for number in range(2)]
+    walls_s = []
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(repeat):
+            took = pool.map(lambda one: measure(command, one, folder=folder), told)
+            walls_s.append(max(one.wall_s for one in took))
+    return min(walls_s)
 
 
 @contextmanager
