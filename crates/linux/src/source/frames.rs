@@ -80,7 +80,7 @@ impl Frames {
             let decompress = move || {
                 let _working = cores.work();
                 let mut bytes = Vec::with_capacity(bound);
-                DCtx::create().decompress(&mut bytes, &compressed).ok()?;
+                DCtx::try_create()?.decompress(&mut bytes, &compressed).ok()?;
                 Some(bytes)
             };
             let spawn = || Builder::new().name("decompress".to_owned()).spawn(decompress).ok();

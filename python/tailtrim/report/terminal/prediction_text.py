@@ -69,7 +69,8 @@ def _points(found: Prediction) -> Iterator[str]:
     yield f"{'kpkt/s':>8}  {''.join(f'{cell:<{_WIDTH}}' for cell in heads)}".rstrip()
     for point in found.points:
         known = {one.p: one for one in point.quantiles}
-        cells = [_cell(known.get(p)) for p in _SHOWN] if known else [point.state]
+        without = "too few stalls" if point.state == "fits" else point.state
+        cells = [_cell(known.get(p)) for p in _SHOWN] if known else [without]
         more = f"  {point.state}" if known and point.state != "fits" else ""
         row = "".join(f"{cell:<{_WIDTH}}" for cell in cells).rstrip()
         yield f"{units.rate(point.rate_pps):>8}  {row}{more}"
