@@ -47,7 +47,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = Path(tempfile.mkdtemp(prefix="tailtrim-killed-", dir=at.scratch))
     try:
-        native, decoded = Scale(at.pairs, folder, 2**31, None).decode()
+        scale = Scale(at.pairs, folder, 2**31, None)
+        native, decoded = scale.native(), scale.decode()
         options = {"executor_mib": at.executor_mib, "partitions": at.partitions}
         after_s = at.after
         if after_s is None:

@@ -1,7 +1,8 @@
 """What each engine costs by the number of pairs, up to a billion, in bounded memory.
 
-    python benchmarks/scale.py --pairs 1M --pairs 10M --memory 2GB
+    python benchmarks/scale.py --pairs 1M --pairs 10M --memory 2
     python benchmarks/scale.py --pairs 1000M --scratch /large/disk    # the scale proof
+    python benchmarks/scale.py --pairs 1000M --engine native          # without an engine
     python benchmarks/scale.py --pairs 1M --engine postgres --engine spark    # servers of its own
 
 Captures are MoonSniff's (stamp and identifier of a packet). They come through named pipes while
@@ -97,23 +98,28 @@ class Scale:
     def run(self, engines: Sequence[tuple[str, str | None]]) -> None:
         """Run all stages."""
         self._generate()
-        native, _ = self.decode()
+        native = self.native()
+        if engines:
+            self.decode()
         for engine, server in engines:
             with self._server(engine, server) as (where, process):
                 told = self._match(engine, where, process)
             if told != native:
                 sys.exit(f"{engine}: gives other bytes than the native matcher")
 
-    def decode(self) -> tuple[str, Path]:
-        """Return what the native matcher says of the captures, and where they are decoded to."""
+    def native(self) -> str:
+        """Return what the native matcher says of the captures."""
         with self._capturing() as pair:
-            native = self._stage("native", [*tailtrim("analyze"), *map(str, pair), *PRINTED])
+            return self._stage("native", [*tailtrim("analyze"), *map(str, pair), *PRINTED])
+
+    def decode(self) -> Path:
+        """Decode the captures, and return where they are decoded to."""
         wanted = max(1, -(-self._pairs // PACKETS_OF_BUCKET))
         buckets = min(MOST_BUCKETS, 1 << (wanted - 1).bit_length())
         with self._capturing() as pair:
             out = ["--out", str(self._decoded), "--buckets", str(buckets)]
             self._stage("decode", [*tailtrim("decode"), *map(str, pair), *out])
-        return native, self._decoded
+        return self._decoded
 
     @contextmanager
     def _server(self, engine: str, server: str | None) -> Iterator[tuple[str | None, int | None]]:
@@ -233,7 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--pairs", action="append", type=number_of, help="such as 10M, repeatable")
     parser.add_argument("--memory", type=int, default=2, help="GiB that a process may have")
-    parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark")
+    parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark; native: no other")
     parser.add_argument("--server", help="a running one, as tailtrim takes it")
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
@@ -243,6 +249,7 @@ def main() -> None:
     engines = [
         (engine, None if engine == "duckdb" else options.server)
         for engine in options.engine or ["duckdb"]
+        if engine != "native"
     ]
     record = options.record.resolve() if options.record else None
     print(HEADER, flush=True)
