@@ -239,7 +239,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--pairs", action="append", type=number_of, help="such as 10M, repeatable")
     parser.add_argument("--memory", type=int, default=2, help="GiB that a process may have")
-    parser.add_argument("--engine", action="append", help="duckdb (default), postgres, spark; native: no other")
+    parser.add_argument(
+        "--engine", action="append", help="duckdb (default), postgres, spark; native: no other"
+    )
     parser.add_argument("--server", help="a running one, as tailtrim takes it")
     parser.add_argument("--record", type=Path, metavar="CSV", help="add the rows to this file")
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()))
