@@ -5,6 +5,7 @@
 //! packets that are late as often at any phase.
 
 use super::capture::{Capture, Level};
+use super::cluster::{ALIGNED_NS, Cluster, FEWEST, aligned, densest, narrowed};
 use super::wander::Track;
 
 /// A comb and what the packets say of it.
@@ -89,9 +90,6 @@ pub(super) const BELIEVED_NATS: f64 = 7.0;
 /// bursts, none else are told: their rate folds every clock to others.
 pub(super) const SURE: f64 = 0.7;
 
-/// A source needs at least so many hits.
-pub(super) const FEWEST: usize = 5;
-
 /// Half widths of the ends that are tried.
 const WIDTHS_NS: [f64; 10] =
     [300.0, 600.0, 1_200.0, 2_400.0, 4_800.0, 9_600.0, 19_200.0, 38_400.0, 76_800.0, 153_600.0];
@@ -102,14 +100,6 @@ const WIDEST: f64 = 0.0625;
 /// Ends vary by less than this part of what packets wait: else packets would be late before and behind it alike, and it is
 /// they that have a pattern.
 const SHARP: f64 = 0.75;
-
-/// Ends that lie in one window of phases, as a first guess of a comb.
-struct Cluster {
-    ends: Vec<f64>,
-    period_ns: f64,
-    /// Middle of the window.
-    at_ns: f64,
-}
 
 /// The best comb near a frequency. `smear` is the part of a period by which the frequency may be wrong over the run.
 pub(super) fn near(
@@ -152,110 +142,6 @@ pub(super) fn near(
     }
     let best = best?;
     Some(polished(capture, levels, &best).unwrap_or(best))
-}
-
-/// The window of phases that holds most ends.
-fn densest(ends: &[f64], period_ns: f64, width_ns: f64) -> Option<Cluster> {
-    let mut phases: Vec<f64> =
-        ends.iter().map(|end| end - libm::floor(end / period_ns) * period_ns).collect();
-    phases.sort_unstable_by(f64::total_cmp);
-    let count = phases.len();
-    phases.extend_from_within(..);
-    phases[count..].iter_mut().for_each(|phase| *phase += period_ns);
-    let (from, _) = window(&phases, count, width_ns)?;
-    let at_ns = phases[from] + width_ns / 2.0;
-    let within = |end: &&f64| {
-        let off_ns = **end - at_ns;
-        (off_ns - libm::round(off_ns / period_ns) * period_ns).abs() <= width_ns / 2.0
-    };
-    Some(Cluster { ends: ends.iter().filter(within).copied().collect(), period_ns, at_ns })
-}
-
-/// Beginning and size of the fullest window of sorted values, among the first so many.
-pub(super) fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(usize, usize)> {
-    let mut end = 0;
-    let mut best = None;
-    for start in 0..starts {
-        while end < sorted.len() && sorted[end] - sorted[start] <= width_ns {
-            end += 1;
-        }
-        if best.is_none_or(|(_, size)| end - start > size) {
-            best = Some((start, end - start));
-        }
-    }
-    best
-}
-
-/// Ends of a cluster are few if they are at most so many: a step of [`narrowed`] then leaves too few, or one by chance.
-const FEW: usize = 24;
-
-/// How far from a line the ends of one source are, of short and of longer stalls.
-const ALIGNED_NS: [f64; 2] = [1_200.0, 4_800.0];
-
-/// The line through two of few ends which most of them are near.
-fn aligned(cluster: &Cluster, width_ns: f64) -> Option<Cluster> {
-    let Cluster { ends, period_ns, at_ns } = cluster;
-    if !(FEWEST..=FEW).contains(&ends.len()) {
-        return None;
-    }
-    let numbers: Vec<f64> = ends.iter().map(|end| libm::round((end - at_ns) / period_ns)).collect();
-    let mut best: Option<Cluster> = None;
-    for first in 0..ends.len() {
-        for second in first + 1..ends.len() {
-            let periods = numbers[second] - numbers[first];
-            if periods <= 0.0 {
-                continue;
-            }
-            let period_ns = (ends[second] - ends[first]) / periods;
-            let at_ns = ends[first] - numbers[first] * period_ns;
-            let near = |(end, number): &(&f64, &f64)| {
-                (**end - at_ns - **number * period_ns).abs() <= width_ns
-            };
-            let near: Vec<f64> =
-                ends.iter().zip(&numbers).filter(near).map(|(end, _)| *end).collect();
-            if near.len() >= FEWEST && best.as_ref().is_none_or(|best| near.len() > best.ends.len())
-            {
-                best = Some(Cluster { ends: near, period_ns, at_ns });
-            }
-        }
-    }
-    best
-}
-
-/// The fullest third of a cluster's window, with the period at which it is fullest.
-fn narrowed(cluster: &Cluster, width_ns: f64, run_ns: f64) -> Option<Cluster> {
-    let third_ns = width_ns / 3.0;
-    let numbered: Vec<(f64, f64)> = cluster
-        .ends
-        .iter()
-        .map(|end| {
-            let number = libm::round((end - cluster.at_ns) / cluster.period_ns);
-            (number, end - cluster.at_ns - number * cluster.period_ns)
-        })
-        .collect();
-    let periods = (run_ns / cluster.period_ns).max(1.0);
-    let mut best: Option<(usize, f64, f64)> = None;
-    let mut offs = vec![0.0; numbered.len()];
-    for step in -9..=9 {
-        let slope = f64::from(step) * third_ns / 3.0 / periods;
-        for (off, (number, ns)) in offs.iter_mut().zip(&numbered) {
-            *off = ns - slope * number;
-        }
-        offs.sort_unstable_by(f64::total_cmp);
-        let (from, size) = window(&offs, offs.len(), third_ns)?;
-        if best.is_none_or(|(most, _, _)| size > most) {
-            best = Some((size, slope, offs[from] + third_ns / 2.0));
-        }
-    }
-    let (_, slope, middle_ns) = best?;
-    let ends = cluster
-        .ends
-        .iter()
-        .zip(&numbered)
-        .filter(|(_, (number, ns))| (ns - slope * number - middle_ns).abs() <= third_ns / 2.0)
-        .map(|(end, _)| *end)
-        .collect();
-    Some(Cluster { ends, period_ns: cluster.period_ns + slope, at_ns: cluster.at_ns + middle_ns })
 }
 
 /// The comb of a cluster: period and phase by least squares.

@@ -24,6 +24,7 @@ mod batches;
 mod busy;
 mod capture;
 mod cause;
+mod cluster;
 mod comb;
 mod late;
 mod levels;

@@ -1,6 +1,7 @@
 //! Multiples, fractions and sums of a comb's frequency that explain the same stalls.
 
 use super::capture::{Capture, Level};
+use super::cluster::FEWEST;
 use super::comb::{self, Comb, SURE};
 use super::limits;
 use super::spectrum;
@@ -50,7 +51,7 @@ fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
             continue;
         };
         let chance = numbers.len() as f64 / multiple as f64;
-        if *most < comb::FEWEST || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
+        if *most < FEWEST || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
             continue;
         }
         let at_ns = comb.phase_ns + residue as f64 * comb.period_ns;
@@ -175,7 +176,7 @@ pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: u
         let mut others = hits.iter().filter(|(number, _)| (number - middle) % times != 0);
         others.nth(hits.len() / 10).is_none()
     };
-    let slowest = (capture.run_ns as f64 / comb.period_ns) as i64 / comb::FEWEST as i64;
+    let slowest = (capture.run_ns as f64 / comb.period_ns) as i64 / FEWEST as i64;
     let times = (1..=slowest).rev().find(fits).unwrap_or(1);
     if times == 1 && comb.hit >= FEW {
         return Vec::new();

@@ -1,6 +1,7 @@
 //! Clocks that wander: a comb whose phase moves over the run.
 
 use super::capture::{Capture, Level};
+use super::cluster::window;
 use super::comb::{self, BELIEVED_NATS, Comb};
 
 /// Times at which the phase is known, evenly over the run.
@@ -127,7 +128,7 @@ fn densest(offs: &[f64], near_ns: f64, window_ns: f64, period_ns: f64) -> f64 {
         .collect();
     near.sort_unstable_by(f64::total_cmp);
     let chance = offs.len() as f64 * window_ns / period_ns;
-    let fullest = comb::window(&near, near.len(), window_ns);
+    let fullest = window(&near, near.len(), window_ns);
     match fullest {
         Some((from, size)) if size as f64 > chance + 4.0 * libm::sqrt(chance + 1.0) => {
             near_ns + near[from + size / 2]
