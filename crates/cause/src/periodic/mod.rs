@@ -199,8 +199,8 @@ impl Found {
 /// Combs that are not told are not looked for again, up to so many: a limit of time.
 const MOST_BANNED: usize = 4;
 
-/// The combs of a capture. Packets that they do not explain have another body, which ends lower if those were many: below the
-/// lowest level, levels are added for what is late beside it.
+/// The combs of a capture. Packets that they do not explain have another body. Where it ends below all levels, levels are added
+/// for what is late beside it; within the body, traffic and device have patterns of their own.
 fn combs(
     capture: &mut Capture,
     samples: &[(i64, i64)],
@@ -210,10 +210,10 @@ fn combs(
     let (mut combs, mut searched) = (Vec::new(), 0);
     search::mark(capture, levels, &[]);
     loop {
-        let lowest_ns = levels.iter().map(|level| level.threshold_ns).min();
-        let below_ns = lowest_ns.filter(|_| searched > 0).unwrap_or(i64::MAX);
-        for ns in thresholds(capture, levels) {
-            if ns < below_ns {
+        let lowest_ns = levels.iter().map(|level| level.threshold_ns).min().unwrap_or(i64::MAX);
+        let (body_ns, thresholds) = thresholds(capture, levels);
+        for ns in thresholds {
+            if searched == 0 || (body_ns..lowest_ns).contains(&ns) {
                 levels.push(Level::new(capture, samples, ns));
             }
         }
@@ -227,14 +227,15 @@ fn combs(
     }
 }
 
-/// Thresholds of the excess of packets that are not explained, beside those of the levels: the end of the body, and quantiles.
-fn thresholds(capture: &Capture, levels: &[Level]) -> Vec<i64> {
+/// Where the body of the packets that are not explained ends, and thresholds of their excess beside those of the levels: this
+/// end, and quantiles.
+fn thresholds(capture: &Capture, levels: &[Level]) -> (i64, Vec<i64>) {
     let packets = capture.excess.iter().zip(&capture.explained);
     let mut excess: Vec<i64> =
         packets.filter(|(_, explained)| !**explained).map(|(ns, _)| i64::from(*ns)).collect();
     excess.sort_unstable();
     if excess.len() < FEWEST_PACKETS {
-        return Vec::new();
+        return (i64::MAX, Vec::new());
     }
     let late = |ns: i64| (excess.len() - excess.partition_point(|one| *one <= ns)) as f64;
     let mut sizes: Vec<f64> = levels.iter().map(|level| late(level.threshold_ns)).collect();
@@ -251,5 +252,5 @@ fn thresholds(capture: &Capture, levels: &[Level]) -> Vec<i64> {
             sizes.push(size);
         }
     }
-    chosen
+    (body_ns, chosen)
 }
