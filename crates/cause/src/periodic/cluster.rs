@@ -43,42 +43,6 @@ pub(super) fn window(sorted: &[f64], starts: usize, width_ns: f64) -> Option<(us
     best
 }
 
-/// Ends of a cluster are few if they are at most so many: a step of [`narrowed`] then leaves too few, or one by chance.
-const FEW: usize = 24;
-
-/// How far from a line the ends of one source are, of short and of longer stalls.
-pub(super) const ALIGNED_NS: [f64; 2] = [1_200.0, 4_800.0];
-
-/// The line through two of few ends which most of them are near.
-pub(super) fn aligned(cluster: &Cluster, width_ns: f64) -> Option<Cluster> {
-    let Cluster { ends, period_ns, at_ns } = cluster;
-    if !(FEWEST..=FEW).contains(&ends.len()) {
-        return None;
-    }
-    let numbers: Vec<f64> = ends.iter().map(|end| libm::round((end - at_ns) / period_ns)).collect();
-    let mut best: Option<Cluster> = None;
-    for first in 0..ends.len() {
-        for second in first + 1..ends.len() {
-            let periods = numbers[second] - numbers[first];
-            if periods <= 0.0 {
-                continue;
-            }
-            let period_ns = (ends[second] - ends[first]) / periods;
-            let at_ns = ends[first] - numbers[first] * period_ns;
-            let near = |(end, number): &(&f64, &f64)| {
-                (**end - at_ns - **number * period_ns).abs() <= width_ns
-            };
-            let near: Vec<f64> =
-                ends.iter().zip(&numbers).filter(near).map(|(end, _)| *end).collect();
-            if near.len() >= FEWEST && best.as_ref().is_none_or(|best| near.len() > best.ends.len())
-            {
-                best = Some(Cluster { ends: near, period_ns, at_ns });
-            }
-        }
-    }
-    best
-}
-
 /// The fullest third of a cluster's window, with the period at which it is fullest.
 pub(super) fn narrowed(cluster: &Cluster, width_ns: f64, run_ns: f64) -> Option<Cluster> {
     let third_ns = width_ns / 3.0;

@@ -5,7 +5,7 @@
 //! packets that are late as often at any phase.
 
 use super::capture::{Capture, Level};
-use super::cluster::{ALIGNED_NS, Cluster, FEWEST, aligned, densest, narrowed};
+use super::cluster::{Cluster, FEWEST, densest, narrowed};
 use super::wander::Track;
 
 /// A comb and what the packets say of it.
@@ -45,6 +45,12 @@ impl Comb {
     pub(super) fn is_sure(&self) -> bool {
         let share = self.purity();
         share - libm::sqrt(share * (1.0 - share) / self.met.max(1) as f64) >= SURE
+    }
+
+    /// Whether the run cannot tell their frequencies apart.
+    pub(super) fn is_same(&self, other: &Self, run_ns: i64) -> bool {
+        let periods = run_ns as f64 / other.period_ns;
+        (self.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
     }
 
     /// What the likelihood must pay for choosing frequency, phase and widths: the logarithm of how many there are.
@@ -114,11 +120,7 @@ pub(super) fn near(
     let mut width_ns = period_ns * smear;
     let all = ends.len() as f64;
     let mut cluster = densest(&ends, period_ns, width_ns)?;
-    let of_few = ALIGNED_NS.iter().filter_map(|width_ns| {
-        let aligned = aligned(&cluster, *width_ns)?;
-        of_cluster(capture, &levels[level], level, &aligned, 2.0 * width_ns)
-    });
-    let mut best: Option<Comb> = of_few.max_by(|a, b| a.nats.total_cmp(&b.nats));
+    let mut best: Option<Comb> = None;
     loop {
         let chance = all * width_ns / period_ns;
         let count = cluster.ends.len() as f64;

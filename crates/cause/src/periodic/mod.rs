@@ -176,11 +176,16 @@ impl Found {
             let sources = || combs.iter().enumerate();
             let rare = sources().filter(|(source, _)| of(*source).any(PeriodicCause::is_rare));
             let rare: Vec<Comb> = rare.map(|(_, comb)| *comb).collect();
-            if !rare.is_empty() && banned.len() < MOST_BANNED {
-                // It may have taken the place of another one in the search.
-                banned.extend(rare);
-                combs = self::combs(&mut capture, samples, &mut levels, &banned);
-                continue;
+            if !rare.is_empty() && banned.is_empty() {
+                // It may have taken the place of another one in the search, of which there is then no doubt.
+                banned = rare;
+                let again = self::combs(&mut capture, samples, &mut levels, &banned);
+                let known =
+                    |one: &Comb| combs.iter().any(|other| one.is_same(other, capture.run_ns));
+                if again.iter().all(|one| one.is_sure() || known(one)) {
+                    combs = again;
+                    continue;
+                }
             }
             let believed = |source: usize| !of(source).any(PeriodicCause::is_doubtful);
             let kept: Vec<Comb> =
@@ -195,9 +200,6 @@ impl Found {
         Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
     }
 }
-
-/// Combs that are not told are not looked for again, up to so many: a limit of time.
-const MOST_BANNED: usize = 4;
 
 /// The combs of a capture. Packets that they do not explain have another body. Where it ends below all levels, levels are added
 /// for what is late beside it; within the body, traffic and device have patterns of their own.

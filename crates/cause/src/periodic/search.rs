@@ -24,7 +24,7 @@ const LEAST_PURE: f64 = 0.05;
 const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 
 /// Finds the combs of a capture beside those found at lower levels than the `first`, and marks in it what they explain. Those
-/// that are `banned` are not looked for.
+/// that are `banned` are not looked for. Beside what was found, only those are believed that delay nearly all that they could.
 pub(super) fn search(
     capture: &mut Capture,
     levels: &mut [Level],
@@ -47,6 +47,10 @@ pub(super) fn search(
             let pure =
                 if pure.track.is_some() { wander::refined(capture, levels, &pure) } else { pure };
             if !pure.is_sure() {
+                if first > 0 {
+                    rejected.push(pure);
+                    continue;
+                }
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
                 if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
@@ -60,7 +64,8 @@ pub(super) fn search(
         }
     }
     for one in impure {
-        if found.len() == MOST
+        if first > 0
+            || found.len() == MOST
             || told(&found, &one, capture.run_ns)
             || folded(capture, &found, &one)
         {
@@ -105,16 +110,10 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
     found.iter().any(|other| {
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (same(one, other, run_ns) && (near || halves))
+        (one.is_same(other, run_ns) && (near || halves))
             || among(one, other, run_ns)
             || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
-}
-
-/// Whether the run cannot tell two frequencies apart.
-fn same(one: &Comb, other: &Comb, run_ns: i64) -> bool {
-    let periods = run_ns as f64 / other.period_ns;
-    (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
 }
 
 /// Whether the schedule folds a multiple of a told comb's frequency to that of another one: 9 times 1,000 Hz comes back as
@@ -181,7 +180,7 @@ struct Known<'a> {
 impl Known<'_> {
     fn has(&self, one: &Comb, run_ns: i64) -> bool {
         // At a lower level the same frequency may delay all that it could.
-        let banned = |other: &Comb| one.purity() < HALF && same(one, other, run_ns);
+        let banned = |other: &Comb| one.purity() < HALF && one.is_same(other, run_ns);
         told(&self.found, one, run_ns) || self.banned.iter().any(banned)
     }
 }
