@@ -158,7 +158,7 @@ impl Found {
             return Self { unexplained, causes, limits, ..Self::default() };
         }
         let mut banned = Vec::new();
-        let mut combs = combs(&mut capture, samples, &mut levels, &banned);
+        let mut combs = all_combs(&mut capture, samples, &mut levels, &banned);
         let mut batches = Vec::new();
         let open: Vec<Stall> = levels[0].open().copied().collect();
         // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
@@ -167,7 +167,7 @@ impl Found {
                 batches::batch(&open, schedule.interval_ns, samples.len())
         {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
-            combs = self::combs(&mut capture, samples, &mut levels, &banned);
+            combs = all_combs(&mut capture, samples, &mut levels, &banned);
             batches.push(batch);
         }
         let causes = loop {
@@ -179,7 +179,7 @@ impl Found {
             if !rare.is_empty() && banned.is_empty() {
                 // It may have taken the place of another one in the search, of which there is then no doubt.
                 banned = rare;
-                let again = self::combs(&mut capture, samples, &mut levels, &banned);
+                let again = all_combs(&mut capture, samples, &mut levels, &banned);
                 let known =
                     |one: &Comb| combs.iter().any(|other| one.is_same(other, capture.run_ns));
                 if again.iter().all(|one| one.is_sure() || known(one)) {
@@ -203,7 +203,7 @@ impl Found {
 
 /// The combs of a capture. Packets that they do not explain have another body. Where it ends below all levels, levels are added
 /// for what is late beside it; within the body, traffic and device have patterns of their own.
-fn combs(
+fn all_combs(
     capture: &mut Capture,
     samples: &[(i64, i64)],
     levels: &mut Vec<Level>,

@@ -23,8 +23,9 @@ pub(super) const PURE: f64 = 0.3;
 const LEAST_PURE: f64 = 0.05;
 const IMPURE_NATS: f64 = 3.0 * BELIEVED_NATS;
 
-/// Finds the combs of a capture beside those found at lower levels than the `first`, and marks in it what they explain. Those
-/// that are `banned` are not looked for. Beside what was found, only those are believed that delay nearly all that they could.
+/// Searches the levels from `first` on for combs beside those already `found`, and marks in the capture what all of them
+/// explain. Combs that are `banned` are not looked for. Behind the first levels, only combs that delay nearly all packets that
+/// they could have delayed are believed.
 pub(super) fn search(
     capture: &mut Capture,
     levels: &mut [Level],
@@ -32,6 +33,7 @@ pub(super) fn search(
     mut found: Vec<Comb>,
     banned: &[Comb],
 ) -> Vec<Comb> {
+    let sure_only = first > 0;
     let mut plan = RealFftPlanner::new();
     let mut rejected: Vec<Comb> = Vec::new();
     let mut impure = Vec::new();
@@ -46,17 +48,14 @@ pub(super) fn search(
             };
             let pure =
                 if pure.track.is_some() { wander::refined(capture, levels, &pure) } else { pure };
-            if !pure.is_sure() {
-                if first > 0 {
-                    rejected.push(pure);
-                    continue;
-                }
+            let mut is_likely = || {
                 let chance = *chance
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
-                if pure.net(capture.run_ns) < chance + BELIEVED_NATS {
-                    rejected.push(pure);
-                    continue;
-                }
+                pure.net(capture.run_ns) >= chance + BELIEVED_NATS
+            };
+            if !(pure.is_sure() || !sure_only && is_likely()) {
+                rejected.push(pure);
+                continue;
             }
             if !add(capture, levels, &mut found, pure) {
                 break;
@@ -64,7 +63,7 @@ pub(super) fn search(
         }
     }
     for one in impure {
-        if first > 0
+        if sure_only
             || found.len() == MOST
             || told(&found, &one, capture.run_ns)
             || folded(capture, &found, &one)

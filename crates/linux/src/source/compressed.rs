@@ -70,7 +70,7 @@ enum State<R> {
 impl<R: BufRead> Decompressed<R> {
     /// # Errors
     ///
-    /// There is no memory for a decoder.
+    /// Memory for a decoder cannot be allocated.
     pub(super) fn new(source: R) -> io::Result<Self> {
         Self::from_place(source, 0)
     }
@@ -79,7 +79,7 @@ impl<R: BufRead> Decompressed<R> {
     ///
     /// # Errors
     ///
-    /// There is no memory for a decoder.
+    /// Memory for a decoder cannot be allocated.
     pub(super) fn from_place(source: R, at: u64) -> io::Result<Self> {
         let source = Counted { source, at, head: [0; MAGIC], ahead: 0..0 };
         Ok(Self { state: State::Between(source, None), zstd: raw::Decoder::new()?, begin: at })

@@ -60,7 +60,7 @@ struct Ahead {
 impl Frames {
     /// # Errors
     ///
-    /// There is no memory for a decoder.
+    /// Memory for a decoder cannot be allocated.
     pub(super) fn new(file: Arc<File>, read: Arc<AtomicU64>, spare: Spare) -> io::Result<Self> {
         let rest = Some(rest(&file, &read, 0)?);
         let (ahead, ready) = (VecDeque::new(), Cursor::default());

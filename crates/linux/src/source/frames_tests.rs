@@ -13,7 +13,7 @@ enum Part {
     Skipped(usize),
     /// A gzip member of so many bytes.
     Gzip(usize),
-    /// What is none of these.
+    /// Bytes that are neither a frame nor a gzip member.
     Garbage,
 }
 
