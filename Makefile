@@ -12,6 +12,7 @@ PYTHON ?= python3
 RUNS ?= 10000000
 VENV := .venv
 VALIDATOR := target/validator
+S3S := target/s3s
 BIN := $(VENV)/bin
 # Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
 SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
@@ -59,9 +60,13 @@ $(VALIDATOR)/validator.stamp: requirements-validator.lock
 	-test -x $(VALIDATOR)/bin/python || $(PYTHON) -m venv $(VALIDATOR)
 	-$(VALIDATOR)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@
 
+# An S3 server, which only a test of captures in an object store needs. Without it that test is skipped loudly.
+$(S3S)/s3s.stamp:
+	-cargo install --quiet --debug --locked --root $(S3S) --features binary s3s-fs@0.14.1 && touch $@
+
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp
+test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp $(S3S)/s3s.stamp
 	packaging/prerequisites.sh test
 	{ packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) && \
 	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \

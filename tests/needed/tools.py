@@ -61,12 +61,14 @@ OPENSSL = Tool("openssl", "openssl")
 #: Engines: a server that the tests start as another user, and what runs Spark.
 POSTGRESQL = Tool("pg_ctlcluster", "postgresql", service=True)
 JAVA = Tool("java", "default-jre-headless")
+#: Mounts a bucket of an S3 store.
+S3FS = Tool("s3fs", "s3fs")
 
 ALL = (
     *(PING, SOCKPERF, VIRT_XML_VALIDATE, XMLLINT, ANSIBLE, SYSTEMD_ANALYZE, QEMU, BUSYBOX, CPIO),
     *(CHROMIUM, TCPDUMP, SETCAP, MMDEBSTRAP, PROMTOOL, DPKG, DEBHELPER, HELP2MAN, LINTIAN),
     *(BUILDAH, SSHD, KEYGEN, SUDO, *GRUB, GRUB_MKIMAGE, GRUB_BIOS, MKFS, KEXEC, OPENSSL),
-    *(POSTGRESQL, JAVA, PERF),
+    *(POSTGRESQL, JAVA, PERF, S3FS),
 )
 
 

@@ -283,3 +283,65 @@ proptest! {
         );
     }
 }
+
+/// What a clock did to the next packet, 2.8 µs whenever it came, looked like clocks of 2,265.66 and 2,190.63 Hz: fractions of sums
+/// with the packets' rate.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn the_packet_behind_a_clock_is_of_that_clock() {
+    let (period_ns, stall_ns) = (1e9 / 945.25, 18_000.0);
+    for seconds in [7, 15] {
+        let mut samples = run("cbr", 99_921, seconds, &[]);
+        let mut last = -1.0;
+        for sample in &mut samples {
+            // It wanders by 15 ppm.
+            let turn = std::f64::consts::TAU * sample.0 as f64 / 30e9;
+            let turns = (sample.0 as f64 + 8e4 * turn.sin()) / period_ns;
+            let into_ns = turns.fract() * period_ns;
+            if into_ns < stall_ns {
+                sample.1 += (stall_ns - into_ns) as i64;
+            } else if turns.floor() > last {
+                sample.1 += 2_800 + sample.0 % 300;
+                last = turns.floor();
+            }
+        }
+        let found = explain(&samples);
+        let [cause] = &found.causes[..] else { panic!("{seconds} s: {:?}", found.causes) };
+        assert!((cause.frequency_hz - 945.25).abs() < 0.05, "{seconds} s: {cause:?}");
+    }
+}
+
+/// A number without pattern: products of the golden ratio alone recur with a frequency (`SplitMix64`).
+fn mixed(number: u64) -> u64 {
+    let mut z = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Every 129th packet takes longer, or most of these do, with another number after the device was stopped: 1,008.54 Hz was
+/// told, which comes 13 times in 129 packets.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn what_recurs_with_packets_is_no_clock() {
+    let ring_hz = 1e9 / 99_921.0 / 129.0;
+    for (seconds, percent) in [(7, 40), (15, 60), (30, 60), (15, 100), (30, 100)] {
+        let mut samples = run("cbr", 99_921, seconds, &[]);
+        let stopped = samples.len() * 3 / 5;
+        for (number, sample) in samples.iter_mut().enumerate() {
+            let random = (mixed(number as u64) >> 33).cast_signed();
+            let of_ring = number % 129 == if number < stopped { 63 } else { 73 };
+            sample.1 += random % 997;
+            if of_ring && random / 997 % 100 < percent {
+                sample.1 += 10_000 + random % 1_999;
+            } else if random / 997 % 20 == 0 {
+                sample.1 += random % 9_001;
+            }
+        }
+        for cause in explain(&samples).causes {
+            // That of the ring itself stands still against the schedule, which is told.
+            let ring = (cause.frequency_hz - ring_hz).abs() < 0.01 && cause.sampling.aliased;
+            assert!(ring && percent == 100, "{seconds} s, {percent} %: {cause:?}");
+        }
+    }
+}

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from tailtrim.cli.catalogue import BY_AGENT, CATALOGUE
 from tailtrim.cli.command import Command
-from tailtrim.cli.console import INTERRUPTED, USAGE, complain, say
+from tailtrim.cli.console import BROKEN, INTERRUPTED, USAGE, complain, say
 from tailtrim.cli.delegated import candidates, delegate
 from tailtrim.errors import TailtrimError
 
@@ -157,3 +157,9 @@ def run() -> None:
     except BrokenPipeError:
         # The reader has what it wanted (`| head`); nothing must be flushed to it at exit.
         sys.stdout = None
+    except OSError as error:
+        # A disk or a mounted store that does not answer when a command only looks what is there.
+        name = error.filename or "a file"
+        why = TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
+        complain(why)
+        sys.exit(BROKEN)

@@ -1,4 +1,4 @@
-"""The servers that the tests start themselves: PostgreSQL, a Spark cluster, Sail."""
+"""The servers that the tests start themselves: PostgreSQL, a Spark cluster, Sail, an S3 store."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -201,6 +202,49 @@ def spark(folder: Path, *, executor_mib: int = 700, partitions: int = 4) -> Iter
         yield cluster
     finally:
         cluster.close()
+
+
+#: What ``make target/s3s/s3s.stamp`` installs.
+_S3S = Path(os.environ.get("CARGO_TARGET_DIR", "target"), "s3s", "bin", "s3s-fs").resolve()
+
+
+@contextmanager
+def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """Run an S3 server in ``folder``; yields where its bucket is mounted, and the server."""
+    if not _S3S.exists():
+        pytest.skip("no S3 server here (make target/s3s/s3s.stamp installs it)")
+    tools.need(tools.S3FS)
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("no file systems in user space: /dev/fuse cannot be opened")
+    root, mounted, password = (folder / name for name in ("root", "mounted", "password"))
+    (root / "captures").mkdir(parents=True)
+    mounted.mkdir()
+    password.touch(mode=0o600)
+    password.write_text("tester:secret\n")
+    port = _free_port()
+    at = ["--host", "127.0.0.1", "--port", str(port)]
+    keys = ["--access-key", "tester", "--secret-key", "secret"]
+    with (folder / "s3.log").open("wb") as log:
+        server = subprocess.Popen([_S3S, *at, *keys, root], stdout=log, stderr=log)
+        client = None
+        try:
+            _wait(lambda: _answers(port), server, "the S3 server")
+            # A store that does not answer is told after seconds, in place of ten minutes.
+            given = ["retries=1", "connect_timeout=2", "readwrite_timeout=5"]
+            asked = [f"url=http://127.0.0.1:{port}", "use_path_request_style", *given]
+            words = [f"passwd_file={password}", *asked]
+            options = [part for word in words for part in ("-o", word)]
+            program = shutil.which("s3fs") or "s3fs"
+            command: list[str | Path] = [program, "captures", mounted, "-f", *options]
+            client = subprocess.Popen(command, stdout=log, stderr=log)
+            _wait(mounted.is_mount, client, "s3fs")
+            yield mounted, server
+        finally:
+            # It removes its mount when it ends.
+            for process in (client, server):
+                if process is not None:
+                    process.terminate()
+                    process.wait(30)
 
 
 def _accepts(note: Path) -> bool:

@@ -7,6 +7,7 @@ use super::late::Late;
 use super::levels::{self, Members};
 use super::multiples;
 use super::search;
+use super::wander;
 use crate::sampling::{Sampling, Schedule};
 use serde::Serialize;
 
@@ -173,8 +174,12 @@ impl Measured {
 }
 
 fn aliases_hz(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<f64> {
-    let likely =
-        multiples::aliases(capture, levels, comb).into_iter().map(|one| 1e9 / one.period_ns);
+    let likely = if comb.track.is_some() {
+        wander::aliases(capture, levels, comb)
+    } else {
+        multiples::aliases(capture, levels, comb)
+    };
+    let likely = likely.into_iter().map(|one| 1e9 / one.period_ns);
     let all = multiples::all_aliases(capture, &levels[comb.level], comb, MOST_ALIASES);
     let mut found: Vec<f64> =
         likely.chain(all).filter(|hz| (hz * comb.period_ns / 1e9 - 1.0).abs() > 1e-6).collect();

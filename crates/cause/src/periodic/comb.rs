@@ -33,6 +33,8 @@ pub(super) struct Comb {
     pub(super) nats: f64,
     /// How its phase moves, if its clock wanders.
     pub(super) track: Option<Track>,
+    /// The first packet that arrives within this time behind an occurrence takes longer, too: it finds cold caches.
+    pub(super) behind_ns: f64,
 }
 
 impl Comb {
@@ -174,6 +176,7 @@ pub(super) fn unscored(level: usize, period_ns: f64, at_ns: f64, width_ns: f64) 
         expected: 0.0,
         nats: 0.0,
         track: None,
+        behind_ns: 0.0,
     }
 }
 

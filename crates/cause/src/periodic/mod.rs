@@ -21,6 +21,7 @@
 //! The search is an estimate and computes in floating point; heights are latencies of packets, as integers.
 
 mod batches;
+mod behind;
 mod busy;
 mod capture;
 mod cause;
@@ -164,7 +165,7 @@ impl Found {
         // Stalls begin with a burst's first packet; that these are every so many says nothing of the device.
         if !capture.bursts
             && let Some((batch, residue)) =
-                batches::batch(&open, schedule.interval_ns, samples.len())
+                batches::batch(&open, capture.interval_ns(), samples.len())
         {
             capture.set_aside(batch.packets as usize, residue, batches::ALIKE * batch.delay_ns);
             combs = all_combs(&mut capture, samples, &mut levels, &banned);

@@ -109,11 +109,8 @@ pub(super) fn across(capture: &Capture, levels: &[Level], comb: &Comb) -> Option
 }
 
 /// Combs of other frequencies of which the packets tell as much: multiples and fractions whose other occurrences meet no
-/// packet, and sums with multiples of the rate of packets or bursts.
+/// packet, and sums with multiples of the rate of packets or bursts. Of a clock that does not wander.
 pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    if comb.track.is_some() {
-        return Vec::new();
-    }
     let level = &levels[comb.level];
     let hz = 1e9 / comb.period_ns;
     // Only few hits can have further fractions in common.

@@ -1,5 +1,6 @@
 //! The search for combs: one after the other, each refitted when the others are known.
 
+use super::behind;
 use super::capture::{Capture, Level};
 use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::late::Stall;
@@ -53,7 +54,9 @@ pub(super) fn search(
                     .get_or_insert_with(|| surrogate(&mut plan, capture, &levels[level], level));
                 pure.net(capture.run_ns) >= chance + BELIEVED_NATS
             };
-            if !(pure.is_sure() || !sure_only && is_likely()) {
+            let unsure =
+                !sure_only && !pure.is_sure() && !folded(capture, &found, &pure) && is_likely();
+            if !(pure.is_sure() || unsure) {
                 rejected.push(pure);
                 continue;
             }
@@ -100,6 +103,10 @@ fn add(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>, one: 
     let before = found.len();
     found.push(one);
     refit(capture, levels, found);
+    for one in found.iter_mut() {
+        one.behind_ns = behind::behind_ns(capture, one);
+    }
+    mark(capture, levels, found);
     found.len() > before
 }
 
@@ -115,22 +122,31 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
     })
 }
 
-/// Whether the schedule folds a multiple of a told comb's frequency to that of another one: 9 times 1,000 Hz comes back as
-/// 999.93 Hz among 9,999.93 packets a second.
+/// Whether the schedule folds a multiple of a told comb's frequency to one of another one's: 9 times 1,000 Hz comes back as
+/// 999.93 Hz among 9,999.93 packets a second. Of bursts, which come rarely, only to the other one's frequency itself.
 fn folded(capture: &Capture, found: &[Comb], one: &Comb) -> bool {
     let Some(pattern_hz) = capture.pattern_hz else { return false };
-    let (hz, resolution_hz) = (1e9 / one.period_ns, 1e9 / capture.run_ns as f64);
+    let (hz, resolved_hz) = (1e9 / one.period_ns, 1e9 / capture.run_ns as f64);
+    let own = if capture.bursts { 1 } else { HIGHEST_OWN };
     found.iter().any(|other| {
-        (1..=HIGHEST_FOLDED).any(|times| {
-            let multiple_hz = f64::from(times) * 1e9 / other.period_ns;
-            let turns = libm::round(multiple_hz / pattern_hz);
-            turns >= 1.0 && ((multiple_hz - turns * pattern_hz).abs() - hz).abs() < resolution_hz
+        let other_hz = 1e9 / other.period_ns;
+        let wanders_hz = other_hz * other.track.map_or(0.0, |track| track.deviation());
+        (1..=own).map(f64::from).any(|times| {
+            (1..=HIGHEST_FOLDED).map(f64::from).any(|others| {
+                let near_hz = (0.1 * (times + others)).max(1.0) * resolved_hz + others * wanders_hz;
+                [others * other_hz, -others * other_hz].into_iter().any(|multiple_hz| {
+                    let apart_hz = times * hz + multiple_hz;
+                    let turns = libm::round(apart_hz / pattern_hz);
+                    turns != 0.0 && (apart_hz - turns * pattern_hz).abs() < near_hz
+                })
+            })
         })
     })
 }
 
-/// Multiples of a frequency that are looked at.
+/// Multiples of a told frequency that are looked at, and of the other one.
 const HIGHEST_FOLDED: i32 = 16;
+const HIGHEST_OWN: i32 = 8;
 
 /// What takes longer than so many times the other occurrences is something else.
 const LONGER: f64 = 1.5;
@@ -162,12 +178,25 @@ fn fraction(one: &Comb, other: &Comb) -> bool {
 /// Two sources of one frequency are told apart if they delay at least this share of the packets that they could have.
 const HALF: f64 = 0.5;
 
-/// Whether a comb recurs with packets instead of with time.
+/// Whether a comb recurs with packets instead of with time. A clock that delays all that it could, once in so many packets, stands
+/// still against the schedule; one that recurs several times in as many packets, of which it delays one, is a clock only if
+/// it is a usual one.
 fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
+    let (hz, sure) = (1e9 / comb.period_ns, comb.purity() >= SURE);
     let stalls = levels[comb.level].open().filter(|stall| belongs(comb, stall));
-    capture.locked(1e9 / comb.period_ns, comb.purity() >= SURE)
-        || capture.numbered(stalls.map(|stall| stall.packet))
+    let packets: Vec<usize> = stalls.map(|stall| stall.packet).collect();
+    let several = |size: usize| hz * size as f64 > 1.5 * capture.pattern_hz.unwrap_or(f64::MAX);
+    capture.locked(hz, sure)
+        || capture.in_batches(&packets)
+        || if sure {
+            !usual(comb) && capture.numbered(&packets, NEARLY_ALL).is_some_and(several)
+        } else {
+            capture.numbered(&packets, HALF).is_some()
+        }
 }
+
+/// A part of packets that is nearly all of them: the others are late by chance.
+const NEARLY_ALL: f64 = 0.9;
 
 /// What is not looked for again.
 #[derive(Default)]
@@ -210,18 +239,21 @@ fn next(
                 let unsure = (!comb.is_sure()).then_some(comb);
                 let wandering =
                     unsure.and_then(|comb| wander::followed(capture, &levels[level], &comb));
-                wandering.unwrap_or_else(|| fundamental(capture, levels, comb))
+                match wandering {
+                    Some(comb) => wander::fundamental(capture, &levels[level], &comb),
+                    None => fundamental(capture, levels, comb),
+                }
             })
             .filter(|comb| !known.has(comb, capture.run_ns));
         let Some(comb) = comb else { continue };
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let fixed = comb.track.is_none();
             let comb = if fixed { preferred(capture, levels, &comb, &known.found) } else { comb };
+            let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
+            let comb = faster.map_or(comb, |comb| fundamental(capture, levels, comb));
             if known.has(&comb, capture.run_ns) || of_packets(capture, levels, &comb) {
                 continue;
             }
-            let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
-            let comb = faster.map_or(comb, |comb| fundamental(capture, levels, comb));
             if comb.purity() >= if capture.bursts { SURE } else { PURE } {
                 next.pure = Some(comb);
             } else if usual(&comb)
@@ -258,7 +290,7 @@ fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
                 .filter(|again| again.purity() >= LEAST_PURE)
                 .filter(|again| !others.iter().any(|other| among(again, other, capture.run_ns)));
             match again {
-                Some(again) => found[number] = again,
+                Some(again) => found[number] = Comb { behind_ns: one.behind_ns, ..again },
                 None => {
                     found.remove(number);
                     continue;
@@ -273,6 +305,13 @@ fn refit(capture: &mut Capture, levels: &mut [Level], found: &mut Vec<Comb>) {
 /// Marks what combs explain: packets that arrive in their windows, and stalls that end at them.
 pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) {
     capture.explained.copy_from_slice(&capture.aside);
+    for comb in combs {
+        for packet in behind::packets(capture, comb) {
+            capture.explained[packet] = true;
+        }
+    }
+    // Where a stall begins with one of these, it is that.
+    let behind = capture.explained.clone();
     for comb in combs {
         let (before_ns, after_ns) = reach(comb);
         let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
@@ -289,8 +328,7 @@ pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) 
     capture.explained_count = capture.explained.iter().filter(|explained| **explained).count();
     for level in levels {
         for (stall, explained) in level.stalls.iter().zip(&mut level.explained) {
-            *explained =
-                capture.aside[stall.packet] || combs.iter().any(|comb| belongs(comb, stall));
+            *explained = behind[stall.packet] || combs.iter().any(|comb| belongs(comb, stall));
         }
         level.update(capture);
     }

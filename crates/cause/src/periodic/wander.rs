@@ -3,6 +3,7 @@
 use super::capture::{Capture, Level};
 use super::cluster::window;
 use super::comb::{self, BELIEVED_NATS, Comb};
+use super::spectrum::SEARCHED_HZ;
 
 /// Times at which the phase is known, evenly over the run.
 const KNOTS: usize = 16;
@@ -63,17 +64,89 @@ pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<
     (likelier && more && moves).then_some(followed)
 }
 
-/// The same comb at the threshold that shows best how its phase moves.
+/// The multiple or fraction of a wandering comb's period that is likeliest: its phase moves, too.
+pub(super) fn fundamental(capture: &Capture, level: &Level, comb: &Comb) -> Comb {
+    let hz = 1e9 / comb.period_ns;
+    let parts = (2..=MULTIPLES).map(|times| (hz * f64::from(times), 0));
+    let whole = (2..=MULTIPLES).flat_map(|times| {
+        (0..times).map(move |occurrence| (hz / f64::from(times), i64::from(occurrence)))
+    });
+    let merit = |one: &Comb| one.merit(capture.run_ns);
+    parts
+        .chain(whole)
+        .filter_map(|(hz, occurrence)| other(level, comb, hz, occurrence))
+        .filter_map(|one| tracked(capture, level, &one))
+        .filter(|one| one.track.is_some_and(|track| track.deviation() < WANDERS))
+        .filter(|one| merit(one) > MORE * merit(comb))
+        .max_by(|a, b| merit(a).total_cmp(&merit(b)))
+        .unwrap_or(*comb)
+}
+
+/// A comb of another frequency that ends with so many occurrences behind the middle one that a comb accounts for.
+fn other(level: &Level, comb: &Comb, hz: f64, occurrence: i64) -> Option<Comb> {
+    if !(SEARCHED_HZ.0..=SEARCHED_HZ.1).contains(&hz) {
+        return None;
+    }
+    let ends = level.open().map(|stall| comb.off(stall.end_ns as f64));
+    let hits: Vec<i64> = ends
+        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
+        .map(|(number, _)| number)
+        .collect();
+    let at_ns = comb.end_ns(hits.get(hits.len() / 2)? + occurrence);
+    Some(comb::unscored(comb.level, 1e9 / hz, at_ns, comb.width_ns))
+}
+
+/// The sums of a wandering comb's frequency with multiples of the packets' rate, each at the threshold that shows it best.
+fn sums(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
+    let hz = 1e9 / comb.period_ns;
+    let pattern_hz = capture.pattern_hz.unwrap_or(0.0);
+    (-SUMS..=SUMS)
+        .map(|times| (hz + f64::from(times) * pattern_hz).abs())
+        .filter(|sum_hz| (sum_hz / hz - 1.0).abs() > 1e-6)
+        .filter_map(|sum_hz| other(&levels[comb.level], comb, sum_hz, 0))
+        .filter_map(|one| at_best_level(capture, levels, &one))
+        .collect()
+}
+
+/// Other frequencies of which the packets tell as much.
+pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
+    let least = ALIKE * comb.merit(capture.run_ns);
+    let mut found = sums(capture, levels, comb);
+    found.retain(|one| one.merit(capture.run_ns) > least);
+    found
+}
+
+/// What has this part of a comb's merit is alike: the phase of a clock that wanders does not tell them apart well.
+const ALIKE: f64 = 0.4;
+
+/// Highest multiple of a wandering comb's period, and of its frequency, at which the true one is looked for.
+const MULTIPLES: i32 = 6;
+
+/// Highest multiple of the packets' rate in a sum.
+const SUMS: i32 = 8;
+
+/// The same comb at the threshold that shows best how its phase moves, or one of its sums with the packets' rate.
 pub(super) fn refined(capture: &Capture, levels: &[Level], comb: &Comb) -> Comb {
+    let own = at_best_level(capture, levels, comb).unwrap_or(*comb);
+    let own = if own.nats > comb.nats { own } else { *comb };
+    let merit = |one: &Comb| one.merit(capture.run_ns);
+    let mut all = sums(capture, levels, &own);
+    all.push(own);
+    let most = all.iter().map(merit).fold(0.0, f64::max);
+    // Of those that have about as much merit, the one that delays most of what it could have delayed.
+    all.retain(|one| MORE * merit(one) > most);
+    all.into_iter().max_by(|a, b| a.purity().total_cmp(&b.purity())).unwrap_or(own)
+}
+
+/// A comb whose phase moves, at the threshold that shows it best.
+fn at_best_level(capture: &Capture, levels: &[Level], comb: &Comb) -> Option<Comb> {
     let start = Comb { track: None, ..*comb };
     levels
         .iter()
         .enumerate()
         .filter_map(|(number, level)| tracked(capture, level, &Comb { level: number, ..start }))
         .filter(|one| one.track.is_some_and(|track| track.deviation() < WANDERS))
-        .chain([*comb])
         .max_by(|a, b| a.nats.total_cmp(&b.nats))
-        .unwrap_or(*comb)
 }
 
 /// The comb whose phase follows the stalls' ends.
