@@ -35,7 +35,7 @@ pub struct Sampling {
 
 /// Packets come at a constant rate where half of the gaps deviate by less than this part of it from a multiple of the
 /// interval. Generators keep their gaps better: half of them to 0.2 % at 100,000 packets a second, tcpreplay's to 2 %
-/// (benchmarks/runs/2026-11-21-epyc-2core-live). Random ones are far away: of Poisson gaps, 8 % are as near to a multiple of their
+/// (benchmarks/runs/2026-11-21-epyc-2core-live). Random ones are far away: of Poisson gaps, 9 % are as near to a multiple of their
 /// shortest quarter.
 const CONSTANT: f64 = 0.05;
 

@@ -79,9 +79,10 @@ impl Capture {
         self.pattern_hz.is_some() && !self.bursts && most * 10 > packets.len() * 8
     }
 
-    /// The likeliest size up to [`MOST_NUMBERED`] of which at least this share of packets has one number, by parts of the run, since what counts packets
-    /// begins anew when the device was stopped. In a published capture (Snort in a virtual machine) every 129th packet
-    /// takes 10 µs longer, and six frequencies that have 129 packets in common with the rate were told in its parts.
+    /// The likeliest size up to [`MOST_NUMBERED`] of which at least this share of packets has one number, by parts of the
+    /// run, since what counts packets begins anew when the device was stopped. In a published capture (Snort in a virtual
+    /// machine) every 129th packet takes 10 µs longer, and six frequencies that have 129 packets in common with the rate
+    /// were told in its parts.
     pub(super) fn numbered(&self, packets: &[usize], least: f64) -> Option<usize> {
         let pattern_hz = self.pattern_hz.filter(|_| !self.bursts && !packets.is_empty())?;
         // The number that was sent: packets may have been lost.

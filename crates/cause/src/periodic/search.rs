@@ -178,9 +178,9 @@ fn fraction(one: &Comb, other: &Comb) -> bool {
 /// Two sources of one frequency are told apart if they delay at least this share of the packets that they could have.
 const HALF: f64 = 0.5;
 
-/// Whether a comb recurs with packets instead of with time. A clock that delays all that it could, once in so many packets, stands
-/// still against the schedule; one that recurs several times in as many packets, of which it delays one, is a clock only if
-/// it is a usual one.
+/// Whether a comb recurs with packets instead of with time. A clock that delays all that it could, once in so many
+/// packets, stands still against the schedule. If it recurs several times in as many packets and delays one of them, it is
+/// believed only if it is a usual clock.
 fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
     let (hz, sure) = (1e9 / comb.period_ns, comb.purity() >= SURE);
     let stalls = levels[comb.level].open().filter(|stall| belongs(comb, stall));
