@@ -195,8 +195,36 @@ fn of_packets(capture: &Capture, levels: &[Level], comb: &Comb) -> bool {
         }
 }
 
+/// Whether nearly all stalls of a comb are at one phase of a told clock, with which it has no simple ratio: what is left of
+/// that clock, such as its shorter interrupts, comes as often as the schedule meets it. Of the published tick (Snort on hardware)
+/// a dozen were told as 9.57 or 15.36 Hz, of which 26.125 and 16.273 ticks are a period.
+fn rides(capture: &Capture, levels: &[Level], comb: &Comb, told: &Comb) -> bool {
+    let stalls = levels[comb.level].open().filter(|stall| belongs(comb, stall));
+    let offs: Vec<f64> = stalls.map(|stall| told.off(stall.end_ns as f64).1).collect();
+    let Some(middle_ns) = offs.get(offs.len() / 2).filter(|_| told.track.is_none()) else {
+        return false;
+    };
+    let near_ns = told.period_ns * NEAR;
+    let apart_ns = |off_ns: &f64| {
+        let apart_ns = off_ns - middle_ns;
+        (apart_ns - libm::round(apart_ns / told.period_ns) * told.period_ns).abs()
+    };
+    let near = offs.iter().filter(|off_ns| apart_ns(off_ns) < near_ns).count();
+    let ratio = comb.period_ns / told.period_ns;
+    let times = libm::round(ratio);
+    let moved_ns = (ratio - times).abs() * capture.run_ns as f64 / ratio;
+    let simple = times >= 1.0 && moved_ns < near_ns && (times <= MOST_TIMES || usual(comb));
+    near as f64 >= NEARLY_ALL * offs.len() as f64 && !simple
+}
+
 /// A part of packets that is nearly all of them: the others are late by chance.
 const NEARLY_ALL: f64 = 0.9;
+
+/// Phases that differ by less than this part of a period are one. Five stalls of another clock have that by chance of 1.5·10⁻⁵.
+const NEAR: f64 = 0.03125;
+
+/// What comes every so many-th time of a clock at most, unless it is as often as a usual clock.
+const MOST_TIMES: f64 = 64.0;
 
 /// What is not looked for again.
 #[derive(Default)]
@@ -251,7 +279,10 @@ fn next(
             let comb = if fixed { preferred(capture, levels, &comb, &known.found) } else { comb };
             let faster = fixed.then(|| across(capture, levels, &comb)).flatten();
             let comb = faster.map_or(comb, |comb| fundamental(capture, levels, comb));
-            if known.has(&comb, capture.run_ns) || of_packets(capture, levels, &comb) {
+            if known.has(&comb, capture.run_ns)
+                || of_packets(capture, levels, &comb)
+                || known.found.iter().any(|other| rides(capture, levels, &comb, other))
+            {
                 continue;
             }
             if comb.purity() >= if capture.bursts { SURE } else { PURE } {
