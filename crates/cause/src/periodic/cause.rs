@@ -2,7 +2,7 @@
 
 use super::busy::Found;
 use super::capture::{Capture, Level};
-use super::comb::{self, Comb};
+use super::comb::{self, Comb, SURE};
 use super::late::Late;
 use super::levels::{self, Members};
 use super::multiples;
@@ -74,11 +74,22 @@ impl PeriodicCause {
         self.every == 1 && self.purity < 0.5 && self.sampling.met < 0.25 * self.sampling.expected
     }
 
-    /// Whether it is not told: it is rare, or fits too many other frequencies.
+    /// Whether it explains no late packets, and delays not even most of those that it could: within the body of the latencies,
+    /// traffic and devices have patterns of their own.
+    fn is_of_body(&self) -> bool {
+        self.purity < SURE && self.late_share < FEWEST_LATE
+    }
+
+    /// Whether it is not told: it is rare, explains nothing that is late, or fits too many other frequencies.
     pub(super) fn is_doubtful(&self) -> bool {
-        self.is_rare() || (self.every == 1 && self.aliases_hz.len() > MOST_ALIASES)
+        self.is_rare()
+            || self.is_of_body()
+            || (self.every == 1 && self.aliases_hz.len() > MOST_ALIASES)
     }
 }
+
+/// Less than this share of the late packets is none.
+const FEWEST_LATE: f64 = 1e-3;
 
 /// What may have more other frequencies than these is not told: a few events fit many.
 const MOST_ALIASES: usize = 12;

@@ -211,9 +211,12 @@ fn rides(capture: &Capture, levels: &[Level], comb: &Comb, told: &Comb) -> bool 
     };
     let near = offs.iter().filter(|off_ns| apart_ns(off_ns) < near_ns).count();
     let ratio = comb.period_ns / told.period_ns;
-    let times = libm::round(ratio);
-    let moved_ns = (ratio - times).abs() * capture.run_ns as f64 / ratio;
-    let simple = times >= 1.0 && moved_ns < near_ns && (times <= MOST_TIMES || usual(comb));
+    let simple = (1..=HIGHEST_PART).map(f64::from).any(|part| {
+        let times = libm::round(ratio * part);
+        let moved_ns = (ratio - times / part).abs() * capture.run_ns as f64 / ratio;
+        let most = if part == 1.0 { MOST_TIMES } else { MOST_TIMES_OF_PARTS };
+        times >= 1.0 && moved_ns < near_ns && (times <= most || part == 1.0 && usual(comb))
+    });
     near as f64 >= NEARLY_ALL * offs.len() as f64 && !simple
 }
 
@@ -223,8 +226,10 @@ const NEARLY_ALL: f64 = 0.9;
 /// Phases that differ by less than this part of a period are one. Five stalls of another clock have that by chance of 1.5·10⁻⁵.
 const NEAR: f64 = 0.03125;
 
-/// What comes every so many-th time of a clock at most, unless it is as often as a usual clock.
+/// What comes every so many-th time of a clock at most, unless it is as often as a usual clock, or of a multiple of it.
 const MOST_TIMES: f64 = 64.0;
+const HIGHEST_PART: i32 = 4;
+const MOST_TIMES_OF_PARTS: f64 = 6.0;
 
 /// What is not looked for again.
 #[derive(Default)]
