@@ -62,7 +62,7 @@ $(VALIDATOR)/validator.stamp: requirements-validator.lock
 
 # An S3 server, which only a test of captures in an object store needs. Without it that test is skipped loudly.
 $(S3S)/s3s.stamp:
-	-cargo install --quiet --debug --locked --root $(S3S) --features binary s3s-fs@0.14.1 && touch $@
+	-CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug --locked --root $(S3S) --features binary s3s-fs@0.14.1 && touch $@
 
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped

@@ -222,12 +222,15 @@ fn judge(world: &World, names: bool, counts: &mut Counts) -> std::io::Result<()>
     let mut matched = vec![0_usize; world.sources.len()];
     let mut invented = 0;
     for cause in told.causes.iter().filter(|cause| cause.every == 1) {
-        let one = nearest(world, cause.frequency_hz);
-        let other = cause.aliases_hz.iter().find_map(|hz| nearest(world, *hz));
-        match one.or(other) {
-            Some(number) => {
+        // The frequencies that a cause names as alike are as good: one that no other cause has named is first.
+        let all = std::iter::once(&cause.frequency_hz).chain(&cause.aliases_hz);
+        let near: Vec<usize> = all.filter_map(|hz| nearest(world, *hz)).collect();
+        let free = near.iter().find(|number| matched[**number] == 0);
+        match free.or(near.first()) {
+            Some(&number) => {
                 matched[number] += 1;
-                counts.aliased += usize::from(one.is_none());
+                let own = nearest(world, cause.frequency_hz) == Some(number);
+                counts.aliased += usize::from(!own);
             }
             None => invented += 1,
         }

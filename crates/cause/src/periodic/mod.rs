@@ -9,7 +9,7 @@
 //! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics,
 //! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
-//! 7. [`wander`] follows a clock whose phase moves,
+//! 7. [`wander`] follows a clock whose phase moves, [`behind`] takes to a clock the packets behind it,
 //! 8. [`search`] takes one source after the other, and fits each once more to what the others leave; then it searches what is
 //!    late beside them, at lower thresholds,
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
