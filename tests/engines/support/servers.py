@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -211,6 +210,8 @@ _S3S = Path(os.environ.get("CARGO_TARGET_DIR", "target"), "s3s", "bin", "s3s-fs"
 @contextmanager
 def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     """Run an S3 server in ``folder``; yields where its bucket is mounted, and the server."""
+    import tools  # noqa: PLC0415 - benchmarks use the other servers, without the tests' folders
+
     if not _S3S.exists():
         pytest.skip("no S3 server here (make target/s3s/s3s.stamp installs it)")
     tools.need(tools.S3FS)
