@@ -88,7 +88,7 @@ impl PeriodicCause {
     }
 }
 
-/// Less than this share of the late packets is none.
+/// A cause with a smaller share of the late packets explains none of them.
 const FEWEST_LATE: f64 = 1e-3;
 
 /// What may have more other frequencies than these is not told: a few events fit many.

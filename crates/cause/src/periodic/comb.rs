@@ -80,6 +80,12 @@ impl Comb {
         (number as i64, at_ns - self.phase_ns - number * self.period_ns)
     }
 
+    /// The stalls that end within its width: their numbers of the period, and the times beyond its end.
+    pub(super) fn hits(&self, level: &Level) -> Vec<(i64, f64)> {
+        let offs = level.open().map(|stall| self.off(stall.end_ns as f64));
+        offs.filter(|(_, off_ns)| off_ns.abs() <= self.width_ns).collect()
+    }
+
     /// When an occurrence ends.
     pub(super) fn end_ns(&self, number: i64) -> f64 {
         let end_ns = self.phase_ns + number as f64 * self.period_ns;

@@ -30,12 +30,7 @@ pub(super) fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Co
 
 /// Combs of a multiple of the period, where the hits have numbers of one residue.
 fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
-    let numbers: Vec<i64> = levels[comb.level]
-        .open()
-        .map(|stall| comb.off(stall.end_ns as f64))
-        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
-        .map(|(number, _)| number)
-        .collect();
+    let hits = comb.hits(&levels[comb.level]);
     let mut found = Vec::new();
     for multiple in 2..=HIGHEST_MULTIPLE {
         let period_ns = comb.period_ns * multiple as f64;
@@ -43,14 +38,14 @@ fn slower(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
             break;
         }
         let mut counts = vec![0_usize; multiple as usize];
-        for number in &numbers {
+        for (number, _) in &hits {
             counts[number.rem_euclid(multiple) as usize] += 1;
         }
         let Some((residue, most)) = counts.iter().enumerate().max_by_key(|(_, count)| **count)
         else {
             continue;
         };
-        let chance = numbers.len() as f64 / multiple as f64;
+        let chance = hits.len() as f64 / multiple as f64;
         if *most < FEWEST || (*most as f64 - chance) < 3.0 * libm::sqrt(chance) {
             continue;
         }
@@ -161,11 +156,7 @@ pub(super) fn aliases(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<C
 /// them only if that time has several periods of the comb.
 pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: usize) -> Vec<f64> {
     let hz = 1e9 / comb.period_ns;
-    let hits: Vec<(i64, f64)> = level
-        .open()
-        .map(|stall| comb.off(stall.end_ns as f64))
-        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
-        .collect();
+    let hits = comb.hits(level);
     let Some((middle, _)) = hits.get(hits.len() / 2).filter(|_| comb.track.is_none()) else {
         return Vec::new();
     };

@@ -66,6 +66,7 @@ pub(super) fn followed(capture: &Capture, level: &Level, comb: &Comb) -> Option<
 
 /// The multiple or fraction of a wandering comb's period that is likeliest: its phase moves, too.
 pub(super) fn fundamental(capture: &Capture, level: &Level, comb: &Comb) -> Comb {
+    let Some(middle) = middle(level, comb) else { return *comb };
     let hz = 1e9 / comb.period_ns;
     let parts = (2..=MULTIPLES).map(|times| (hz * f64::from(times), 0));
     let whole = (2..=MULTIPLES).flat_map(|times| {
@@ -74,7 +75,7 @@ pub(super) fn fundamental(capture: &Capture, level: &Level, comb: &Comb) -> Comb
     let merit = |one: &Comb| one.merit(capture.run_ns);
     parts
         .chain(whole)
-        .filter_map(|(hz, occurrence)| other(level, comb, hz, occurrence))
+        .filter_map(|(hz, occurrence)| other(comb, hz, middle + occurrence))
         .filter_map(|one| tracked(capture, level, &one))
         .filter(|one| one.track.is_some_and(|track| track.deviation() < WANDERS))
         .filter(|one| merit(one) > MORE * merit(comb))
@@ -82,28 +83,28 @@ pub(super) fn fundamental(capture: &Capture, level: &Level, comb: &Comb) -> Comb
         .unwrap_or(*comb)
 }
 
-/// A comb of another frequency that ends with so many occurrences behind the middle one that a comb accounts for.
-fn other(level: &Level, comb: &Comb, hz: f64, occurrence: i64) -> Option<Comb> {
-    if !(SEARCHED_HZ.0..=SEARCHED_HZ.1).contains(&hz) {
-        return None;
-    }
-    let ends = level.open().map(|stall| comb.off(stall.end_ns as f64));
-    let hits: Vec<i64> = ends
-        .filter(|(_, off_ns)| off_ns.abs() <= comb.width_ns)
-        .map(|(number, _)| number)
-        .collect();
-    let at_ns = comb.end_ns(hits.get(hits.len() / 2)? + occurrence);
-    Some(comb::unscored(comb.level, 1e9 / hz, at_ns, comb.width_ns))
+/// The number of the middle one of a comb's hits.
+fn middle(level: &Level, comb: &Comb) -> Option<i64> {
+    let hits = comb.hits(level);
+    hits.get(hits.len() / 2).map(|(number, _)| *number)
+}
+
+/// A comb of another frequency, if it is one that is searched, that ends with an occurrence of a comb.
+fn other(comb: &Comb, hz: f64, occurrence: i64) -> Option<Comb> {
+    let searched = (SEARCHED_HZ.0..=SEARCHED_HZ.1).contains(&hz);
+    let at_ns = comb.end_ns(occurrence);
+    searched.then(|| comb::unscored(comb.level, 1e9 / hz, at_ns, comb.width_ns))
 }
 
 /// The sums of a wandering comb's frequency with multiples of the packets' rate, each at the threshold that shows it best.
 fn sums(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
+    let Some(middle) = middle(&levels[comb.level], comb) else { return Vec::new() };
     let hz = 1e9 / comb.period_ns;
     let pattern_hz = capture.pattern_hz.unwrap_or(0.0);
     (-SUMS..=SUMS)
         .map(|times| (hz + f64::from(times) * pattern_hz).abs())
         .filter(|sum_hz| (sum_hz / hz - 1.0).abs() > 1e-6)
-        .filter_map(|sum_hz| other(&levels[comb.level], comb, sum_hz, 0))
+        .filter_map(|sum_hz| other(comb, sum_hz, middle))
         .filter_map(|one| at_best_level(capture, levels, &one))
         .collect()
 }
