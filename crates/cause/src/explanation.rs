@@ -4,7 +4,7 @@ use super::absence;
 use super::groups::Groups;
 use super::hidden;
 use super::known::{self, KnownCause};
-use super::queue::{Passage, Service, passages};
+use super::queue::{Passage, Service, passages, passages_with};
 use super::replay::{Taken, taken};
 use super::serving;
 use super::split::{Replayed, Split};
@@ -146,6 +146,11 @@ pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Expla
     };
     let groups = Groups::new(&events, trace.cpu);
     let slices = usual::beyond(timeline(&events, trace.cpu), &passages, &service, &groups);
+    // A batch gathers packets: what one of them takes is none of the others'.
+    let (service, passages) = match usual::latency_ns(&passages, &slices, &events) {
+        Some(usual_ns) if service.batch == 1 => passages_with(samples, usual_ns),
+        _ => (service, passages),
+    };
     let all = ranked(passages.iter().map(Passage::latency_ns));
     let late_from_ns = all.quantile(asked.late_from).unwrap_or(0);
     let replayed = Replayed { service: &service, passages: &passages, late_from_ns };
@@ -155,7 +160,7 @@ pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Expla
     let mut told: Vec<(usize, Cause)> = groups
         .indices()
         .map(|index| (index, cause(index, &split, &slices, &events, &groups, &passages)))
-        .map(|(index, cause)| (index, Cause { hidden_ns: costs[index], ..cause }))
+        .map(|(index, cause)| (index, Cause { hidden_ns: costs[index].median_ns, ..cause }))
         .collect();
     told.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.excess_ns));
     let mut place = vec![0; told.len()];
@@ -198,7 +203,7 @@ fn met(
     events: &[Event],
     groups: &Groups,
     error_ns: i64,
-) -> (Vec<i64>, Vec<Taken>) {
+) -> (Vec<hidden::Cost>, Vec<Taken>) {
     let costs = hidden::costs(replayed.passages, slices, events, groups);
     let wide = hidden::widened(slices, events, &costs, groups);
     let found = taken(replayed.passages, &wide, error_ns);

@@ -17,6 +17,7 @@
 //! trace shifted in time. Between stamps and results all is integers.
 
 mod absence;
+mod alone;
 mod backlog;
 mod batch;
 pub mod explanation;

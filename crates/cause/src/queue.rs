@@ -62,13 +62,28 @@ impl Passage {
 /// they left.
 #[must_use]
 pub fn passages(samples: &[(i64, i64)]) -> (Service, Vec<Passage>) {
-    let mut ordered = samples.to_vec();
-    ordered.sort_by_key(|(arrival_ns, departure_ns)| (*departure_ns, *arrival_ns));
+    let ordered = in_order(samples);
     let mut latencies: Vec<i64> = ordered.iter().map(|sample| sample.1 - sample.0).collect();
     latencies.sort_unstable();
     // The shortest but for one in a thousand, which clock errors may have made. Of a normal law this is 3.1 standard
     // deviations below the median: its lower end.
     let base_ns = latencies.get(latencies.len() / 1000).copied().unwrap_or(0).max(0);
+    based(ordered, base_ns)
+}
+
+/// The same where the latency of a packet that does not wait is known.
+pub(super) fn passages_with(samples: &[(i64, i64)], base_ns: i64) -> (Service, Vec<Passage>) {
+    based(in_order(samples), base_ns)
+}
+
+/// In the order in which they left.
+fn in_order(samples: &[(i64, i64)]) -> Vec<(i64, i64)> {
+    let mut ordered = samples.to_vec();
+    ordered.sort_by_key(|(arrival_ns, departure_ns)| (*departure_ns, *arrival_ns));
+    ordered
+}
+
+fn based(ordered: Vec<(i64, i64)>, base_ns: i64) -> (Service, Vec<Passage>) {
     let spacing_ns = spacing_ns(&ordered, base_ns);
     let service_ns =
         batch::service_ns(&ordered, spacing_ns).map_or(spacing_ns, |ns| ns.min(base_ns));

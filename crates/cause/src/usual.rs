@@ -1,8 +1,26 @@
-//! What comes with most packets, such as the softirq of their own way out, is part of their service.
+//! What is usual is no cause: the time of a packet that meets nothing, and what comes with most packets, such as the
+//! softirq of their own way out.
 
+use super::alone::{Met, alone};
 use super::groups::Groups;
+use super::hidden::ENOUGH;
 use super::queue::{Passage, Service};
 use super::timeline::Slice;
+use tailtrim_trace::Event;
+
+/// The median latency of packets that neither queued nor met anything; `None` where they are few.
+///
+/// What a packet takes longer than the fastest has no cause in a trace as long as most packets take it: work of 100 µs
+/// takes between 90 and 97 µs on a virtual machine, by the clock rate of its CPU, and an interrupt costs 2 µs there.
+pub(super) fn latency_ns(passages: &[Passage], slices: &[Slice], events: &[Event]) -> Option<i64> {
+    let met_nothing = |(passage, met): (&Passage, Met)| {
+        matches!(met, Met::Nothing).then_some(passage.latency_ns())
+    };
+    let mut latencies_ns: Vec<i64> =
+        alone(passages, slices, events).filter_map(met_nothing).collect();
+    latencies_ns.sort_unstable();
+    (latencies_ns.len() >= ENOUGH).then(|| latencies_ns[latencies_ns.len() / 2])
+}
 
 /// What begins within this part of the base latency after a packet left is still about it, such as the rest of the
 /// softirq that sent it. Nothing depends on the value but what more than half of all packets meet in that time:
@@ -54,7 +72,7 @@ fn median_of(mut times: Vec<i64>, count: usize) -> i64 {
 mod tests {
     use super::super::timeline::timeline;
     use super::*;
-    use tailtrim_trace::{Event, Kind};
+    use tailtrim_trace::Kind;
 
     fn event(kind: Kind, start_ns: i64, long_ns: i64) -> Event {
         Event {

@@ -282,3 +282,22 @@ fn a_queue_after_a_stall_is_no_batch() {
     let (service, _) = passages(&device(&arrivals, &self::stalls(&stalls)));
     assert_eq!((service.service_ns, service.batch), (SERVICE_NS, 1));
 }
+
+#[test]
+fn what_all_packets_take_longer_than_the_fastest_is_not_unknown() {
+    // Packets take up to 1 µs longer than the fastest, and an interrupt of 800 ns is met by some.
+    let gaps: Vec<i64> = (0_i64..20_000).map(|n| 9_000 + n * 7919 % 4_000).collect();
+    let arrivals = arrivals(&gaps);
+    let of_packets = arrivals.iter().step_by(20);
+    let events: Vec<Event> =
+        of_packets.map(|at_ns| event(Kind::Irq, "local_timer", at_ns + 100, 800)).collect();
+    let mut samples = device(&arrivals, &events);
+    for (number, (_, egress_ns)) in (0_i64..).zip(&mut samples) {
+        *egress_ns += number * 6151 % 1_000;
+    }
+    let trace = Trace { events: &events, cpu: 2, error_ns: 0, throttled: &[] };
+    let explanation = explain(&samples, trace, &asked(vec![]));
+    let met: Vec<_> = explanation.late.iter().filter(|late| !late.causes.is_empty()).collect();
+    assert!(met.len() > 500, "{}", met.len());
+    assert!(met.iter().all(|late| late.causes[0].1 > late.unknown_ns), "{met:?}");
+}
