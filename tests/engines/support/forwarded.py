@@ -29,9 +29,17 @@ def write(path: Path, stamps_ns: Any, numbers: Any) -> Path:
 
 
 def captures(
-    folder: Path, *, lost: float = 0.0, again: float = 0.0, frames: int = FRAMES
+    folder: Path,
+    *,
+    lost: float = 0.0,
+    again: float = 0.0,
+    foreign: float = 0.0,
+    frames: int = FRAMES,
 ) -> tuple[Path, Path]:
-    """Write what enters and leaves a device that loses packets; some packets come again."""
+    """Write what enters and leaves a device that loses packets.
+
+    Some packets come again, and among those that leave are foreign ones.
+    """
     rng = np.random.default_rng(11)
     numbers = np.arange(frames)
     repeated = rng.random(frames) < again
@@ -41,7 +49,10 @@ def captures(
     left_ns[rng.random(frames) < 1e-4] += 400_000
     order = np.argsort(left_ns, kind="stable")
     order = order[rng.random(frames) >= lost]
+    leaving = numbers.copy()
+    others = np.flatnonzero(rng.random(frames) < foreign)
+    leaving[others] += frames
     return (
         write(folder / "ingress.pcap", entered_ns, numbers),
-        write(folder / "egress.pcap", left_ns[order], numbers[order]),
+        write(folder / "egress.pcap", left_ns[order], leaving[order]),
     )

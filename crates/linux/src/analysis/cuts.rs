@@ -35,6 +35,10 @@ pub(super) struct Cut {
     pub(super) before: Place,
 }
 
+/// The first cut is tried at this part of a stretch, and then at twice that place until one is found: whoever joins the
+/// stretches reads that far before it asks others.
+const FIRST: u64 = 16;
+
 /// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them. Both
 /// are estimated from the records around each cut. What cannot be found is left out.
 pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -> Vec<Cut> {
@@ -48,7 +52,11 @@ pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -
         Some(([at, egress.from(stamp_ns)?], stamp_ns))
     };
     let mut cuts: Vec<Cut> = Vec::new();
-    let mut offset = packets.saturating_mul(record);
+    // Shorter ones are not worth it.
+    if packets.saturating_mul(record).saturating_mul(3) / 2 >= ingress.plain.size {
+        return cuts;
+    }
+    let mut offset = (packets / FIRST).max(1).saturating_mul(record);
     while offset.saturating_add(packets.saturating_mul(record) / 2) < ingress.plain.size {
         record = ingress.record_bytes(offset).unwrap_or(record);
         if let Some((at, stamp_ns)) = place(offset)
@@ -58,7 +66,9 @@ pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -
         {
             cuts.push(Cut { at, stamp_ns, before });
         }
-        offset = offset.saturating_add(packets.saturating_mul(record));
+        let stretch = packets.saturating_mul(record);
+        let step = if cuts.is_empty() { offset.min(stretch) } else { stretch };
+        offset = offset.saturating_add(step);
     }
     cuts
 }
@@ -69,6 +79,22 @@ impl Side {
         let bytes = self.bytes(offset, CHAIN).ok()?;
         let bytes = &bytes[self.track.first(&bytes)?..];
         (self.track.whole(bytes) as u64).checked_div(self.track.records(bytes).count() as u64)
+    }
+
+    /// How many records lie between two places if all are as long as those at both ends; `None` where they are not.
+    pub(super) fn records_between(&self, from: u64, to: u64) -> Option<u64> {
+        let length = self.record_length(from)?;
+        let alike = self.record_length(to.saturating_sub(LOOK as u64))? == length;
+        let bytes = to.checked_sub(from)?;
+        (alike && bytes.is_multiple_of(length)).then(|| bytes / length)
+    }
+
+    /// The length of the records behind `offset`; `None` where they differ.
+    fn record_length(&self, offset: u64) -> Option<u64> {
+        let records = self.records(offset, LOOK)?;
+        let mut lengths = records.windows(2).map(|pair| pair[1].0 - pair[0].0);
+        let length = lengths.next()?;
+        lengths.all(|other| other == length).then_some(length)
     }
 
     /// Bytes from `offset` on, as many as there are of `count`.

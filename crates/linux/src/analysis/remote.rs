@@ -16,11 +16,21 @@ use tailtrim_tail::analysis::{
 use tailtrim_tail::capture::CaptureError;
 
 /// Where a stretch lies.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Task {
     begin: Cut,
     /// Where the next one begins.
     end: Option<Cut>,
+    /// The order that its pairs will have, as far as one can tell: then they are counted at once.
+    expected: Option<Order>,
+}
+
+/// A stretch that is joined, but whose counts are not added.
+struct Joined {
+    index: usize,
+    order: Order,
+    /// If they were counted in this order.
+    counts: Option<Counts>,
 }
 
 /// An answer to a task: its index, and what came of it. [`None`] where it cannot be done on its own.
@@ -94,12 +104,12 @@ pub fn outline(
     task: &[u8],
     options: &Options,
 ) -> io::Result<Option<Vec<u8>>> {
-    let Some(stretches) = of_task(ingress, egress, task, options)? else { return Ok(None) };
-    let [before, sources] = stretches.own(0);
-    let outline: Result<Outline, _> =
-        <Stretch>::outline(before, sources, &stretches.terms, options);
-    let outline = outline.ok().filter(|outline| stretches.ends_at_cut(0, outline.last_ns()));
-    outline.as_ref().map(bytes).transpose()
+    let task: Task = value(task)?;
+    let Some(stretches) = of_task(ingress, egress, &task, options)? else { return Ok(None) };
+    let ([before, sources], expected) = (stretches.own(0), task.expected.as_ref());
+    let told = <Stretch>::outline(before, sources, &stretches.terms, options, expected);
+    let told = told.ok().filter(|(outline, _)| stretches.ends_at_cut(0, outline.last_ns()));
+    told.as_ref().map(bytes).transpose()
 }
 
 /// What a host counts of a stretch, see [`Hosts::counts`].
@@ -112,7 +122,9 @@ pub fn counts(
     (task, order): (&[u8], &[u8]),
     options: &Options,
 ) -> io::Result<Option<Vec<u8>>> {
-    let Some(stretches) = of_task(ingress, egress, task, options)? else { return Ok(None) };
+    let Some(stretches) = of_task(ingress, egress, &value(task)?, options)? else {
+        return Ok(None);
+    };
     let (order, [before, sources]): (Order, _) = (value(order)?, stretches.own(0));
     let counts = <Stretch>::counted(before, sources, &stretches.terms, options, &order);
     counts.map_err(io::Error::other)?.as_ref().map(bytes).transpose()
@@ -121,12 +133,11 @@ pub fn counts(
 fn of_task(
     mut ingress: Source,
     mut egress: Source,
-    task: &[u8],
+    task: &Task,
     options: &Options,
 ) -> io::Result<Option<Stretches>> {
-    let Task { begin, end } = value(task)?;
     let (terms, sides) = sides(&mut ingress, &mut egress, options).map_err(io::Error::other)?;
-    let cuts = [Some(begin), end].into_iter().flatten().collect();
+    let cuts = [Some(task.begin), task.end].into_iter().flatten().collect();
     Ok(sides.map(|sides| Stretches { sides, cuts, terms }))
 }
 
@@ -170,45 +181,62 @@ where
 {
     fn analyze(mut self) -> Result<Analysis, RemoteError<H::Error>> {
         let (stretches, hosts) = (self.stretches, self.hosts);
-        let mut outlines = hosts.outlines(self.tasks()?).map_err(RemoteError::Hosts)?;
         let mut ongoing = stretches.begun(self.options);
         ongoing.run(stretches.next_ns(0), &mut (), &mut self.progress)?;
-        let (mut came, mut outstanding) = (BTreeMap::new(), Vec::new());
+        let expected = self.expected(&ongoing);
+        let mut outlines = hosts.outlines(self.tasks(&expected)?).map_err(RemoteError::Hosts)?;
+        let (mut came, mut joined) = (BTreeMap::new(), Vec::new());
         for (index, cut) in stretches.cuts.iter().enumerate() {
             let [entered, left] = cut.at;
             if (self.progress)(entered, left).is_break() {
                 return Err(AnalysisError::Stopped.into());
             }
-            let outline = took(&mut outlines, &mut came, index)?;
-            let outline: Option<Outline> = outline
+            let told = took(&mut outlines, &mut came, index)?;
+            let told: Option<(Outline, Option<Counts>)> = told
                 .map(|bytes| value(&bytes))
                 .transpose()
                 .map_err(|_| RemoteError::Answer(index))?;
-            let whole = outline.is_some();
-            if let Some(outline) = outline
+            let whole = told.is_some();
+            if let Some((outline, counts)) = told
                 && let Some(order) = self.join(&mut ongoing, index, outline)
             {
-                outstanding.push((index, order));
+                let counts = counts.filter(|_| expected[index].as_ref() == Some(&order));
+                joined.push(Joined { index, order, counts });
+                if joined.iter().all(|one| one.counts.is_some()) {
+                    self.add(&mut ongoing, &mut joined)?;
+                }
                 continue;
             }
-            self.count(&mut ongoing, &mut outstanding)?;
+            self.add(&mut ongoing, &mut joined)?;
             stretches.go_on(&mut ongoing, index, whole, &mut (), &mut self.progress)?;
             if !whole {
                 break;
             }
         }
-        self.count(&mut ongoing, &mut outstanding)?;
+        self.add(&mut ongoing, &mut joined)?;
         Ok(ongoing.finish())
     }
 
-    fn task(&self, index: usize) -> Result<Vec<u8>, RemoteError<H::Error>> {
+    /// The order of each stretch if all packets that leave from the first cut on become samples, where all egress
+    /// records are equally long. Whether it is right shows when the stretch is joined.
+    fn expected(&self, ongoing: &Ongoing<'_>) -> Vec<Option<Order>> {
+        let Stretches { sides: [_, egress], cuts, .. } = self.stretches;
+        let order = |cut: &Cut| ongoing.expected(egress.records_between(cuts[0].at[1], cut.at[1])?);
+        cuts.iter().map(order).collect()
+    }
+
+    fn task(
+        &self,
+        index: usize,
+        expected: Option<Order>,
+    ) -> Result<Vec<u8>, RemoteError<H::Error>> {
         let cuts = &self.stretches.cuts;
-        let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied() };
+        let task = Task { begin: cuts[index], end: cuts.get(index + 1).copied(), expected };
         bytes(&task).map_err(unsendable)
     }
 
-    fn tasks(&self) -> Result<Vec<Vec<u8>>, RemoteError<H::Error>> {
-        (0..self.stretches.cuts.len()).map(|index| self.task(index)).collect()
+    fn tasks(&self, expected: &[Option<Order>]) -> Result<Vec<Vec<u8>>, RemoteError<H::Error>> {
+        expected.iter().enumerate().map(|(index, order)| self.task(index, order.clone())).collect()
     }
 
     fn join(&self, ongoing: &mut Ongoing<'a>, index: usize, outline: Outline) -> Option<Order> {
@@ -218,28 +246,32 @@ where
         ongoing.join_outline(outline, names, &stretches.terms, self.options, next_ns)
     }
 
-    /// Has the pairs of stretches that are joined counted, and adds the counts.
-    fn count(
+    /// Adds the counts of stretches that are joined, and has the pairs counted of those without any.
+    fn add(
         &mut self,
         ongoing: &mut Ongoing<'a>,
-        outstanding: &mut Vec<(usize, Order)>,
+        joined: &mut Vec<Joined>,
     ) -> Result<(), RemoteError<H::Error>> {
-        if outstanding.is_empty() {
-            return Ok(());
-        }
-        let indices: Vec<usize> = outstanding.iter().map(|(index, _)| *index).collect();
-        let ordered = outstanding.drain(..).map(|(index, order)| {
-            let order = bytes(&order).map_err(unsendable)?;
-            Ok(Ordered { index, task: self.task(index)?, order })
+        let without = joined.iter().filter(|one| one.counts.is_none());
+        let ordered = without.map(|one| {
+            let (index, order) = (one.index, bytes(&one.order).map_err(unsendable)?);
+            Ok(Ordered { index, task: self.task(index, None)?, order })
         });
-        let ordered = ordered.collect::<Result<_, RemoteError<H::Error>>>()?;
-        let (mut answers, mut came) =
-            (self.hosts.counts(ordered).map_err(RemoteError::Hosts)?, BTreeMap::new());
-        for index in indices {
-            let Some(answer) = took(&mut answers, &mut came, index)? else {
-                return Err(RemoteError::OneHost);
+        let ordered = ordered.collect::<Result<Vec<_>, RemoteError<H::Error>>>()?;
+        let mut answers: Answers<'_, H::Error> = match ordered.len() {
+            0 => Box::new(std::iter::empty()),
+            _ => self.hosts.counts(ordered).map_err(RemoteError::Hosts)?,
+        };
+        let mut came = BTreeMap::new();
+        for Joined { index, counts, .. } in joined.drain(..) {
+            let counts = match counts {
+                Some(counts) => counts,
+                None => {
+                    let answer = took(&mut answers, &mut came, index)?;
+                    let answer = answer.ok_or(RemoteError::OneHost)?;
+                    value(&answer).map_err(|_| RemoteError::Answer(index))?
+                }
             };
-            let counts: Counts = value(&answer).map_err(|_| RemoteError::Answer(index))?;
             ongoing.add_counts(counts);
         }
         Ok(())

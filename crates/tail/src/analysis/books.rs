@@ -86,6 +86,15 @@ impl<'a> Books<'a> {
         order
     }
 
+    /// The order of pairs behind so many more packets that left, if all of these will be samples; `None` where it is
+    /// known that they will not.
+    pub(super) fn expected(&self, more: u64) -> Option<Order> {
+        let begin_ns = self.latencies.begin_ns();
+        let behind = self.latencies.count() + self.outstanding + more;
+        let samples = self.options.departures.are_well() && begin_ns.0 != i64::MAX;
+        samples.then_some(Order { behind, begin_ns, older: Vec::new() })
+    }
+
     /// What was counted on another host.
     pub(super) fn counted(&self, counts: Counts) -> Counted {
         Counted { latencies: self.latencies.of_value(counts.0), room: Room::default() }

@@ -137,6 +137,14 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
         Some(self.books.order(samples, signatures))
     }
 
+    /// The order that a stretch will have whose packets leave behind so many more than those so far, if all of these
+    /// become samples and none was lost. `None` where it is known that they do not, or that some were.
+    #[must_use]
+    pub fn expected(&self, more: u64) -> Option<Order> {
+        let lost = self.merging.overdue(self.books.trimmed_until_ns());
+        self.books.expected(more).filter(|_| lost == 0)
+    }
+
     /// Adds what another host has counted, as [`add`](Self::add) does.
     pub fn add_counts(&mut self, counts: Counts) {
         let counted = self.books.counted(counts);

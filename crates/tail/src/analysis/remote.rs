@@ -1,11 +1,10 @@
-//! Stretches that are matched and counted on other hosts, in two steps.
+//! Stretches that are matched and counted on other hosts.
 //!
-//! 1. A host matches a stretch and sends its [`Outline`]: all but the pairs. The host that joins the stretches learns from
-//!    it whether it was matched as after what came before, and how many samples it has: which [`Order`] its pairs have.
-//! 2. A host, the same or another one, matches the stretch again, and counts its pairs as the order says. Their
-//!    [`Counts`] are added.
-//!
-//! To match a packet a second time takes less than to send its pair.
+//! A host matches a stretch and sends its [`Outline`]: all but the pairs. The host that joins the stretches learns from it
+//! whether it was matched as after what came before, and how many samples it has: which [`Order`] its pairs have. Where
+//! that order was [expected](super::Ongoing::expected), the pairs are counted already, and their [`Counts`] are added.
+//! Otherwise a host, the same or another one, matches the stretch again and counts them: that takes less than to send the
+//! pairs.
 
 use super::Options;
 use super::behind::Behind;
@@ -40,7 +39,7 @@ pub struct Outline {
 }
 
 /// How the pairs of a stretch are to be counted.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Samples before them.
     pub(super) behind: u64,
@@ -56,7 +55,8 @@ pub struct Order {
 pub struct Counts(pub(super) Behind);
 
 impl<const N: usize> Stretch<N> {
-    /// Matches a stretch as [`matched`](Self::matched), and keeps all but its pairs.
+    /// Matches a stretch as [`matched`](Self::matched), and keeps all but its pairs; counts these where an order is
+    /// `expected`.
     ///
     /// # Errors
     /// Those of [`matched`](Self::matched).
@@ -65,17 +65,22 @@ impl<const N: usize> Stretch<N> {
         sources: [Opened; 2],
         terms: &Terms,
         options: &Options,
-    ) -> Result<Outline, CaptureError> {
+        expected: Option<&Order>,
+    ) -> Result<(Outline, Option<Counts>), CaptureError> {
         let (mut longest_ns, mut samples) = (0, 0);
+        let mut counting = expected.map(|order| Counting::new(order, terms, options));
         let take = |pairs: &mut Vec<Pair>| {
             longest_ns = latencies::longest_ns(pairs).max(longest_ns);
             samples += latencies::samples(pairs, &options.departures);
+            if let Some(counting) = &mut counting {
+                counting.take(pairs);
+            }
             pairs.clear();
         };
         let Self { held, before, mut merging, decided, .. } =
             Self::taken(before, sources, terms, options, take)?;
         let (fates, now_ns) = merging.matcher.passing();
-        Ok(Outline {
+        let outline = Outline {
             held,
             before,
             passing: (fates.to_vec(), now_ns),
@@ -86,7 +91,8 @@ impl<const N: usize> Stretch<N> {
             decided,
             longest_ns,
             samples,
-        })
+        };
+        Ok((outline, counting.and_then(Counting::counts)))
     }
 
     /// Matches a stretch again and counts the pairs; `None` where one of them is of an older signature.
@@ -100,19 +106,41 @@ impl<const N: usize> Stretch<N> {
         options: &Options,
         order: &Order,
     ) -> Result<Option<Counts>, CaptureError> {
-        let older: HashSet<Signature> = order.older.iter().copied().collect();
-        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
-        let (trimmed_until_ns, first_egress_ns) = order.begin_ns;
-        let all = Latencies::new(options, terms.origin_ns, bursts);
-        let mut latencies = all.after(trimmed_until_ns, first_egress_ns).behind(order.behind);
-        let mut apart = true;
+        let mut counting = Counting::new(order, terms, options);
         let take = |pairs: &mut Vec<Pair>| {
-            apart &= older.is_empty() || !pairs.iter().any(|pair| older.contains(&pair.signature));
-            latencies.record_without_sink(pairs);
+            counting.take(pairs);
             pairs.clear();
         };
         Self::taken(before, sources, terms, options, take)?;
-        Ok(apart.then(|| Counts(latencies.into_value())))
+        Ok(counting.counts())
+    }
+}
+
+/// Counts pairs as an order says.
+struct Counting {
+    older: HashSet<Signature>,
+    /// Whether no pair so far is of an older signature.
+    apart: bool,
+    latencies: Latencies,
+}
+
+impl Counting {
+    fn new(order: &Order, terms: &Terms, options: &Options) -> Self {
+        let bursts = terms.burst_gap_ns.map(|gap_ns| Bursts { gap_ns, positions: Vec::new() });
+        let (trimmed_until_ns, first_egress_ns) = order.begin_ns;
+        let all = Latencies::new(options, terms.origin_ns, bursts);
+        let latencies = all.after(trimmed_until_ns, first_egress_ns).behind(order.behind);
+        Self { older: order.older.iter().copied().collect(), apart: true, latencies }
+    }
+
+    fn take(&mut self, pairs: &[Pair]) {
+        let older = &self.older;
+        self.apart &= older.is_empty() || !pairs.iter().any(|pair| older.contains(&pair.signature));
+        self.latencies.record_without_sink(pairs);
+    }
+
+    fn counts(self) -> Option<Counts> {
+        self.apart.then(|| Counts(self.latencies.into_value()))
     }
 }
 

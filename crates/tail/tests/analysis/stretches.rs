@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
 use tailtrim_tail::analysis::{
-    Analysis, Ongoing, Opened, Options, Order, Room, Sample, Stretch, Terms, Uncounted,
+    Analysis, Counts, Ongoing, Opened, Options, Order, Room, Sample, Stretch, Terms, Uncounted,
 };
 use tailtrim_tail::matching::Window;
 
@@ -101,6 +101,9 @@ fn sent<T: Serialize + DeserializeOwned>(value: &T) -> T {
     postcard::from_bytes(&postcard::to_allocvec(value).unwrap()).unwrap()
 }
 
+/// A stretch that is joined and not added: how its pairs are to be counted, and the counts if they are.
+type Outstanding = (usize, Order, Option<Counts>);
+
 /// Analyses stretch by stretch, each of them on another host. Returns what is said, and how many were joined; `None`
 /// where the counts show that one should not have been.
 fn by_hosts<const N: usize>(
@@ -125,21 +128,31 @@ fn by_hosts<const N: usize>(
         let before = between(world, borders[index.saturating_sub(earlier)]..times.start);
         (before, between(world, times))
     };
-    let count = |ongoing: &mut Ongoing<'_, Opened, N>, outstanding: &mut Vec<(usize, Order)>| {
-        outstanding.drain(..).all(|(index, order)| {
+    let expected = |index: usize, ongoing: &Ongoing<'_, Opened, N>| {
+        let [from, to] = [1, index].map(|border| cut(&world.egress, borders[border]));
+        ongoing.expected((to - from) as u64)
+    };
+    let expected: Vec<_> =
+        (0..borders.len()).map(|index| expected(index.max(1), &ongoing)).collect();
+    let count = |ongoing: &mut Ongoing<'_, Opened, N>, outstanding: &mut Vec<Outstanding>| {
+        outstanding.drain(..).all(|(index, order, counts)| {
             let ((before, sources), order) = (own(index), sent(&order));
-            let counted = Stretch::<N>::counted(before, sources, &terms, options, &order).unwrap();
-            counted.map(|counts| ongoing.add_counts(sent(&counts))).is_some()
+            let again = || Stretch::<N>::counted(before, sources, &terms, options, &order).unwrap();
+            counts.or_else(again).map(|counts| ongoing.add_counts(sent(&counts))).is_some()
         })
     };
     for index in 1..borders.len() - 1 {
         let (before, sources) = own(index);
-        let outline = Stretch::<N>::outline(before, sources, &terms, options).unwrap();
+        let expected = expected[index].as_ref();
+        let (outline, counts) =
+            Stretch::<N>::outline(before, sources, &terms, options, expected).unwrap();
         let outline = sent(&outline);
         let next_ns = next(borders[index + 1]);
         if let Some(order) = ongoing.join_outline(outline, ["in", "out"], &terms, options, next_ns)
         {
-            outstanding.push((index, order));
+            // As expected in most worlds in which nothing is added behind the ingress.
+            let counts = counts.filter(|_| expected == Some(&order));
+            outstanding.push((index, order, counts));
             joined += 1;
             continue;
         }
