@@ -66,6 +66,11 @@ impl<'a> Books<'a> {
         self.latencies.record(pairs, sink)
     }
 
+    /// The longest latency so far.
+    pub(super) fn longest_ns(&self) -> i64 {
+        self.latencies.longest_ns
+    }
+
     /// Takes note of the longest of the pairs that follow, before they are counted.
     pub(super) fn meet(&mut self, longest_ns: i64) {
         self.latencies.meet(longest_ns);

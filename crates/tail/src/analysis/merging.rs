@@ -175,6 +175,11 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
         self.matcher.overdue(self.merged_until_ns(), after_ns)
     }
 
+    /// Packets that wait for longer than this: where no packet took so long, they are lost.
+    pub(super) fn waiting_for(&self, long_ns: i64) -> u64 {
+        self.matcher.waiting(&(i64::MIN..self.last_ns().saturating_sub(long_ns)))
+    }
+
     /// No packet stamped before this is still to be merged, but for disorder.
     fn merged_until_ns(&self) -> i64 {
         let [entered_ns, left_ns] =

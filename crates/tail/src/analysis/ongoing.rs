@@ -141,7 +141,7 @@ impl<const N: usize> Ongoing<'_, Opened, N> {
     /// become samples and none was lost. `None` where it is known that they do not, or that some were.
     #[must_use]
     pub fn expected(&self, more: u64) -> Option<Order> {
-        let lost = self.merging.overdue(self.books.trimmed_until_ns());
+        let lost = self.merging.waiting_for(self.books.longest_ns());
         self.books.expected(more).filter(|_| lost == 0)
     }
 

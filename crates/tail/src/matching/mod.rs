@@ -34,6 +34,7 @@ pub(crate) use held::{Held, Older};
 use pending::Pending;
 use ring::{Entry, Ring};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use window::{Entering, Leaving, State};
 pub use window::{Relation, Window};
 
@@ -290,7 +291,11 @@ impl<const N: usize> Matcher<N> {
     /// will, but whose fate is not decided as long as they are remembered.
     pub(crate) fn overdue(&self, now_ns: i64, after_ns: i64) -> u64 {
         let [_, _, outside_ns] = self.window.bounds_ns();
-        let times_ns = after_ns.saturating_add(1)..now_ns.saturating_sub(outside_ns);
+        self.waiting(&(after_ns.saturating_add(1)..now_ns.saturating_sub(outside_ns)))
+    }
+
+    /// Packets that entered at these times and are in no pair so far.
+    pub(crate) fn waiting(&self, times_ns: &Range<i64>) -> u64 {
         let open = self.ring.open().filter(|stamp_ns| times_ns.contains(stamp_ns)).count();
         let late =
             |(_, stamp_ns, late): &(_, i64, &Late)| !late.ambiguous && times_ns.contains(stamp_ns);
