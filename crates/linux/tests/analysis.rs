@@ -1,6 +1,9 @@
 //! Analyses on several cores: to the byte what one core finds, whatever the captures hold.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod formats;
+
+use formats::{gzip, mscap, pcap, pcapng, zstd};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -65,59 +68,6 @@ fn hostile_of(packets: u64, ids: u64) -> Taps {
         }
     }
     taps
-}
-
-/// A pcap as [`hostile`] packets make it.
-fn pcap(packets: &[(u64, u32)]) -> Vec<u8> {
-    let mut file = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    file.extend([0, 0, 4, 0, 1, 0, 0, 0]);
-    for &(stamp_ns, id) in packets {
-        let (seconds, rest) = (stamp_ns / 1_000_000_000, stamp_ns % 1_000_000_000);
-        for word in [seconds as u32, rest as u32, 60, 60] {
-            file.extend(word.to_le_bytes());
-        }
-        file.extend(frame(id));
-    }
-    file
-}
-
-fn frame(id: u32) -> [u8; 60] {
-    let mut frame = [0; 60];
-    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-    frame[20..24].copy_from_slice(&id.to_le_bytes());
-    frame
-}
-
-fn pcapng(packets: &[(u64, u32)]) -> Vec<u8> {
-    let mut file: Vec<u8> = Vec::new();
-    let words = |file: &mut Vec<u8>, words: &[u32]| {
-        file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-    };
-    words(&mut file, &[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
-    // Ethernet, stamps in ns.
-    words(&mut file, &[1, 32, 1, 0, 0x0001_0009, 9, 0, 32]);
-    for &(stamp_ns, id) in packets {
-        words(&mut file, &[6, 92, 0, (stamp_ns >> 32) as u32, stamp_ns as u32, 60, 60]);
-        file.extend(frame(id));
-        words(&mut file, &[92]);
-    }
-    file
-}
-
-fn mscap(packets: &[(u64, u32)]) -> Vec<u8> {
-    let record =
-        |&(stamp_ns, id): &(u64, u32)| [&stamp_ns.to_le_bytes()[..], &id.to_le_bytes()].concat();
-    packets.iter().flat_map(record).collect()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    zstd::encode_all(bytes, 1).unwrap()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// All that an analysis finds.
@@ -249,6 +199,35 @@ fn captures_that_are_cut_into_stretches() {
             assert!(same(&cut, false).unwrap_err().contains("the capture ends"));
             assert!(same(&cut, true).unwrap().summary.contains("the capture ends"));
         }
+    }
+}
+
+/// Packets of which none is lost until so many have passed, and then some; where one is, a stranger leaves in its place.
+fn lossless_until(lost: u64, strangers: bool) -> Taps {
+    let passing = |index: u64| {
+        let (entered_ns, id) = (1_000_000_000 + index * 20 * US, index as u32);
+        (entered_ns, entered_ns + 10 * US + index * 7_919 % 90 * US, id)
+    };
+    let mut egress: Vec<(u64, u32)> = (0..MANY)
+        .map(passing)
+        .map(|(_, left_ns, id)| (left_ns, id))
+        .filter_map(|(left_ns, id)| match u64::from(id) >= lost && id % 1_000 == 0 {
+            true => strangers.then_some((left_ns, 0xffff_ffff)),
+            false => Some((left_ns, id)),
+        })
+        .collect();
+    egress.sort_unstable();
+    [(0..MANY).map(passing).map(|(entered_ns, _, id)| (entered_ns, id)).collect(), egress]
+}
+
+/// How many samples come before a stretch is known from the length of the captures, or turns out to be others.
+#[test]
+fn captures_that_are_counted_as_they_are_matched() {
+    let files = tempfile::tempdir().unwrap();
+    for (lost, strangers) in [(MANY, false), (MANY / 2, false), (MANY / 2, true), (0, true)] {
+        let bytes = lossless_until(lost, strangers).map(|tap| pcap(&tap));
+        let found = same(&write(&files, "once.pcap", bytes), false).unwrap();
+        assert!(found.samples.len() > 1_000_000, "{lost}: {}", found.samples.len());
     }
 }
 

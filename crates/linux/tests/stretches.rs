@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
-use tailtrim_linux::analysis::remote::{self, Answers, Hosts, Ordered};
+use tailtrim_linux::analysis::Answers;
+use tailtrim_linux::analysis::remote::{self, Hosts, Ordered};
 use tailtrim_linux::source::{Reading, open};
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::capture::write::{header, record_header};
@@ -18,12 +19,15 @@ struct Noting(Cell<usize>);
 impl Hosts for Noting {
     type Error = &'static str;
 
-    fn outlines(&self, tasks: Vec<Vec<u8>>) -> Result<Answers<'_, Self::Error>, Self::Error> {
+    fn outlines(
+        &self,
+        tasks: Vec<Vec<u8>>,
+    ) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error> {
         self.0.set(tasks.len());
         Err("noted")
     }
 
-    fn counts(&self, _: Vec<Ordered>) -> Result<Answers<'_, Self::Error>, Self::Error> {
+    fn counts(&self, _: Vec<Ordered>) -> Result<Answers<'_, Vec<u8>, Self::Error>, Self::Error> {
         Err("nothing is joined")
     }
 }

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
 use std::io;
 use std::path::PathBuf;
-use tailtrim_linux::analysis::remote::{self, Answer, Answers, Hosts, Ordered, RemoteError};
+use tailtrim_linux::analysis::remote::{self, Hosts, Ordered};
+use tailtrim_linux::analysis::{Answers, ApartError};
 use tailtrim_linux::source::{self, Source};
 
 /// What this host says of a stretch; `None` where it cannot be matched on its own.
@@ -74,11 +75,11 @@ pub(crate) fn analyze_stretches(
         remote::analyze(ingress, egress, packets, &asked, &hosts, tell)
     });
     match (result, raised) {
-        (_, Some(error)) | (Err(RemoteError::Hosts(error)), None) => Err(error),
+        (_, Some(error)) | (Err(ApartError::Others(error)), None) => Err(error),
         (Ok(analysis), None) => Ok(Some(NativeAnalysis { analysis, samples: None })),
-        (Err(RemoteError::OneHost), None) => Ok(None),
-        (Err(RemoteError::Analysis(error)), None) => Err(raise(py, &error)),
-        (Err(error @ RemoteError::Answer(_)), None) => {
+        (Err(ApartError::OnePiece), None) => Ok(None),
+        (Err(ApartError::Analysis(error)), None) => Err(raise(py, &error)),
+        (Err(error @ ApartError::Answer(_)), None) => {
             Err(TailtrimError::new_err(error.to_string()))
         }
     }
@@ -88,14 +89,14 @@ pub(crate) fn analyze_stretches(
 struct PythonHosts(Py<PyAny>);
 
 impl PythonHosts {
-    fn answers(&self, asked: PyResult<Py<PyAny>>) -> PyResult<Answers<'_, PyErr>> {
+    fn answers(&self, asked: PyResult<Py<PyAny>>) -> PyResult<Answers<'_, Vec<u8>, PyErr>> {
         let asked = asked?;
         let answers = Python::attach(|py| asked.bind(py).try_iter().map(Bound::unbind))?;
         Ok(Box::new(std::iter::from_fn(move || Python::attach(|py| next(py, &answers)))))
     }
 }
 
-fn next(py: Python<'_>, answers: &Py<PyIterator>) -> Option<PyResult<Answer>> {
+fn next(py: Python<'_>, answers: &Py<PyIterator>) -> Option<PyResult<(usize, Option<Vec<u8>>)>> {
     let answer = answers.bind(py).clone().next()?;
     Some(answer.and_then(|answer| answer.extract::<(usize, Option<Vec<u8>>)>()))
 }
@@ -103,14 +104,14 @@ fn next(py: Python<'_>, answers: &Py<PyIterator>) -> Option<PyResult<Answer>> {
 impl Hosts for PythonHosts {
     type Error = PyErr;
 
-    fn outlines(&self, tasks: Vec<Vec<u8>>) -> PyResult<Answers<'_, PyErr>> {
+    fn outlines(&self, tasks: Vec<Vec<u8>>) -> PyResult<Answers<'_, Vec<u8>, PyErr>> {
         self.answers(Python::attach(|py| {
             let tasks: Vec<_> = tasks.iter().map(|task| PyBytes::new(py, task)).collect();
             self.0.call_method1(py, "outlines", (tasks,))
         }))
     }
 
-    fn counts(&self, ordered: Vec<Ordered>) -> PyResult<Answers<'_, PyErr>> {
+    fn counts(&self, ordered: Vec<Ordered>) -> PyResult<Answers<'_, Vec<u8>, PyErr>> {
         self.answers(Python::attach(|py| {
             let ordered: Vec<_> = ordered
                 .iter()

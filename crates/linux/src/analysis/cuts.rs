@@ -35,9 +35,10 @@ pub(super) struct Cut {
     pub(super) before: Place,
 }
 
-/// The first cut is tried at this part of a stretch, and then at twice that place until one is found: whoever joins the
-/// stretches reads that far before it asks others.
+/// The first cut is tried at this part of a stretch, then at twice that place, and from [`NEXT`] on at multiples of that
+/// part, until one is found: whoever joins the stretches reads that far before it asks others.
 const FIRST: u64 = 16;
+const NEXT: u64 = 4;
 
 /// Cuts after `from_ns`, so many packets of the ingress capture apart; `before` so many packets before each of them. Both
 /// are estimated from the records around each cut. What cannot be found is left out.
@@ -67,7 +68,7 @@ pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -
             cuts.push(Cut { at, stamp_ns, before });
         }
         let stretch = packets.saturating_mul(record);
-        let step = if cuts.is_empty() { offset.min(stretch) } else { stretch };
+        let step = if cuts.is_empty() { offset.min(stretch / NEXT).max(1) } else { stretch };
         offset = offset.saturating_add(step);
     }
     cuts

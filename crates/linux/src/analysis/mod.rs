@@ -1,16 +1,22 @@
 //! The analysis of two captures on several cores. The result is the same to the byte on any number of them.
 //!
-//! On four and more, plain captures are cut in time into stretches, which several threads match; this one joins them. Of
-//! others, and on fewer cores, a thread for each capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in
-//! the same order as on one core. A further thread takes the samples.
+//! Plain captures are cut in time into stretches, which threads match; this one joins them. Where it can be told how many
+//! samples come before a stretch, and no samples are wanted, it is counted as it is matched. Otherwise that is done on four
+//! and more cores, and the pairs are kept until their turn. Of other captures, and on fewer cores, a thread for each
+//! capture reads, decompresses, decodes and signs ahead of this one, which is given the same batches in the same order as on
+//! one core. A further thread takes the samples.
 
 mod ahead;
+mod apart;
 mod behind;
 mod cuts;
 mod joining;
 pub mod remote;
 mod stretches;
+mod threads;
 mod turns;
+
+pub use apart::{Answers, ApartError};
 
 use crate::cores::Cores;
 use crate::source::{Extent, Source};
@@ -24,9 +30,18 @@ use stretches::{PACKETS, Stretches};
 use tailtrim_tail::analysis::{self, Analysis, AnalysisError, Options, Sink, Terms};
 use tailtrim_tail::capture::CaptureError;
 
-/// From so many cores on, captures are cut. Before that, reading ahead is as fast and takes a tenth of the memory: on two
-/// cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on one core 0.64 s. It keeps three cores busy.
+/// From so many cores on, captures are cut although pairs have to be kept. Before that, reading ahead is as fast and takes a
+/// tenth of the memory: on two cores 10 million pairs took 0.47 s and 15 MB, cut 0.50 s and 120 MB, on one core 0.64 s. It
+/// keeps three cores busy.
 const CUT_FROM: usize = 4;
+
+/// Where no pairs are kept, there are about so many stretches for each thread, so that all end at about the same time,
+/// but none is longer than eight of [`PACKETS`].
+const FOR_EACH: u64 = 4;
+const LONGEST: u64 = 8 * PACKETS;
+
+/// Bytes of a record, for which a guess will do: a small frame and its header.
+const RECORD: u64 = 80;
 
 /// Threads that read a capture each. So many cores have nothing to spare for decompressing further ahead.
 const READERS: usize = 2;
@@ -47,7 +62,7 @@ pub fn analyze<S: Sink + Send>(
     jobs: NonZeroUsize,
     options: &Options,
     sink: &mut S,
-    progress: impl FnMut(u64, u64) -> ControlFlow<()>,
+    mut progress: impl FnMut(u64, u64) -> ControlFlow<()>,
 ) -> Result<Analysis, AnalysisError> {
     if jobs.get() == 1 {
         let (mut ingress, mut egress) = (ingress.capture, egress.capture);
@@ -56,6 +71,16 @@ pub fn analyze<S: Sink + Send>(
     let cores = Arc::new(Cores::new(jobs));
     // The core of this thread.
     let _working = cores.work();
+    if !sink.takes_samples() {
+        let packets = packets_of(&ingress, jobs);
+        if let Some(stretches) = stretches(&mut ingress, &mut egress, packets, options)?
+            && stretches.begin_early()
+            && let Some(analysis) =
+                stretches.analyze_at_once(jobs, &cores, options, &mut progress)?
+        {
+            return Ok(analysis);
+        }
+    }
     if jobs.get() >= CUT_FROM
         && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
     {
@@ -83,6 +108,12 @@ pub fn analyze<S: Sink + Send>(
     behind::analyzed(sink, &cores, |sink| {
         analysis::analyze(&mut ingress, &mut egress, options, sink, progress)
     })
+}
+
+/// Packets of a stretch where no pairs are kept.
+fn packets_of(ingress: &Source, jobs: NonZeroUsize) -> u64 {
+    let size = ingress.plain.as_ref().map_or(0, |plain| plain.size);
+    (size / RECORD / (FOR_EACH * jobs.get() as u64)).clamp(PACKETS, LONGEST)
 }
 
 /// The captures cut into stretches of so many packets, where they can be read from any place on and are long enough for

@@ -8,6 +8,7 @@ use crate::signature::Signature;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::ops::Range;
 
 /// The packets that a matcher holds.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +53,21 @@ pub(crate) struct Older {
 const FILTER: u64 = 1 << 19;
 
 impl<const N: usize> Matcher<N> {
+    /// Packets stamped after `after_ns` that have not left when nothing stamped before `now_ns` is to come, and so never
+    /// will, but whose fate is not decided as long as they are remembered.
+    pub(crate) fn overdue(&self, now_ns: i64, after_ns: i64) -> u64 {
+        let [_, _, outside_ns] = self.window.bounds_ns();
+        self.waiting(&(after_ns.saturating_add(1)..now_ns.saturating_sub(outside_ns)))
+    }
+
+    /// Packets that entered at these times and are in no pair so far.
+    pub(crate) fn waiting(&self, times_ns: &Range<i64>) -> u64 {
+        let open = self.ring.open().filter(|stamp_ns| times_ns.contains(stamp_ns)).count();
+        let late =
+            |(_, stamp_ns, late): &(_, i64, &Late)| !late.ambiguous && times_ns.contains(stamp_ns);
+        (open + self.late.iter().filter(late).count()) as u64
+    }
+
     /// What this matcher holds.
     pub(crate) fn held(&self) -> Held {
         let recent = |entry: &Entry| {

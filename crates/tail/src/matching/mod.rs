@@ -34,7 +34,6 @@ pub(crate) use held::{Held, Older};
 use pending::Pending;
 use ring::{Entry, Ring};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use window::{Entering, Leaving, State};
 pub use window::{Relation, Window};
 
@@ -285,21 +284,6 @@ impl<const N: usize> Matcher<N> {
                 fates.push(Decided { fate: Fate::Unmatched, stamp_ns, signature });
             },
         );
-    }
-
-    /// Packets stamped after `after_ns` that have not left when nothing stamped before `now_ns` is to come, and so never
-    /// will, but whose fate is not decided as long as they are remembered.
-    pub(crate) fn overdue(&self, now_ns: i64, after_ns: i64) -> u64 {
-        let [_, _, outside_ns] = self.window.bounds_ns();
-        self.waiting(&(after_ns.saturating_add(1)..now_ns.saturating_sub(outside_ns)))
-    }
-
-    /// Packets that entered at these times and are in no pair so far.
-    pub(crate) fn waiting(&self, times_ns: &Range<i64>) -> u64 {
-        let open = self.ring.open().filter(|stamp_ns| times_ns.contains(stamp_ns)).count();
-        let late =
-            |(_, stamp_ns, late): &(_, i64, &Late)| !late.ambiguous && times_ns.contains(stamp_ns);
-        (open + self.late.iter().filter(late).count()) as u64
     }
 
     /// The fates that were decided and not given out, and the time so far.
