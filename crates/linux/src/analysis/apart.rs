@@ -74,7 +74,15 @@ where
     pub(super) fn analyze(mut self) -> Result<Analysis, ApartError<M::Error>> {
         let Self { stretches, others, options, progress } = &mut self;
         let mut ongoing = stretches.begun(options);
-        ongoing.run(stretches.next_ns(0), &mut (), &mut *progress)?;
+        // If the first cut is none, a record before it is cut off, or has a later stamp.
+        let begun = ongoing.run(stretches.next_ns(0), &mut (), &mut *progress);
+        match begun {
+            Err(AnalysisError::Capture(_)) => return Err(ApartError::OnePiece),
+            begun => begun?,
+        }
+        if ongoing.last_ns() >= stretches.cuts[0].stamp_ns {
+            return Err(ApartError::OnePiece);
+        }
         let expected = expected(stretches, &ongoing);
         if M::COUNTS_ONCE && expected.iter().any(Option::is_none) {
             return Err(ApartError::OnePiece);

@@ -83,6 +83,7 @@ pub fn analyze<S: Sink + Send>(
     }
     if jobs.get() >= CUT_FROM
         && let Some(stretches) = stretches(&mut ingress, &mut egress, PACKETS, options)?
+        && stretches.begin_at_a_cut()
     {
         if !sink.takes_samples() {
             return stretches.analyze(jobs, &cores, options, sink, progress);

@@ -48,10 +48,17 @@ impl Stretches {
         let from_ns = terms.origin_ns().saturating_add(options.trim_ns);
         let from_ns = from_ns.saturating_add(options.trim_ns / DELAYED);
         let cuts = cuts::cuts(&sides, packets, BEFORE, from_ns);
+        (!cuts.is_empty()).then(|| Self { sides, cuts, terms })
+    }
+
+    /// Whether the first cut is one: it was found among bytes that look like records.
+    pub(super) fn begin_at_a_cut(&self) -> bool {
         let leads = |side: usize| {
-            cuts.first().is_some_and(|cut| sides[side].leads_to(cut.at[side], cut.stamp_ns))
+            self.cuts
+                .first()
+                .is_some_and(|cut| self.sides[side].leads_to(cut.at[side], cut.stamp_ns))
         };
-        (leads(0) && leads(1)).then(|| Self { sides, cuts, terms })
+        leads(0) && leads(1)
     }
 
     /// Analyses the captures; otherwise as [`analyze`](super::analyze).

@@ -102,6 +102,12 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
         [self.merging.ingress.packets, self.merging.egress.packets]
     }
 
+    /// The largest stamp so far, on both sides.
+    #[must_use]
+    pub fn last_ns(&self) -> i64 {
+        self.merging.last_ns()
+    }
+
     /// The result, at the end of the captures.
     #[must_use]
     pub fn finish(self) -> Analysis {
