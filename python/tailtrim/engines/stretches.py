@@ -2,8 +2,8 @@
 
 Its tasks run the native matcher on files that all its hosts read at the same paths. Spark schedules
 them, and does again what is lost with a worker. What comes back is some kilobytes a stretch, or a
-megabyte where its packets say how those of the next one are matched; pairs are not moved. They are
-matched a second time instead, once it is known how many samples come before (``remote.rs``).
+megabyte where its packets say how those of the next one are matched; pairs are not moved. Where it
+was not known how many samples come before, they are matched a second time instead (``remote.rs``).
 """
 
 from __future__ import annotations
