@@ -146,7 +146,8 @@ pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Expla
     };
     let groups = Groups::new(&events, trace.cpu);
     let slices = usual::beyond(timeline(&events, trace.cpu), &passages, &service, &groups);
-    // A batch gathers packets: what one of them takes is none of the others'.
+    // In a batch, the latency of a packet depends on the packets that it is sent with: there, the median says nothing of
+    // the service.
     let (service, passages) = match usual::latency_ns(&passages, &slices, &events) {
         Some(usual_ns) if service.batch == 1 => passages_with(samples, usual_ns),
         _ => (service, passages),

@@ -1,5 +1,5 @@
-//! What is usual is no cause: the time of a packet that meets nothing, and what comes with most packets, such as the
-//! softirq of their own way out.
+//! The usual latency of a packet, and the events that most packets meet, such as the softirq that sends them. Neither
+//! makes a packet late.
 
 use super::alone::{Met, alone};
 use super::groups::Groups;

@@ -29,7 +29,7 @@ pub enum ApartError<E> {
 /// Answers of an index each, in any order, as they come. [`None`] where a stretch cannot be matched on its own.
 pub type Answers<'a, T, E> = Box<dyn Iterator<Item = Result<(usize, Option<T>), E>> + 'a>;
 
-/// The answers of those who match, or why there are none.
+/// The answers of the threads or hosts that match, or the error.
 pub(super) type Told<'a, T, E> = Result<Answers<'a, T, ApartError<E>>, ApartError<E>>;
 
 /// What a stretch is without its pairs, and what was counted of these if an order was expected.
@@ -74,7 +74,8 @@ where
     pub(super) fn analyze(mut self) -> Result<Analysis, ApartError<M::Error>> {
         let Self { stretches, others, options, progress } = &mut self;
         let mut ongoing = stretches.begun(options);
-        // If the first cut is none, a record before it is cut off, or has a later stamp.
+        // If the first cut does not lie between two records, reading up to it fails. If a packet before it has a later
+        // stamp, it is not a cut either.
         let begun = ongoing.run(stretches.next_ns(0), &mut (), &mut *progress);
         match begun {
             Err(AnalysisError::Capture(_)) => return Err(ApartError::OnePiece),
