@@ -1,6 +1,6 @@
 """Compare each published capture with itself: halves by time, and halves of pieces drawn by lot.
 
-    python benchmarks/halves.py ../shared/data/low-latency > halves.md
+    python benchmarks/halves.py "$TAILTRIM_DATA/low-latency" > halves.md
 
 Halves by time differ where the device drifts; pieces drawn by lot do not, whatever drifts. So the
 latter say how often real data lead to a false verdict, the former what a drift leads to.

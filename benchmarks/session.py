@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from contextlib import nullcontext
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS = Path(__file__).resolve().parent
 ROOT = BENCHMARKS.parent
-DATA = ROOT.parent / "shared" / "data" / "low-latency"
+DATA = Path(os.environ.get("TAILTRIM_DATA", ROOT.parent / "shared" / "data")) / "low-latency"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ def testpmd() -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def published() -> Path:
     """Return the published captures, or skip loudly where they are missing."""
-    folder = ROOT.parent / "shared" / "data"
+    folder = Path(os.environ.get("TAILTRIM_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "expected.json").is_file():
-        pytest.skip(f"the published captures are missing: no {folder}/expected.json")
+        pytest.skip(
+            f"the published captures are missing: no {folder}/expected.json; set TAILTRIM_DATA"
+        )
     return folder

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "testpmd"
-PUBLISHED = Path(os.environ.get("TAILTRIM_DATA", ROOT.parent / "shared" / "data"))
 
 
 @pytest.fixture
@@ -56,17 +54,16 @@ def report(testpmd: tailtrim.RunDirectory, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def published(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tailtrim.RunDirectory]:
+def published(
+    published: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tailtrim.RunDirectory]:
     """Analyze a published pair, named as in its folder: ``dpdk-l2fwd/hw``."""
     runs: dict[str, tailtrim.RunDirectory] = {}
     folder = tmp_path_factory.mktemp("published")
 
     def analyze(name: str) -> tailtrim.RunDirectory:
         if name not in runs:
-            pre = sorted((PUBLISHED / "low-latency" / name).glob("*latencies-pre-*"))
-            if not pre:
-                pytest.skip(f"{PUBLISHED} has no captures of {name}: set TAILTRIM_DATA")
-            ingress = pre[-1]
+            ingress = max((published / "low-latency" / name).glob("*latencies-pre-*"))
             egress = ingress.with_name(ingress.name.replace("latencies-pre", "latencies-post"))
             place = folder / name.replace("/", "-")
             tailtrim.analyze(ingress, egress, out=place)

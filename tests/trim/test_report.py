@@ -273,7 +273,7 @@ def test_a_dry_run_shows_each_set_that_may_be_tried() -> None:
         assert f"all but {one}" in text
     assert "not tried: f: is set already" in text
     assert "1. Screening of the groups: 10 to 80 trials, 50 s to 7 min" in text
-    assert "2. One at a time out of the whole: 28 to " in text
+    assert "2. Backward elimination: 28 to " in text
     assert "3. Confirmation: 16 to 32 trials, 2 min to 3 min" in text
     assert "20 min" in told[-1]
 

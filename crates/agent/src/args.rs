@@ -73,7 +73,7 @@ pub(crate) struct Analyze {
     /// When the generator was not up to its schedule: JSON with stalled and late, lists of [from, to] in ns
     #[arg(long, value_name = "FILE")]
     pub(crate) departures: Option<PathBuf>,
-    /// Cores to use at most; more than four change nothing [default: all]
+    /// Cores to use at most [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Directory for the tables as Parquet files, and the summary; created if missing

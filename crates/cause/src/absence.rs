@@ -1,7 +1,7 @@
 //! When the device's own thread was away from its CPU, and why.
 //!
 //! A thread that gave the CPU up by itself, was stopped, or used the quota of its group up leaves a CPU that idles,
-//! or that others make use of. Who only ran because it was away is not a thief.
+//! or that others make use of. A thread that only ran because the device was away is not a cause.
 
 use super::explanation::Trace;
 use super::serving::{self, Thread};
@@ -193,12 +193,12 @@ mod tests {
     }
 
     #[test]
-    fn who_ran_because_the_device_was_away_is_no_thief() {
+    fn who_ran_because_the_device_was_away_is_no_cause() {
         let events = [
             ran("dut", 0, 10, Left::Stopped),
             ran("passer-by", 12, 15, Left::Sleeping),
             ran("dut", 20, 30, Left::Runnable),
-            ran("thief", 30, 36, Left::Runnable),
+            ran("other", 30, 36, Left::Runnable),
             ran("dut", 36, 40, Left::Sleeping),
             ran("passer-by", 41, 43, Left::Sleeping),
             ran("dut", 50, 60, Left::Runnable),
@@ -209,7 +209,7 @@ mod tests {
         let polls = told(&events, 100);
         assert_eq!(
             polls,
-            expected([(10, 20, STOPPED), (40, 50, ASLEEP), (60, 70, THROTTLED), (30, 36, "thief")])
+            expected([(10, 20, STOPPED), (40, 50, ASLEEP), (60, 70, THROTTLED), (30, 36, "other")])
         );
         // One that sleeps for every packet finds the CPU taken when it wakes up.
         let waits = told(&events, 1);
@@ -245,13 +245,13 @@ mod tests {
     fn absences_as_long_as_the_group_was_throttled_are_of_that() {
         let events = [
             ran("dut", 0, 100, Left::Runnable),
-            ran("thief", 100, 130, Left::Runnable),
+            ran("other", 100, 130, Left::Runnable),
             ran("dut", 130, 200, Left::Runnable),
             ran("passer-by", 200, 600, Left::Runnable),
             ran("dut", 600, 700, Left::Runnable),
-            ran("thief", 700, 1_000, Left::Runnable),
+            ran("other", 700, 1_000, Left::Runnable),
             ran("dut", 1_000, 1_100, Left::Runnable),
-            ran("thief", 1_100, 2_000, Left::Runnable),
+            ran("other", 1_100, 2_000, Left::Runnable),
             ran("dut", 2_000, 2_100, Left::Runnable),
         ];
         let known = [Throttled { from_ns: 50, until_ns: 1_150, throttled_ns: 360 }];
@@ -259,9 +259,9 @@ mod tests {
             told_of(&events, &known, 100),
             expected([
                 (200, 600, THROTTLED),
-                (100, 130, "thief"),
-                (700, 1_000, "thief"),
-                (1_100, 2_000, "thief")
+                (100, 130, "other"),
+                (700, 1_000, "other"),
+                (1_100, 2_000, "other")
             ])
         );
     }

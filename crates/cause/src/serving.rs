@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn packets_leave_from_the_thread_that_serves_them() {
         let events =
-            [thread("forwarder", 0, 100), thread("thief", 100, 150), thread("forwarder", 150, 300)];
+            [thread("forwarder", 0, 100), thread("other", 100, 150), thread("forwarder", 150, 300)];
         let stamps = [10, 20, 99, 160, 170, 299, 120];
         let found = serving(&events, 1, stamps.into_iter(), 0);
         assert_eq!(found, Some(("forwarder".to_owned(), None)));

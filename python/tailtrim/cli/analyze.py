@@ -127,8 +127,7 @@ Jobs = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Cores that the native matcher uses at most; more than four change nothing."
-        " Default: all.",
+        help="Cores that the native matcher uses at most. Default: all.",
     ),
 ]
 RunDirectoryTo = Annotated[

@@ -34,7 +34,7 @@ Examples:
 def command(  # noqa: PLR0913 - one parameter an option
     plan: Annotated[
         Path,
-        typer.Argument(metavar="PLAN", help="A YAML file with the key trim, or the example trim."),
+        typer.Argument(metavar="PLAN", help="A YAML file with the key trim, or an example."),
     ],
     *,
     out: Annotated[

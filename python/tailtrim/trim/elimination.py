@@ -1,4 +1,4 @@
-"""One at a time out of the whole: what removing a change costs.
+"""Backward elimination: what removing a change costs.
 
 A round has the baseline, the whole (all changes that are left), and the whole without each change
 that is not decided, in random order. Settings that only help together are found, since removing

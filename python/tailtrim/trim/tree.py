@@ -129,7 +129,7 @@ def _phases(
     each = len(names) + 2
     longest = Looks((left - 2 * CONFIRM) // (len(names) // 2 + 2)).longest
     yield _Phase(
-        "One at a time out of the whole",
+        "Backward elimination",
         FEWEST * each,
         min(longest * each, max(left - 2 * CONFIRM, FEWEST * each)),
         (_BASELINE, f"all: {' + '.join(names)}", *(f"all but {name}" for name in names)),
