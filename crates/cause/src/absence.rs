@@ -85,19 +85,34 @@ fn absences(events: &[Event], cpu: u32, thread: &Thread) -> Vec<Absence> {
     let here = || events.iter().filter(|event| event.cpu == cpu);
     let mut own: Vec<&Event> = here().filter(|event| serving::is(event, thread)).collect();
     own.sort_by_key(|event| event.start_ns);
-    let holes: Vec<&Event> = here().filter(|event| event.kind == Kind::Hole).collect();
+    let mut holes: Vec<(i64, i64)> = here()
+        .filter(|event| event.kind == Kind::Hole)
+        .map(|event| (event.start_ns, event.end_ns))
+        .collect();
+    holes.sort_unstable();
+    // When all holes up to each one have ended.
+    let ended_ns: Vec<i64> = holes
+        .iter()
+        .scan(i64::MIN, |until_ns, hole| {
+            *until_ns = hole.1.max(*until_ns);
+            Some(*until_ns)
+        })
+        .collect();
     let mut rest: Vec<&Event> =
         here().filter(|event| event.kind == Kind::Thread && !serving::is(event, thread)).collect();
     rest.sort_by_key(|event| event.start_ns);
-    let refills: Vec<i64> =
+    let mut refills: Vec<i64> =
         here().filter(|event| refills(event)).map(|event| event.start_ns).collect();
+    refills.sort_unstable();
     let mut found = Vec::new();
     for (before, after) in own.iter().zip(own.iter().skip(1)) {
         let (start_ns, end_ns) = (before.end_ns, after.start_ns);
-        let mut unseen = holes.iter().filter(|h| h.start_ns < end_ns && h.end_ns > start_ns);
-        let refilled = before.left == Some(Left::Runnable)
-            && refills.iter().any(|at_ns| (start_ns..end_ns).contains(at_ns));
-        if start_ns >= end_ns || !refilled && unseen.next().is_some() {
+        let begun = holes.partition_point(|hole| hole.0 < end_ns);
+        let unseen = ended_ns[..begun].last().is_some_and(|until_ns| *until_ns > start_ns);
+        let next = refills.get(refills.partition_point(|at_ns| *at_ns < start_ns));
+        let refilled =
+            before.left == Some(Left::Runnable) && next.is_some_and(|at_ns| *at_ns < end_ns);
+        if start_ns >= end_ns || !refilled && unseen {
             continue;
         }
         let first = rest.partition_point(|event| event.start_ns < start_ns);

@@ -158,10 +158,10 @@ pub fn explain(samples: &[(i64, i64)], trace: Trace<'_>, asked: &Asked) -> Expla
     let (costs, found) = met(&replayed, &slices, &events, &groups, trace.error_ns);
     let split = Split::of(&replayed, &found, &groups, &asked.quantiles);
     let null_ppm = null_ppm(&replayed, &slices, &events, &groups, trace.error_ns, asked);
-    let mut told: Vec<(usize, Cause)> = groups
-        .indices()
-        .map(|index| (index, cause(index, &split, &slices, &events, &groups, &passages)))
-        .map(|(index, cause)| (index, Cause { hidden_ns: costs[index].median_ns, ..cause }))
+    let mut told: Vec<(usize, Cause)> = causes(&split, &slices, &events, &groups, &passages)
+        .zip(&costs)
+        .map(|(cause, cost)| Cause { hidden_ns: cost.median_ns, ..cause })
+        .enumerate()
         .collect();
     told.sort_by_key(|(_, cause)| std::cmp::Reverse(cause.excess_ns));
     let mut place = vec![0; told.len()];
@@ -211,36 +211,38 @@ fn met(
     (costs, found)
 }
 
-fn cause(
-    index: usize,
-    split: &Split,
+/// The causes in their order.
+fn causes<'a>(
+    split: &'a Split,
     slices: &[Slice],
-    events: &[Event],
-    groups: &Groups,
-    passages: &[Passage],
-) -> Cause {
-    let of_cause: Vec<&Event> = groups.events(index).map(|event| &events[event]).collect();
-    let net_ns: Vec<i64> = slices
-        .iter()
-        .filter(|slice| groups.of(slice.event) == index)
-        .map(|slice| slice.end_ns - slice.start_ns)
-        .collect();
-    let (late_packets, excess_ns) = split.parts[index];
-    let (kind, name, detail) = groups.key(index).clone();
-    Cause {
-        signature: known::at_start(&of_cause, run(passages))
-            .or_else(|| known::recognise(&of_cause, &net_ns)),
-        events: of_cause.len() as u64,
-        late_packets,
-        excess_ns,
-        share_ppm: ppm(excess_ns, split.late.iter().map(|late| late.excess_ns).sum()),
-        hidden_ns: 0,
-        without_ns: split.without_ns[index].clone(),
-        sender: sender(&of_cause),
-        kind,
-        name,
-        detail,
+    events: &'a [Event],
+    groups: &'a Groups,
+    passages: &'a [Passage],
+) -> impl Iterator<Item = Cause> + 'a {
+    let mut net_ns = vec![Vec::new(); groups.len()];
+    for slice in slices {
+        net_ns[groups.of(slice.event)].push(slice.end_ns - slice.start_ns);
     }
+    let all_ns: i64 = split.late.iter().map(|late| late.excess_ns).sum();
+    let of_causes = groups.events(events).into_iter().zip(net_ns);
+    of_causes.enumerate().map(move |(index, (of_cause, net_ns))| {
+        let (late_packets, excess_ns) = split.parts[index];
+        let (kind, name, detail) = groups.key(index).clone();
+        Cause {
+            signature: known::at_start(&of_cause, run(passages))
+                .or_else(|| known::recognise(&of_cause, &net_ns)),
+            events: of_cause.len() as u64,
+            late_packets,
+            excess_ns,
+            share_ppm: ppm(excess_ns, all_ns),
+            hidden_ns: 0,
+            without_ns: split.without_ns[index].clone(),
+            sender: sender(&of_cause),
+            kind,
+            name,
+            detail,
+        }
+    })
 }
 
 /// Who sent most of the events.

@@ -1,9 +1,9 @@
-//! Which events are one cause: those of one kind, name and detail.
+//! Which events are one cause: those of one kind, name and [distinction](Event::distinction).
 
 use std::collections::HashMap;
 use tailtrim_trace::{Event, Kind};
 
-/// What the events of a cause have in common.
+/// What the events of a cause have in common: kind, name, and detail.
 pub(super) type Key = (Kind, String, Option<String>);
 
 /// The causes of a trace, numbered in the order in which they first had the CPU.
@@ -25,11 +25,16 @@ impl Groups {
         order.sort_by_key(|n| events[*n].start_ns);
         for number in order {
             let event = &events[number];
-            let key = (event.kind, event.name.as_str(), event.detail.as_deref());
-            of[number] = *known.entry(key).or_insert_with(|| {
+            let key = (event.kind, event.name.as_str(), event.distinction());
+            let cause = *known.entry(key).or_insert_with(|| {
                 keys.push((event.kind, event.name.clone(), event.detail.clone()));
                 keys.len() - 1
             });
+            if keys[cause].2 != event.detail {
+                // Several processes of one name.
+                keys[cause].2 = None;
+            }
+            of[number] = cause;
         }
         Self { keys, of }
     }
@@ -60,8 +65,58 @@ impl Groups {
         &self.keys[cause]
     }
 
-    /// The events of a cause.
-    pub(super) fn events(&self, cause: usize) -> impl Iterator<Item = usize> {
-        self.of.iter().enumerate().filter(move |(_, of)| **of == cause).map(|(event, _)| event)
+    /// The events of each cause.
+    pub(super) fn events<'e>(&self, events: &'e [Event]) -> Vec<Vec<&'e Event>> {
+        let mut by_cause = vec![Vec::new(); self.keys.len()];
+        for (event, cause) in events.iter().zip(&self.of) {
+            if *cause != NONE {
+                by_cause[*cause].push(event);
+            }
+        }
+        by_cause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Groups;
+    use tailtrim_trace::{Event, Kind};
+
+    /// A script that starts a program again and again was as many causes as it had processes.
+    #[test]
+    fn processes_of_one_name_are_one_cause() {
+        let ran = |name: &str, detail: &str, start_ns| Event {
+            cpu: 1,
+            start_ns,
+            end_ns: start_ns + 5,
+            kind: Kind::Thread,
+            name: name.to_owned(),
+            detail: Some(detail.to_owned()),
+            sender: None,
+            left: None,
+        };
+        let events = [
+            ran("sh", "pid 7", 0),
+            ran("sh", "pid 8", 10),
+            ran("python", "pid 9", 20),
+            ran("kworker/1:1", "vmstat_update", 30),
+            ran("kworker/1:1", "drain_local_pages", 40),
+        ];
+        let groups = Groups::new(&events, 1);
+        let keys: Vec<_> = groups
+            .indices()
+            .map(|n| (groups.key(n).1.as_str(), groups.key(n).2.as_deref()))
+            .collect();
+        let works = [Some("vmstat_update"), Some("drain_local_pages")];
+        assert_eq!(
+            keys,
+            [
+                ("sh", None),
+                ("python", Some("pid 9")),
+                ("kworker/1:1", works[0]),
+                ("kworker/1:1", works[1])
+            ]
+        );
+        assert_eq!(groups.events(&events)[0], [&events[0], &events[1]]);
     }
 }

@@ -73,7 +73,7 @@ pub fn passages(samples: &[(i64, i64)]) -> (Service, Vec<Passage>) {
 
 /// The same where the latency of a packet that does not wait is known.
 pub(super) fn passages_with(samples: &[(i64, i64)], base_ns: i64) -> (Service, Vec<Passage>) {
-    based(in_order(samples), base_ns)
+    based(in_order(samples), base_ns.max(0))
 }
 
 /// In the order in which they left.

@@ -31,7 +31,12 @@ pub fn distribution(ranked: &Ranked) -> String {
             1.0 / (1.0 - share)
         );
         let halvings = (100.0 / (100.0 - percent)).log2().floor();
-        percent += 100.0 / (TICKS * 2.0_f64.powf(halvings + 1.0));
+        let next = percent + 100.0 / (TICKS * 2.0_f64.powf(halvings + 1.0));
+        // Of 10^15 values, the last steps are smaller than what a number near 100 can differ by.
+        if next <= percent {
+            break;
+        }
+        percent = next;
     }
     let entries = ranked.entries();
     let longest = entries.last().map_or(0.0, |(value, _)| *value as f64);

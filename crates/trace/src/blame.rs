@@ -147,7 +147,7 @@ fn count<'a>(
 ) {
     let key = match verdict {
         DueTo::Event(event) => {
-            (event.kind, event.name.as_str(), distinction(event), event.sender.as_ref().map(told))
+            (event.kind, event.name.as_str(), event.distinction(), event.sender.as_ref().map(told))
         }
         DueTo::Idle => (Kind::Thread, IDLE, Some(NOT_ALLOWED), None),
         DueTo::Unknown => (Kind::Gap, "unknown", None, None),
@@ -168,14 +168,6 @@ fn count<'a>(
     cause.total_ns += length_ns;
     cause.longest_ns = cause.longest_ns.max(length_ns);
     cause.covered_ns += covered_ns;
-}
-
-/// The part of the detail that causes are told apart by: not the number of a process.
-fn distinction(event: &Event) -> Option<&str> {
-    event
-        .detail
-        .as_deref()
-        .filter(|detail| event.kind != Kind::Thread || !detail.starts_with("pid "))
 }
 
 fn told(sender: &Sender) -> String {

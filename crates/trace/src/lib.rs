@@ -49,6 +49,20 @@ pub struct Event {
     pub left: Option<Left>,
 }
 
+impl Event {
+    /// The part of the detail that causes are told apart by: neither the number of a process, nor how many events were
+    /// lost.
+    #[must_use]
+    pub fn distinction(&self) -> Option<&str> {
+        let told_apart = |detail: &&str| match self.kind {
+            Kind::Thread => !detail.starts_with("pid "),
+            Kind::Hole => false,
+            _ => true,
+        };
+        self.detail.as_deref().filter(told_apart)
+    }
+}
+
 /// In which state a thread gave the CPU up (`prev_state` of `sched_switch`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

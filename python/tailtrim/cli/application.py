@@ -159,7 +159,7 @@ def run() -> None:
         sys.stdout = None
     except OSError as error:
         # A disk or a mounted store that does not answer when a command only looks what is there.
-        name = error.filename or "a file"
+        name = error.filename or "standard output, or another open file"
         why = TailtrimError(f"{name}: cannot be read or written: {error.strerror or error}")
         complain(why)
         sys.exit(BROKEN)

@@ -152,5 +152,5 @@ def _shown(verdict: Verdict, value: float) -> str:
     if math.isinf(value):
         return "\N{INFINITY}"
     if verdict.objective.what == "loss":
-        return f"{value * 100:.2g} %"
+        return f"{value * 100:.3g} %"
     return units.time(round(value))

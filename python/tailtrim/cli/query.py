@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import math
 import sys
 from decimal import Decimal
 from enum import StrEnum
@@ -136,7 +137,8 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     writer = None
     for batch in batches:
         if form is RowFormat.JSON:
-            lines = (json.dumps(row, default=str, ensure_ascii=False) for row in batch.to_pylist())
+            rows = (_finite(row) for row in batch.to_pylist())
+            lines = (json.dumps(row, default=str, ensure_ascii=False) for row in rows)
             sink.write(escaped("".join(f"{line}\n" for line in lines)).encode())
             continue
         if writer is None:
@@ -146,6 +148,17 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
     if writer is not None:
         writer.close()
     sink.flush()
+
+
+def _finite(value: object) -> object:
+    """Put null where a number is none: JSON has neither NaN nor infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return value
 
 
 class _Screen:
@@ -180,7 +193,7 @@ def _table(batches: Iterator[pa.RecordBatch]) -> None:
             table = Table(box=None, pad_edge=False)
             for field in batch.schema:
                 number = str(field.type).startswith(("int", "uint", "decimal", "double", "float"))
-                table.add_column(field.name, justify="right" if number else "left")
+                table.add_column(field.name, justify="right" if number else "left", overflow="fold")
         for row in batch.to_pylist():
             rows += 1
             if rows <= _SHOWN:

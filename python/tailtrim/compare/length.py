@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,8 @@ def plan_length(  # noqa: PLR0913 - keyword-only options, each with a default
         ValueError: an option makes no sense.
 
     """
+    if rate_pps is not None and not 0 < rate_pps < math.inf:
+        raise ValueError(f"invalid rate {rate_pps}, expected packets per second, such as 10000")
     samples = None
     if pilot is not None:
         groups = groups_of(pilot)

@@ -107,7 +107,8 @@ class Work:
             if before == settings:
                 return identity
             failure = DecodedError(
-                f"{self._place}: holds an interrupted decoding of other captures"
+                f"{self._place}: holds an interrupted decoding of other captures, or with other"
+                " options"
             )
             failure.add_note("name another directory, or remove this one")
             raise failure

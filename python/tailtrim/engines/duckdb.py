@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from tailtrim.decode import Captured, Decoded
     from tailtrim.engines.choice import EngineOptions
+
+_SIZE = re.compile(r"\d+(\.\d+)?\s*([kmgt](i?b)?|b)", re.IGNORECASE)
 
 
 def connect(options: EngineOptions) -> DuckDb:
@@ -76,6 +79,8 @@ class DuckDb(Session):
                 "autoload_known_extensions": False,
             }
             if options.memory is not None:
+                if not _SIZE.fullmatch(options.memory):
+                    raise QueryError(f"memory {options.memory!r}: expected a size such as 2GB")
                 settings["memory_limit"] = options.memory
             if options.threads is not None:
                 settings["threads"] = options.threads

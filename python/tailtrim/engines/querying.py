@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tailtrim.decode import Decoded
 from tailtrim.decode.dataset import INDEX
-from tailtrim.errors import EngineError, Remedy
+from tailtrim.errors import EngineError, QueryError, Remedy
 from tailtrim.rundir import TABLES, RunDirectory
 
 if TYPE_CHECKING:
@@ -41,10 +41,12 @@ def query(
         EngineError: the engine refused the query or cannot read directories.
 
     """
+    if not text.strip():
+        raise QueryError("the query is empty")
     decoded = [Path(source) for source in sources if (Path(source) / INDEX).exists()]
     runs = [RunDirectory(source) for source in sources if Path(source) not in decoded]
     if len(decoded) > 1:
-        raise EngineError(f"{decoded[1]}: only one decoded directory can be queried at a time")
+        raise QueryError(f"{decoded[1]}: only one decoded directory can be queried at a time")
     if decoded and engine.name != "postgres":
         engine.packets(Decoded(decoded[0]))
     views = getattr(engine, "views", None)

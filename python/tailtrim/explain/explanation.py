@@ -255,8 +255,13 @@ def explain(
         ValueError: an option makes no sense.
 
     """
+    _native.quantile(late_from)
     directory = run if isinstance(run, RunDirectory) else RunDirectory(run)
     samples = directory.table("sample")
+    if not samples.num_rows:
+        raise RunDirectoryError(f"{directory.path}: no packet was matched, so none was late")
+    if cpu is not None and not (directory.path / EVENTS).exists():
+        raise ValueError(f"{directory.path}: has no trace, so there is no CPU to choose")
     found = json.loads(_native.periodic_causes(samples))
     rates = tuple(rate for path in interrupts for rate in read_interrupts(path))
     return Explanation(

@@ -41,7 +41,7 @@ def read_interrupts(path: str | os.PathLike[str]) -> tuple[InterruptRate, ...]:
     """
     try:
         with Path(path).open(encoding="utf-8", newline="") as file:
-            header, *rows = list(csv.reader(file, delimiter=";"))
+            header, *rows = list(csv.reader(file, delimiter=";")) or [[]]
     except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
         raise RunDirectoryError(f"{path}: the interrupts cannot be read: {error}") from error
     if _TIME not in header or len(rows) < 2:  # noqa: PLR2004 - a rate needs two readings

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 SCHEMA = "tailtrim.simulation/1"
 _S = 10**9
+#: No clock of a computer is that wrong.
+_MOST_DRIFT_PPM = 100_000
+#: Numerator and denominator of an interval are 64-bit integers.
+_MOST = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def simulate(  # noqa: PLR0913 - keyword-only options
         interrupts: what takes the CPU.
         run_s: seconds to simulate.
         latency_ns: latency of a packet that meets none.
-        drift_ppm: by how much the packets' clock is slow, in parts per million.
+        drift_ppm: by how much the packets' clock is slow, in parts per million: less than 10 %.
         schedule: ``cbr``, ``golden``, ``poisson``, ``burst:N`` or ``jitter:SHARE``.
 
     Raises:
@@ -73,11 +77,14 @@ def simulate(  # noqa: PLR0913 - keyword-only options
         True
 
     """
+    drift = _exact("drift", drift_ppm)
+    if abs(drift) >= _MOST_DRIFT_PPM:
+        raise ValueError(f"drift {drift_ppm}: expected less than {_MOST_DRIFT_PPM:,} ppm")
     observed = json.loads(
         _native.simulate_interrupts(
             schedule=schedule,
             interval_ns=_interval("rate", rate_pps),
-            drift_ppb=int(_exact("drift", drift_ppm) * 1000),
+            drift_ppb=int(drift * 1000),
             latency_ns=latency_ns,
             run_ns=int(_exact("duration", run_s) * _S),
             interrupts=[
@@ -101,9 +108,11 @@ def simulate(  # noqa: PLR0913 - keyword-only options
 def _interval(name: str, per_second: str | float) -> tuple[int, int]:
     """Return the time between two as a fraction of ns, exactly."""
     value = _exact(name, per_second)
-    if value <= 0:
-        raise ValueError(f"{name} {per_second}: expected more than 0 a second")
+    if not 0 < value <= _S:
+        raise ValueError(f"{name} {per_second}: expected more than 0 and at most 10^9 a second")
     interval = Fraction(_S) / Fraction(value)
+    if max(interval.numerator, interval.denominator) >= _MOST:
+        raise ValueError(f"{name} {per_second}: expected fewer digits, and not so small a number")
     return interval.numerator, interval.denominator
 
 

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tailtrim.errors import OutputError
 from tailtrim.export import tables
 from tailtrim.export.conversion import Conversion, replacing
 from tailtrim.rundir.summary import Notice
@@ -86,14 +87,24 @@ def write(run: RunDirectory, out: Path, *, bucket_ns: int) -> Conversion:
     name = _name(run)
     files = []
     # Everything is read before anything is written.
-    for sheet in list(_sheets(run, latencies, counts, bucket_ns)):
-        path = out / f"{name}.{sheet.kind}.csv"
+    contents = {
+        out / f"{name}.{sheet.kind}.csv": _text(sheet)
+        for sheet in _sheets(run, latencies, counts, bucket_ns)
+    }
+    for path, text in contents.items():
+        # Two runs of captures of one name give files of one name.
+        if path.exists() and path.read_bytes() != text:
+            raise OutputError(f"{path}: exists with other values: choose another directory")
+    for path, text in contents.items():
         with replacing(path) as file:
-            file.write(f"{sheet.header}\n".encode())
-            for row in sheet.rows:
-                file.write(f"{','.join(map(str, row))}\n".encode())
+            file.write(text)
         files.append(path)
     return Conversion(tuple(files), tuple(_notices(run, latencies, counts)))
+
+
+def _text(sheet: _Sheet) -> bytes:
+    lines = (sheet.header, *(",".join(map(str, row)) for row in sheet.rows))
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _sheets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tailtrim.errors import OutputError
+from tailtrim.rundir.writing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,11 +32,12 @@ def store(
     """
     try:
         (out / FIGURES).mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            with replacing(out / name) as file:
+                file.write(content)
         for figure in list((out / FIGURES).iterdir()):
             if outdated(figure.name) and f"{FIGURES}/{figure.name}" not in contents:
                 figure.unlink()
-        for name, content in contents.items():
-            (out / name).write_bytes(content)
     except OSError as error:
         place = error.filename or out
         raise OutputError(f"{place}: cannot be written: {error.strerror}") from error

@@ -36,7 +36,9 @@ def reading(path: Path) -> Iterator[IO[str]]:
         kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
         with _decompressor(path, kind) as binary, io.TextIOWrapper(binary, "utf-8") as text:
             yield text
-    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise RoundTripError(f"{path}: cannot be read: not text, at byte {error.start}") from error
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise RoundTripError(f"{path}: cannot be read: {error}") from error
 
 

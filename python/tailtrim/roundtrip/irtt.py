@@ -76,9 +76,11 @@ def read_irtt(path: str | os.PathLike[str]) -> IrttSession:
     with reading(path) as file:
         try:
             data = json.load(file)
-            version = data["version"]
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             raise RoundTripError(f"{path}: not a JSON file of irtt: {error}") from error
+    version = data.get("version") if isinstance(data, dict) else None
+    if not isinstance(version, dict):
+        raise RoundTripError(f"{path}: not a JSON file of irtt: it has no version")
     if version.get("json_format") != FORMAT:
         found = version.get("json_format")
         raise RoundTripError(f"{path}: format {found!r} of irtt, expected {FORMAT}")

@@ -14,6 +14,10 @@ CAPTURE = "capture.json"
 TABLES = ("quantile", "histogram", "worst", "gap", "delay_variation", "second", "burst", "sample")
 #: Beside them, what ``tailtrim ping`` leaves.
 ROUND_TRIPS = "roundtrip"
+#: All that an analysis writes, and the next one into the same directory replaces.
+ANALYSIS = frozenset(
+    {SUMMARY, PROVENANCE, *(f"{table}.parquet" for table in (*TABLES, ROUND_TRIPS))}
+)
 
 #: What meters measured, of a live run on nodes that have any.
 ENERGY = "energy.json"

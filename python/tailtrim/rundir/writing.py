@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError
-from tailtrim.rundir.layout import PROVENANCE, SUMMARY
+from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +36,7 @@ class Draft:
     def __init__(self, place: str | os.PathLike[str]) -> None:
         """Make a draft beside ``place``."""
         self.place = Path(place)
-        if self.place.exists() and not self._replaceable():
-            message = f"{self.place}: exists and is not a run directory, so it is not replaced"
-            raise OutputError(message)
+        self._check_replaceable()
         try:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             prefix = f".tailtrim-draft-{self.place.name}-"
@@ -63,10 +61,19 @@ class Draft:
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
-    def _replaceable(self) -> bool:
-        if not self.place.is_dir():
-            return False
-        return (self.place / SUMMARY).exists() or not any(self.place.iterdir())
+    def _check_replaceable(self) -> None:
+        if not self.place.exists():
+            return
+        inside = {path.name for path in self.place.iterdir()} if self.place.is_dir() else None
+        if inside is None or (inside and SUMMARY not in inside):
+            message = f"{self.place}: exists and is not a run directory, so it is not replaced"
+            raise OutputError(message)
+        if others := sorted(inside - ANALYSIS):
+            shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if others[3:] else "")
+            raise OutputError(
+                f"{self.place}: is not replaced, since it also holds what an analysis does not"
+                f" write ({shown}): move this away, or choose another directory"
+            )
 
     def commit(self, summary: str, provenance: dict[str, Any]) -> None:
         """Write summary and provenance and move the directory to its place."""

@@ -12,6 +12,8 @@ from tailtrim._native import quantile
 from tailtrim.slo.promises import PROMISES, Promise
 
 _UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+#: Times are signed 64-bit integers of ns.
+_MOST_NS = 2**63
 _FORM = re.compile(
     r"(?P<adjusted>(?:delivery-)?adjusted\s+)?(?P<what>[a-z]+|p?[0-9.]+%?)\s*"
     r"<=?\s*(?P<limit>\S+(?: \S+)?)"
@@ -73,9 +75,9 @@ def _objective(term: str) -> Objective:
     try:
         p = quantile("0.5" if what == "median" else what)
     except ValueError as error:
+        if what.removeprefix("p")[:1].isdigit():
+            raise ValueError(f"{term!r}: {error}; the largest latency is max") from error
         raise ValueError(f"{term!r} is not an objective, {_EXPECTED}") from error
-    if p == "1":
-        raise ValueError(f"{term!r}: the quantile must be below 100 %; the largest is max")
     return Objective(term, "quantile", limit_ns, p, adjusted)
 
 
@@ -83,9 +85,12 @@ def _time_ns(term: str, text: str) -> Fraction:
     number = text.rstrip("nuµms").rstrip()
     unit = text[len(number) :].lstrip()
     try:
-        return Fraction(number) * _UNITS_NS[unit]
+        limit_ns = Fraction(number) * _UNITS_NS[unit]
     except (ValueError, KeyError, ZeroDivisionError) as error:
         raise ValueError(f"{term!r}: the limit {text!r} is not a time such as 50us") from error
+    if not 0 < limit_ns < _MOST_NS:
+        raise ValueError(f"{term!r}: the limit {text!r} must be above 0 and less than 292 years")
+    return limit_ns
 
 
 def _share(term: str, text: str) -> Fraction:

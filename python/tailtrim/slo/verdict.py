@@ -72,7 +72,8 @@ def _known(summary: Summary, objective: Objective) -> _Known:
         return _loss(summary)
     latency = summary.latency_ns
     # Percentiles that were imported come without the number of their samples.
-    if not summary.samples and not summary.unordered:
+    # Lost packets are among those that delivery-adjusted percentiles count.
+    if not summary.samples and not summary.unordered and not objective.adjusted:
         return _unknown("no packet was matched")
     if objective.what == "max" and latency.max is not None:
         return latency.max, latency.max, latency.max, "the largest of this run"
@@ -134,4 +135,7 @@ def _loss(summary: Summary) -> _Known:
     spread = math.sqrt(share * (1 - share) / known + z2 / (4 * known * known))
     reach = z / (1 + z2 / known) * spread
     why = f"{undelivered:,} of {known:,} packets, {_sure(summary)} if they were lost independently"
-    return share, max(middle - reach, 0.0), min(middle + reach, 1.0), why
+    # At the ends, the interval begins at the share itself; computed, it would miss it by rounding.
+    low = middle - reach if undelivered else 0.0
+    high = middle + reach if undelivered < known else 1.0
+    return share, low, high, why

@@ -37,9 +37,7 @@ impl Capture {
     /// Packets in order of their arrival, with the latency that they have without a cause.
     pub(super) fn new(samples: &[(i64, i64)], median_ns: i64) -> Self {
         let first_ns = samples.first().map_or(0, |sample| sample.0);
-        let excess = |(in_ns, out_ns): &(i64, i64)| {
-            i32::try_from(out_ns - in_ns - median_ns).unwrap_or(i32::MAX)
-        };
+        let excess = |(in_ns, out_ns): &(i64, i64)| within_i32(out_ns - in_ns - median_ns);
         let arrivals: Vec<i64> = samples.iter().map(|sample| sample.0 - first_ns).collect();
         let run_ns = arrivals.last().copied().unwrap_or(0);
         let bucket_ns = (run_ns as f64 / arrivals.len().max(1) as f64).max(1.0);
@@ -207,6 +205,11 @@ fn blocks(all: usize, block: usize) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The nearest value within 2.1 s: what is further away is not told apart.
+fn within_i32(ns: i64) -> i32 {
+    ns.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
+
 /// The first packet of each bucket of time.
 fn buckets(arrivals: &[i64], bucket_ns: f64) -> Vec<u32> {
     let mut found = Vec::new();
@@ -267,7 +270,7 @@ impl Level {
             }
             if i64::from(*excess) > threshold_ns && next > 0 {
                 let until_ns = stalls[next - 1].end_ns - capture.arrivals[packet];
-                late.push((packet as u32, i32::try_from(until_ns).unwrap_or(i32::MAX)));
+                late.push((packet as u32, within_i32(until_ns)));
             }
         }
         let longest_ns = stalls.iter().map(Stall::delay_ns).max().unwrap_or(0);

@@ -101,6 +101,9 @@ where
                 && let Some(order) = join(stretches, &mut ongoing, index, outline, options)
             {
                 let counts = counts.filter(|_| expected[index].as_ref() == Some(&order));
+                if M::COUNTS_ONCE && counts.is_none() {
+                    return Err(ApartError::OnePiece);
+                }
                 joined.push(Joined { index, order, counts });
                 if joined.iter().all(|one| one.counts.is_some()) {
                     add(others, &mut ongoing, &mut joined)?;

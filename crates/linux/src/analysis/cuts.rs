@@ -6,8 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use tailtrim_tail::capture::{CHAIN, Track};
 
-/// Bytes that are looked at to know the time of a place within a capture: some frames, however long.
-const LOOK: usize = 64 * 1024;
+/// Bytes that are looked at to know the time of a place within a capture: enough to find where records begin, also among
+/// whole jumbo frames of 9,000 bytes.
+const LOOK: usize = 128 * 1024;
 
 /// Records before a cut whose stamps must all be smaller.
 const BEFORE: usize = 64;
@@ -44,6 +45,7 @@ const NEXT: u64 = 4;
 /// are estimated from the records around each cut. What cannot be found is left out.
 pub(super) fn cuts(sides: &[Side; 2], packets: u64, before: u64, from_ns: i64) -> Vec<Cut> {
     let [ingress, egress] = sides;
+    let packets = packets.max(1);
     let Some(mut record) = ingress.record_bytes(Track::BEGIN) else { return Vec::new() };
     let place = |offset: u64| -> Option<(Place, i64)> {
         if offset <= Track::BEGIN {

@@ -15,14 +15,20 @@ const FEWEST_GAPS: usize = 64;
 /// differ by a factor of 2.
 const HOLE: i64 = 8;
 
+/// The coarsest resolution of stamps that is considered: microseconds, as in older pcap files.
+const COARSEST_NS: i64 = 1_000;
+
 /// The gap, in ns, up to which a frame belongs to the burst of the one before; `None` when the traffic
 /// has no bursts. Looks for the widest hole in the sorted gaps of the first frames.
 pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
     let mut gaps: Vec<i64> =
-        stamps_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).max(1)).collect();
+        stamps_ns.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).max(0)).collect();
     if gaps.len() < FEWEST_GAPS {
         return None;
     }
+    // Equal stamps are less than the stamps' resolution apart: between that and the next gap, there is no hole.
+    let resolution_ns = gaps.iter().copied().fold(0, common_divisor).clamp(1, COARSEST_NS);
+    gaps.iter_mut().for_each(|gap_ns| *gap_ns = resolution_ns.max(*gap_ns));
     gaps.sort_unstable();
     // One gap in 128 between bursts is a burst of 128; fewer are outliers, not a pattern.
     let edge = (gaps.len() / 128).max(1);
@@ -33,6 +39,10 @@ pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
         .max_by(|a, b| (a.1 as f64 / a.0 as f64).total_cmp(&(b.1 as f64 / b.0 as f64)))?;
     (above >= below.saturating_mul(HOLE))
         .then(|| below.saturating_mul(((above / below) as f64).sqrt() as i64))
+}
+
+fn common_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// Numbers the frames of a burst.
@@ -113,12 +123,41 @@ mod tests {
     #[test]
     fn constant_and_poisson_traffic_have_no_bursts() {
         assert_eq!(threshold_ns(&stamps((0..1000).map(|n| 100_000 + n % 13))), None);
+        assert_eq!(threshold_ns(&stamps(poisson(100_000.0))), None);
+    }
+
+    fn poisson(mean_ns: f64) -> impl Iterator<Item = i64> {
         let mut state = 1_u64;
-        let poisson = (0..2000).map(|_| {
+        (0..2000).map(move |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let uniform = ((state >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
-            (-uniform.ln() * 100_000.0) as i64
-        });
-        assert_eq!(threshold_ns(&stamps(poisson)), None);
+            (-uniform.ln() * mean_ns) as i64
+        })
+    }
+
+    /// Two packets within a microsecond have equal stamps: these looked like gaps of 1 ns, and so like bursts.
+    #[test]
+    fn stamps_in_microseconds_do_not_make_bursts() {
+        let rounded = |stamps: Vec<i64>| stamps.into_iter().map(|ns| ns / 1_000 * 1_000).collect();
+        for mean_ns in [700.0, 2_000.0, 10_000.0, 50_000.0] {
+            let stamps: Vec<i64> = rounded(stamps(poisson(mean_ns)));
+            assert_eq!(threshold_ns(&stamps), None, "{mean_ns}");
+        }
+        for interval_ns in [667, 833] {
+            let stamps: Vec<i64> = rounded(stamps((0..2000).map(|_| interval_ns)));
+            assert_eq!(threshold_ns(&stamps), None, "{interval_ns}");
+        }
+        let bursts = (0..1000).map(|n| if n % 4 == 0 { 400_000 } else { 67 });
+        let threshold = threshold_ns(&rounded(stamps(bursts))).unwrap();
+        assert!((1_000..200_000).contains(&threshold), "{threshold}");
+    }
+
+    #[test]
+    fn bursts_whose_frames_have_one_stamp_are_bursts() {
+        for between_ns in [400_000, 400_001] {
+            let bursts = (0..1000).map(|n| if n % 4 == 0 { between_ns } else { 0 });
+            let threshold = threshold_ns(&stamps(bursts)).unwrap();
+            assert!((1..200_000).contains(&threshold), "{threshold}");
+        }
     }
 }

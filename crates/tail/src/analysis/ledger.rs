@@ -75,7 +75,8 @@ pub struct Ledger {
     fates: Vec<(Fate, i64)>,
     /// Ingress packets in flight at the end.
     open: Vec<i64>,
-    resolved: Peekable<std::vec::IntoIter<DecidedPair>>,
+    /// Pairs of signatures that repeat, once pairs are counted.
+    resolved: Option<Peekable<std::vec::IntoIter<DecidedPair>>>,
     last: Option<Place>,
     rows: u64,
 }
@@ -103,7 +104,7 @@ impl Ledger {
             tangled: Vec::new(),
             fates: Vec::new(),
             open: Vec::new(),
-            resolved: Vec::new().into_iter().peekable(),
+            resolved: None,
             last: None,
             rows: 0,
         }
@@ -193,7 +194,7 @@ impl Ledger {
     /// # Errors
     /// What keeps the sink from taking them, and [`LedgerError`] when they are out of order.
     pub fn pairs<S: Sink>(&mut self, pairs: &[DecidedPair], sink: &mut S) -> io::Result<()> {
-        self.begin_pairs();
+        let mut resolved = self.resolved();
         let mut merged = Vec::with_capacity(pairs.len());
         for next in pairs {
             if self.last >= Some(next.place) {
@@ -201,23 +202,24 @@ impl Ledger {
             }
             self.last = Some(next.place);
             self.rows += 1;
-            while let Some(resolved) = self.resolved.next_if(|other| other.place < next.place) {
+            while let Some(resolved) = resolved.next_if(|other| other.place < next.place) {
                 merged.push(resolved.pair);
             }
             merged.push(next.pair);
         }
+        self.resolved = Some(resolved);
         self.latencies.record(&merged, sink)
     }
 
-    /// From the signatures that repeat to the pairs.
-    fn begin_pairs(&mut self) {
-        if self.last.is_none() {
+    /// The pairs of signatures that repeat, as far as they are not counted.
+    fn resolved(&mut self) -> Peekable<std::vec::IntoIter<DecidedPair>> {
+        self.resolved.take().unwrap_or_else(|| {
             self.end_signature();
             let mut resolved = std::mem::take(&mut self.tangled);
             resolved.sort_unstable_by_key(|pair| pair.place);
-            self.resolved = resolved.into_iter().peekable();
             self.rows = 0;
-        }
+            resolved.into_iter().peekable()
+        })
     }
 
     /// No pair follows.
@@ -225,8 +227,7 @@ impl Ledger {
     /// # Errors
     /// What keeps the sink from taking those that are left.
     pub fn settle<S: Sink>(&mut self, sink: &mut S) -> io::Result<()> {
-        self.begin_pairs();
-        let rest: Vec<Pair> = self.resolved.by_ref().map(|resolved| resolved.pair).collect();
+        let rest: Vec<Pair> = self.resolved().map(|resolved| resolved.pair).collect();
         self.latencies.record(&rest, sink)?;
         self.latencies.flush_second();
         Ok(())

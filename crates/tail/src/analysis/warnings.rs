@@ -133,7 +133,8 @@ impl Warnings {
                 "egress_empty",
                 run.ingress.lost,
                 format!(
-                    "the egress capture has no packets: all {} ingress packets count as lost, unless it ended before they entered",
+                    "the egress capture has no packets{}: all {} ingress packets count as lost, unless it ended before they entered",
+                    if run.egress.packets > 0 { " with a time stamp" } else { "" },
                     grouped(run.ingress.lost),
                 ),
             );
@@ -194,11 +195,20 @@ impl Warnings {
     fn add_without_samples(&mut self, run: &Findings) {
         let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
         // Where nothing is stamped, there is no first and no last one.
+        if ingress.first_ns.is_none() || egress.last_ns.is_none() {
+            return;
+        }
         let overlap =
             ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
                 && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
         if run.ingress.packets > 0 && run.egress.packets > 0 && run.latencies.histogram.is_empty() {
-            let text = if overlap {
+            let set_aside = run.latencies.trimmed + run.latencies.stalled;
+            let text = if set_aside > 0 {
+                "all packets that were found in the egress capture left within the trim, or while the generator stalled: measure \
+                 longer, or use a shorter trim (--trim 0)"
+            } else if run.ingress.beyond_window > 0 {
+                "all packets that were found in the egress capture left later than the window: use a longer one (--window)"
+            } else if overlap {
                 "no packet of the ingress capture was found in the egress capture: does the device under test rewrite more than \
                  MAC addresses, VLAN tags, TTL and checksums (--mask), or is the signature wrong (--signature)?"
             } else {

@@ -69,7 +69,8 @@ def _table(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    # Where the line is too short, words are broken, and not numbers.
+    table.add_column("verdict")
     for name in ("−", "+"):  # noqa: RUF001 - a minus
         table.add_column(name, justify="right", no_wrap=True)
     for row in comparison.quantiles:
@@ -82,7 +83,8 @@ def _sent(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("%", "A µs", "B µs", "B / A", "from", "to"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    # Where the line is too short, words are broken, and not numbers.
+    table.add_column("verdict")
     for row in comparison.sent:
         cells = sent_cells(row)
         table.add_row(*cells[:6], Text(cells[6], style=_STYLES[row.verdict]))
