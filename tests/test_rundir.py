@@ -1,6 +1,7 @@
 """Drafts of run directories: whole or not there, also after a crash."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import tailtrim
 from tailtrim.rundir.writing import Draft
 
 HOLD = """
@@ -69,3 +71,17 @@ def test_what_is_no_draft_of_this_place_stays(tmp_path: Path) -> None:
         age(other)
     with Draft(tmp_path / "run"):
         assert all(other.exists() for other in others)
+
+
+def test_an_analysis_replaces_only_what_an_analysis_wrote(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    # It removed captures, notes and reports that lay in the directory.
+    place = tmp_path / "run"
+    tailtrim.analyze(*testpmd, out=place)
+    tailtrim.analyze(*testpmd, out=place, trim_s=0)
+    assert tailtrim.RunDirectory(place).summary.trim_ns == 0
+    inside = [Path(shutil.copy(capture, place)) for capture in testpmd]
+    with pytest.raises(tailtrim.OutputError, match=r"run: is not replaced.*egress\.pcap"):
+        tailtrim.analyze(*inside, out=place)
+    assert all(capture.exists() for capture in inside)

@@ -158,7 +158,7 @@ def test_the_published_counters_are_rates(published: Path) -> None:
         ("a;b\n1;2\n", "expected columns"),
         ("LOC_CPU0;timestamp_us\n1;5\n2;5\n", "not in increasing order"),
         ("LOC_CPU0;timestamp_us\n1;x\n2;5\n", "invalid time"),
-        ("", "cannot be read"),
+        ("", "expected columns"),
     ],
 )
 def test_counters_that_are_none_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -173,6 +173,9 @@ def test_a_capture_without_causes_says_so(testpmd: tuple[Path, Path], tmp_path: 
     assert result.exit_code == 0
     assert isinstance(json.loads(result.stdout)["periodic"], list)
     assert run("explain", tmp_path).exit_code == 2
+    # Without a trace, these were accepted whatever they said.
+    assert run("explain", tmp_path / "run", "--late-from", "abc").exit_code == 2
+    assert run("explain", tmp_path / "run", "--cpu", "1").exit_code == 2
 
 
 def test_a_trace_names_the_cause_of_late_packets(
@@ -252,6 +255,8 @@ def test_the_schedule_decides_what_is_seen() -> None:
     "options",
     [
         ["--rate", "0"],
+        ["--rate", "1e300"],
+        ["--drift", "-1000000"],
         ["--frequency", "x"],
         ["--schedule", "often"],
         ["--stall", "5000"],

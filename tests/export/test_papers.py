@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import tailtrim
 from tailtrim.export import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    import tailtrim
     from tailtrim.export import Conversion
 
     MakeRun = Callable[..., tailtrim.RunDirectory]
@@ -70,6 +70,17 @@ def test_names_are_those_of_the_papers(
 def test_compression_is_no_part_of_the_name(testpmd: tailtrim.RunDirectory, tmp_path: Path) -> None:
     files = convert(testpmd, "csv", tmp_path).files
     assert files[0].name == "ingress.pcap.percentiles-filtered.csv"
+
+
+def test_the_files_of_another_run_stay(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run([(number * SECOND // 4, 5000) for number in range(12)])
+    files = convert(run, "csv", tmp_path / "out").files
+    assert convert(run, "csv", tmp_path / "out").files == files
+    # Captures of one name in different folders give files of one name.
+    files[1].write_text("latency_bucket,count\n7000,12\n")
+    with pytest.raises(tailtrim.OutputError, match="exists with other values"):
+        convert(run, "csv", tmp_path / "out")
+    assert "7000,12" in files[1].read_text()
 
 
 def test_the_bytes(make_run: MakeRun, tmp_path: Path) -> None:

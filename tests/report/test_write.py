@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -250,3 +252,21 @@ def test_a_place_that_cannot_be_written_is_an_error(
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match=r"file.*: cannot be written: "):
         write([make_run([5_000] * 50)], tmp_path / "file")
+
+
+def test_a_report_that_fails_leaves_the_earlier_one(
+    make_run: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    # A full disk left half of a page in the place of the earlier one.
+    page = write([make_run([5_000] * 50)], tmp_path / "out")[0]
+    before = page.read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limit[1]))
+    try:
+        with pytest.raises(OutputError, match=r"report\.html: cannot be written"):
+            write([make_run([7_000] * 50)], tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert page.read_bytes() == before
+    assert not [path for path in page.parent.iterdir() if path.name.startswith(".")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -46,7 +47,7 @@ def test_an_objective_is_read(text: str, what: str, p: str | None, limit: float)
     [
         *("", "p99.9", "p99.9 > 5us", "p99.9 < 5", "p100 < 5us", "p0 < 5us", "p9.9.9 < 5us"),
         *("x < 5us", "loss < 2", "loss < 5us", "adjusted max < 1s", "p99 < 5us,", "p99 < 1/0s"),
-        "loss < 1/0",
+        *("loss < 1/0", "p99 < 1e400s", "p99 < -3us", "p99 < 0us", "p1 < 300y"),
     ],
 )
 def test_what_is_not_an_objective_is_told(text: str) -> None:
@@ -109,6 +110,23 @@ def test_a_quantile_among_lost_packets_is_infinite(summary: Summary) -> None:
     lossy = replace(summary, delivery_adjusted_ns=tuple(adjusted))
     (verdict,) = verdicts(lossy, objectives("adjusted p99 < 1s"))
     assert (verdict.decision, verdict.value) == (Decision.FAILED, math.inf)
+
+
+def test_a_total_outage_fails_what_counts_lost_packets(
+    testpmd: tuple[Path, Path], tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty.pcap"
+    # A file header of pcap, stamps in ns, link type Ethernet.
+    empty.write_bytes(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65_535, 1))
+    outage = tailtrim.analyze(testpmd[0], empty).summary
+    assert outage.samples == 0
+    asked = "adjusted p99 < 1s, p99 < 1s, loss < 1%"
+    assert _decided(outage, asked) == [Decision.FAILED, Decision.UNDECIDED, Decision.FAILED]
+
+
+def test_the_interval_of_the_loss_contains_it(summary: Summary) -> None:
+    (verdict,) = verdicts(summary, objectives("loss < 1%"))
+    assert verdict.value == verdict.low == 0
 
 
 def test_junit_counts_what_is_not_decided_as_an_error(summary: Summary) -> None:

@@ -132,3 +132,16 @@ fn spacing_ns(ordered: &[(i64, i64)], base_ns: i64) -> i64 {
     spacings.sort_unstable();
     spacings[spacings.len() / 2].clamp(0, base_ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::passages_with;
+
+    /// Clocks that disagree make latencies negative; one that queued then ended in a panic.
+    #[test]
+    fn a_negative_base_latency_counts_as_none() {
+        let samples = [(0, -2_000), (10_000, 60_000), (10_500, 60_400), (90_000, 88_000)];
+        let (service, passages) = passages_with(&samples, -2_000);
+        assert_eq!((service.base_ns, passages.len()), (0, 4));
+    }
+}

@@ -263,7 +263,19 @@ mod tests {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Syntax(text.to_owned())));
         }
         for text in [
-            "0", "0.0", "0%", "1", "1.", "100", "100%", "p100", "1.1", "2", "100.1", "p0", "100.1%",
+            "0",
+            "0.0",
+            "0%",
+            "1",
+            "1.",
+            "100",
+            "100%",
+            "p100",
+            "1.1",
+            "2",
+            "100.1",
+            "p0",
+            "100.1%",
             "9999999999999999999999",
         ] {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Range(text.to_owned())));

@@ -32,8 +32,10 @@ impl Signature {
     /// The signature of a packet whose identifier is known, as in `.mscap` files.
     #[must_use]
     pub fn of_identifier(identifier: u64) -> Self {
-        // Spread over all bits, as a hash is; odd, so that no two become equal.
-        Self { high: 0, low: identifier.wrapping_mul(0x9e37_79b9_7f4a_7c15).cast_signed() }
+        // Spread over all bits, as a hash is: the upper bits of a product depend on all bits of the identifier, the lower ones
+        // on its lower ones only. The factor is odd, and the shift more than none: no two become equal.
+        let product = identifier.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self { high: 0, low: (product ^ (product >> 32)).cast_signed() }
     }
 
     #[inline]

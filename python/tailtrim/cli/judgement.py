@@ -152,5 +152,5 @@ def _shown(verdict: Verdict, value: float) -> str:
     if math.isinf(value):
         return "\N{INFINITY}"
     if verdict.objective.what == "loss":
-        return f"{value * 100:.3g} %"
+        return f"{units.about(value)} %"
     return units.time(round(value))

@@ -22,6 +22,8 @@ SECOND = 1_000_000_000
 # From here on a digit after the point says nothing beside milliseconds.
 _TEN_MICROSECONDS = 10 * MICROSECOND
 _WHOLE = 1_000
+# From here on two digits are those of 100, which would be written 1e+02.
+_NEARLY_ALL = 0.995
 
 NONE = "\N{EN DASH}"
 
@@ -121,6 +123,16 @@ def percent(share: str) -> str:
     """
     digits = f"{Decimal(share).scaleb(2):f}"
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
+def about(share: float) -> str:
+    """Return a share as percent, with two digits, and three where it is nearly all.
+
+    >>> about(0.00012345), about(0.5), about(0.9999)
+    ('0.012', '50', '100')
+
+    """
+    return f"{100 * share:.{3 if share >= _NEARLY_ALL else 2}g}"
 
 
 def count(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def traced(
     directory: Path, testpmd: tuple[Path, Path], header: dict[str, Any], *more: dict[str, Any]
 ) -> None:
     """Make a run of 20,000 packets, stalled by a tick for 9 and by shootdowns for 30 µs."""
+    shutil.rmtree(directory, ignore_errors=True)
     tailtrim.analyze(*testpmd, out=directory)
     events: list[dict[str, Any]] = [
         {

@@ -90,6 +90,8 @@ pub struct Matcher<const N: usize = RING> {
     early: Pending<()>,
     fates: Vec<Decided>,
     now_ns: i64,
+    /// The largest stamp of what left: no ingress packet stamped later counts as entered before.
+    left_ns: i64,
 }
 
 /// A packet in no pair whose fate is decided.
@@ -133,6 +135,7 @@ impl<const N: usize> Matcher<N> {
             early: Pending::default(),
             fates: Vec::new(),
             now_ns: i64::MIN,
+            left_ns: i64::MIN,
         }
     }
 
@@ -178,10 +181,13 @@ impl<const N: usize> Matcher<N> {
         {
             pairs.extend(self.egress(signature, stamp_ns));
         }
+        // Those before it left in order.
+        self.left_ns = pairs.last().map_or(i64::MIN, |pair| pair.egress_ns).max(self.left_ns);
     }
 
     /// A packet left the device under test. Returns the pair when the packet is matched.
     pub fn egress(&mut self, signature: Signature, stamp_ns: i64) -> Option<Pair> {
+        self.left_ns = self.left_ns.max(stamp_ns);
         let Some(position) = self.ring.find_next(signature) else {
             return self.leave_late(signature, stamp_ns);
         };
@@ -199,7 +205,7 @@ impl<const N: usize> Matcher<N> {
         let &mut Entry { stamp_ns: ingress_ns, state, .. } = self.ring.entry(position);
         let latency_ns = stamp_ns.saturating_sub(ingress_ns);
         // What is older is forgotten, although the ring may still hold it.
-        let is_remembered = || self.ring.age_at(position, stamp_ns) <= self.memory;
+        let is_remembered = || self.ring.age_at(position, self.left_ns) <= self.memory;
         match self.window.leaving(state, latency_ns, is_remembered) {
             Leaving::Beyond => {
                 self.ring.entry(position).state = State::Beyond;

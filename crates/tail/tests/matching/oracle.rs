@@ -17,6 +17,8 @@ pub(super) struct Oracle {
     memory: usize,
     /// How far back the matcher can look at all, for packets written late.
     ring: usize,
+    /// The largest stamp of what left.
+    left_ns: i64,
     ingress: Vec<(Packet, State)>,
     /// Egress packets that nothing explains so far.
     waiting: Vec<Packet>,
@@ -31,7 +33,7 @@ impl Oracle {
         let outcomes = Outcomes::default();
         let superseded = Vec::new();
         let ring = if memory == super::MEMORY { 1 << 14 } else { super::SMALL };
-        Self { window, memory, ring, ingress, waiting, outcomes, superseded }
+        Self { window, memory, ring, left_ns: i64::MIN, ingress, waiting, outcomes, superseded }
     }
 
     /// Whether a packet that entered at `ingress_ns` and one that left at `egress_ns` may be one.
@@ -82,15 +84,16 @@ impl Oracle {
     }
 
     pub(super) fn egress(&mut self, packet: Packet) {
+        self.left_ns = self.left_ns.max(packet.stamp_ns);
         let Some(index) =
             self.ingress.iter().rposition(|(ingress, _)| ingress.signature == packet.signature)
         else {
             return self.wait(packet);
         };
         let (ingress, state) = self.ingress[index];
-        // What entered after this one left does not push it out of the memory.
+        // What comes after this one when both captures are merged by running maxima does not push it out of the memory.
         let later = self.ingress[index + 1..].iter().rev();
-        let later = later.take_while(|(later, _)| later.stamp_ns > packet.stamp_ns);
+        let later = later.take_while(|(later, _)| later.stamp_ns > self.left_ns);
         let age = self.ingress.len() - index;
         let remembered = age <= self.ring && age - later.count() <= self.memory;
         let latency_ns = packet.stamp_ns - ingress.stamp_ns;

@@ -62,7 +62,7 @@ def _of_source(causes: list[PeriodicCause]) -> Iterator[str]:
             f" {cause.frequency_hz:.1f} Hz{_named(cause)}: {_level(cause)}"
         )
     yield (
-        f"  {100 * shortest.touched:.3g} % of the packets meet it, {_interval(shortest.excess)}"
+        f"  {units.about(shortest.touched)} % of the packets meet it, {_interval(shortest.excess)}"
         f" longer on average; they are {100 * shortest.late_share:.0f} % of the late ones."
         f" It lasts {_interval(shortest.width)}{_unsure(shortest)}."
     )

@@ -100,7 +100,7 @@ def _compared(found: Prediction) -> Iterator[str]:
     for one in found.compared:
         if one.p not in _SHOWN:
             continue
-        loss = units.NONE if one.loss is None else f"{100 * one.loss:.3g}"
+        loss = units.NONE if one.loss is None else units.about(one.loss)
         share = f"{units.percent(one.p)} %"
         told = _cell(one.predicted) if one.predicted is not None else "overload or too few stalls"
         rate = units.rate(one.rate_pps)
