@@ -225,3 +225,15 @@ def test_a_closed_pipe_is_no_error(testpmd: tuple[Path, Path]) -> None:
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True)  # noqa: PLW1510, S607
     assert result.stdout == "{\n"
     assert result.stderr == ""
+
+
+def test_a_closed_pipe_is_no_negative_result(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
+    assert tailtrim("analyze", *testpmd, "--out", tmp_path / "run").returncode == 0
+    rows = f"'{BIN}/tailtrim' query 'SELECT * FROM sample' '{tmp_path}/run' --format csv | head -1"  # noqa: S608
+    result = subprocess.run(  # noqa: PLW1510
+        ["bash", "-c", f"set -o pipefail; {rows}"],  # noqa: S607
+        capture_output=True,
+        text=True,
+    )
+    assert result.stdout.startswith('"run",')
+    assert (result.returncode, result.stderr) == (0, "")

@@ -59,6 +59,15 @@ class Commands(TyperGroup):
             context.fail(f"No such command {name!r}.{meant}")
         return super().resolve_command(context, arguments)
 
+    def invoke(self, context: Any) -> Any:
+        """Run a command until the reader of its output has what it wanted (``| head``)."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            # Nothing must be flushed to it at exit. Typer would exit with 1, a negative result.
+            sys.stdout = None
+            raise typer.Exit from error
+
     def format_commands(self, _context: Any, formatter: Any) -> None:
         """Write the groups, one line a command; nothing is loaded for it."""
         for group in dict.fromkeys(entry.group for entry in CATALOGUE.values()):
@@ -154,9 +163,6 @@ def run() -> None:
         sys.exit(USAGE)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has what it wanted (`| head`); nothing must be flushed to it at exit.
-        sys.stdout = None
     except OSError as error:
         # A disk or a mounted store that does not answer when a command only looks what is there.
         name = error.filename or "standard output, or another open file"
