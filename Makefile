@@ -22,7 +22,7 @@ RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]'
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
-.PHONY: setup demo dist test none-skipped check format bench docs fuzz clean
+.PHONY: setup demo dist fetched test none-skipped check format bench docs fuzz clean
 .DELETE_ON_ERROR:
 
 setup: $(VENV)/package.stamp
@@ -64,17 +64,23 @@ $(VALIDATOR)/validator.stamp: requirements-validator.lock
 $(S3S)/s3s.stamp:
 	-CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug --locked --root $(S3S) --features binary s3s-fs@0.14.1 && touch $@
 
-# What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own.
-test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
-test: none-skipped check $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp $(S3S)/s3s.stamp
-	packaging/prerequisites.sh test
-	{ packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) && \
-	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored; } || \
-	    { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit 1; }
-	packaging/dist.sh
+# What tests need of other projects.
+fetched: $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp $(S3S)/s3s.stamp
 	packaging/kernels.sh
 	packaging/roots.sh
 	packaging/stamp-suite.sh
+
+# What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own. Fetching waits for the
+# network and the disk most of the time: it runs beside the Rust tests.
+test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
+test: none-skipped check
+	packaging/prerequisites.sh test
+	$(MAKE) fetched >target/fetched.log 2>&1 & fetched=$$!; passed=0; \
+	    packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) && \
+	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored || passed=$$?; \
+	    wait $$fetched || passed=$$?; cat target/fetched.log; \
+	    [ $$passed = 0 ] || { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit $$passed; }
+	packaging/dist.sh
 	packaging/with-tracefs.sh packaging/tests.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
 	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone' --numprocesses 2 --dist loadgroup
 	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m alone
