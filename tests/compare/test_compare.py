@@ -46,7 +46,7 @@ def experiment(place: Path, measured: Path, runs: list[dict[str, Any]], **plan: 
         (place / name / "loop.json").write_text(json.dumps(loop))
         outcome: dict[str, Any] = {"run": name, "label": f"{told['dut']} rate={told['rate']}"}
         outcome |= {"floor": told["dut"] == "wire", "invalid": told.get("invalid", [])}
-        outcomes.append(outcome | {"failed": None})
+        outcomes.append(outcome | {"failed": None, "skipped": told.get("skipped")})
     record: dict[str, Any] = {"schema": "tailtrim.experiment/1", "plan": {"trim_s": 1, **plan}}
     record |= {"outcomes": outcomes, "host": {"kernel": plan.get("kernel", "6.1")}}
     (place / "experiment.json").write_text(json.dumps(record))
@@ -109,6 +109,8 @@ def test_experiments_are_compared_by_combination(measured: Path, tmp_path: Path)
         {"dut": "forward", "rate": 1, "repetition": 1},
         {"dut": "forward", "rate": 2},
         {"dut": "forward", "rate": 2, "invalid": ["the generator was late"]},
+        # Invalid, and not possible when it was to be done again: its result is that of before.
+        {"dut": "forward", "rate": 2, "skipped": "no BPF"},
     ]
     a = experiment(tmp_path / "a", measured, runs)
     b = experiment(tmp_path / "b", measured, [*runs, {"dut": "forward", "rate": 3}], kernel="6.12")
@@ -122,7 +124,7 @@ def test_experiments_are_compared_by_combination(measured: Path, tmp_path: Path)
     assert wire.floor
     assert twice.resampling == "repetitions"
     assert twice.a.runs == ("run-001", "run-002")
-    assert once.a.left_out == ("run-004: the generator was late",)
+    assert once.a.left_out == ("run-004: the generator was late", "run-005: skipped: no BPF")
     kernel = next(one for one in once.differences if one.what == "kernel" and one.where == "host")
     assert (kernel.a, kernel.b) == ("6.1", "6.12")
 

@@ -34,8 +34,11 @@ def test_a_command_that_leaves_nothing_is_told(tmp_path: Path) -> None:
     assert "has left no run directory at $RUN" in _failed("true", tmp_path / "out")
 
 
-def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
-    _failed(f"sleep 1000 & echo $! >{tmp_path}/pid", tmp_path / "out")
+@pytest.mark.parametrize("stubborn", ["", "trap '' TERM; "])
+def test_what_a_command_has_started_ends_with_it(tmp_path: Path, stubborn: str) -> None:
+    # One that ignored the signal went on during the next trial.
+    started = f'sh -c "{stubborn}sleep 1000; :"'
+    _failed(f"{started} & echo $! >{tmp_path}/pid", tmp_path / "out")
 
     process = Path("/proc") / (tmp_path / "pid").read_text().strip()
     until_s = time.monotonic() + 20

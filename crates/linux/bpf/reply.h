@@ -51,13 +51,14 @@ INLINE bool take_checksum(const struct request *request, u16 *checksum)
 	pseudo_header = sum_words(request->source, request->v6 ? 8 : 2) + network16((u16)request->length) + network16(UDP);
 	if (folded(pseudo_header) != *checksum)
 		return true;
+	/* In generic mode the kernel knows that it is not finished, and the receiver is told. Otherwise IPv6 wants one: the
+	 * sockets get the request as it came. */
+	if (!IS_GENERIC && request->v6)
+		return false;
 	*checksum = 0;
-	if (IS_GENERIC)
-		/* The kernel knows that it is not finished, and the receiver is told. */
-		return true;
-	request->udp->checksum = 0;
-	/* IPv6 wants one. */
-	return !request->v6;
+	if (!IS_GENERIC)
+		request->udp->checksum = 0;
+	return true;
 }
 
 /* RFC 1624: the old checksum, less the old payload, plus the new one. */

@@ -1,6 +1,7 @@
 //! The reference forwarder, and with a delay model the device of known truth.
 
 use crate::disturb::{Pause, Span};
+use crate::last::Last;
 use crate::port::{Capabilities, Counters, Port, PortError, wait_either};
 use crate::sys::clock;
 use crate::work::Work;
@@ -125,6 +126,7 @@ pub fn forward(
     let mut work = Work::lasting(how.work_ns, how.watch);
     let mut idle = Idle::default();
     let mut busy_ns = 0;
+    let mut last = Last::default();
     loop {
         let ending = stopped.load(Ordering::Acquire);
         if let Some(pause) = &how.pause {
@@ -140,6 +142,9 @@ pub fn forward(
         if came > 0 {
             busy_ns += clock::monotonic_ns().saturating_sub(start_ns).unsigned_abs();
             seen.store(received, Ordering::Relaxed);
+            if ending && last.is_over() {
+                break;
+            }
             continue;
         }
         if ending {

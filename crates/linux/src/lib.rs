@@ -13,6 +13,7 @@ pub mod hold;
 pub mod host;
 pub mod inspect;
 mod keeper;
+mod last;
 pub mod noise;
 pub mod ping;
 pub mod port;

@@ -277,3 +277,19 @@ fn datagrams_without_room_are_counted() {
     assert!(came < MANY, "the smallest buffer has room for {came}");
     assert_eq!(near.overflowed().unwrap(), MANY - came);
 }
+
+/// A client that has gone made a reflector take a whole CPU, and its ICMP errors the room of requests.
+#[test]
+fn errors_that_nobody_reads_do_not_keep_a_socket_from_waiting() {
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    for errors in [false, true] {
+        let settings = Settings { errors, ..Settings::new(Transport::Udp, local) };
+        let mut far = Socket::open(&settings).unwrap();
+        let gone = udp("127.0.0.1").local();
+        far.send(&[outgoing(b"anybody?", gone)]).unwrap();
+        let began = std::time::Instant::now();
+        let (came, _) = far.wait(Duration::from_millis(100)).unwrap();
+        assert!(!came);
+        assert_eq!(began.elapsed() < Duration::from_millis(100), errors);
+    }
+}

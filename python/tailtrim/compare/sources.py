@@ -206,8 +206,10 @@ def _experiment(path: Path) -> list[Group]:
         name, reasons = outcome["run"], list(outcome["invalid"])
         key = f"{outcome['label']}{' (floor)' if outcome['floor'] else ''}"
         about.setdefault(key, {"floor": outcome["floor"], "loop": {}})
-        if outcome["failed"]:
-            reasons.append(f"failed: {outcome['failed']}")
+        # Done again without success, it still has the result of the time before.
+        reasons += [
+            f"{word}: {outcome[word]}" for word in ("failed", "skipped") if outcome.get(word)
+        ]
         if reasons or not (path / name / "summary.json").is_file():
             why = "; ".join(reasons) or "incomplete"
             left_out.setdefault(key, []).append(f"{name}: {why}")

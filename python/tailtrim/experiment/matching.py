@@ -105,12 +105,12 @@ class Matching:
         options = ["--trim", f"{nanoseconds('trim', self.trim_s)}ns", "--departures", departures]
         options += ["--correction", str(self._correction_ns), "--out", node.path(_MATCHED)]
         options += [part for p in self.quantiles for part in ("--quantile", p)]
-        ended = node.call(node.agent, "analyze", *paths, *options)
+        ended = node.work(node.agent, "analyze", *paths, *options)
         if not ended.stdout:
             node.check()
             told = ended.stderr.strip().removeprefix("error: ").splitlines()
             raise CaptureError(f"{node.role}: {told[0] if told else 'the agent told nothing'}")
-        hashes = [node.run("sha256sum", path).split()[0] for path in paths]
+        hashes = [_sha256(node, path) for path in paths]
         names = [f"{node.host_name}:{path}" for path in paths]
         kept = self._kept(node, paths) if self.keep else None
         provenance = provenance_of(kept or names, sizes, hashes)
@@ -157,6 +157,14 @@ def fetched(
             shutil.move(got(node, f"{folder}/{name}"), place)
         summary = got(node, f"{folder}/{SUMMARY}").read_text("utf-8").removesuffix("\n")
         files.commit(summary, provenance)
+
+
+def _sha256(node: Node, path: str) -> str:
+    told = node.work("sha256sum", path).stdout.split()
+    if not told:
+        node.check()
+        raise RunError(f"{node.role}: {path}: cannot be read")
+    return told[0]
 
 
 def corrected(at: Forwarding) -> dict[str, Any]:

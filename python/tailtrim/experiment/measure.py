@@ -170,7 +170,9 @@ def _disturbing(dut: InlineDevice, device: Running, at: Forwarding) -> Agent | N
     if what.startswith("softirqs"):
         storm = at.storm(cpu)
         node, arguments = storm.node, [*arguments, "--port", storm.name]
-    return Agent(node, "disturb", what, *arguments, "--log", node.path(DISTURBED))
+    log = ("--log", node.path(DISTURBED))
+    # A quota is a control group of the host, which goes when the agent has ended.
+    return Agent(node, "disturb", what, *arguments, *log, tidies_up=what.startswith("quota"))
 
 
 def generating(run: Run, target: Port, at: Forwarding, *, logged: bool) -> list[str]:

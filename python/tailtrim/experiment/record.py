@@ -136,11 +136,14 @@ class Experiment:
 
     def complete(self) -> list[tuple[Run, Outcome, RunDirectory]]:
         """Return the complete runs in order."""
-        return [
-            (run, self.outcomes[run.folder], RunDirectory(self.path / run.folder))
-            for run in self.runs
-            if run.folder in self.outcomes and (self.path / run.folder / "summary.json").exists()
-        ]
+        found = []
+        for run in self.runs:
+            place, outcome = self.path / run.folder, self.outcomes.get(run.folder)
+            # A run that was done again without success has the result of the time before.
+            done = outcome is not None and outcome.failed is None and outcome.skipped is None
+            if outcome is not None and done and (place / "summary.json").exists():
+                found.append((run, outcome, RunDirectory(place)))
+        return found
 
     def add(self, outcome: Outcome) -> None:
         """Record what became of a run."""

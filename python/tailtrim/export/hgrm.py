@@ -15,7 +15,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.export import hdr, tables
-from tailtrim.export.conversion import Conversion, replacing
+from tailtrim.export.conversion import Conversion
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

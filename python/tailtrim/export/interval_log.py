@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tailtrim.export import hdr, tables
-from tailtrim.export.conversion import Conversion, replacing
+from tailtrim.export.conversion import Conversion
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from tailtrim.export import histograms, tables
-from tailtrim.export.conversion import Conversion, replacing
+from tailtrim.export.conversion import Conversion
+from tailtrim.rundir.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

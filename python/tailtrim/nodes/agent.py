@@ -126,6 +126,7 @@ class Agent:
             errors=self._errors,
             tidies_up=tidies_up,
         )
+        self._tidies_up = tidies_up
         self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
         #: Packets that the last progress told of.
         self.packets = 0
@@ -158,6 +159,12 @@ class Agent:
 
     def __exit__(self, *_: object) -> None:
         """End the process."""
+        if self._tidies_up and self._process.stdin is not None:
+            # It takes back what it did when its input ends; killed, it would leave that behind.
+            with suppress(OSError):
+                self._process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()

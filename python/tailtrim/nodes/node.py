@@ -71,6 +71,10 @@ class Shell(Host):
     def call(self, *command: str, given: str | None = None) -> CompletedProcess[str]:
         """Run a command to its end, whatever comes of it; ``given`` is its standard input."""
 
+    def work(self, *command: str) -> CompletedProcess[str]:
+        """Do the same with one that takes as long as its files are: only a lost host ends it."""
+        return self.call(*command)
+
     def run(self, *command: str, given: str | None = None) -> str:
         """Run a command and return its output.
 

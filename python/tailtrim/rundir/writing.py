@@ -1,4 +1,4 @@
-"""Run directories and other files that are whole or not there, and where they come from."""
+"""Run directories that are whole or not there, and where they come from."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import glob
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import sys
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tailtrim._native import VERSION
 from tailtrim.errors import OutputError
 from tailtrim.rundir.layout import ANALYSIS, PROVENANCE, SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 SCHEMA = "tailtrim.provenance/1"
 
@@ -81,6 +80,8 @@ class Draft:
             (self.path / SUMMARY).write_text(summary + "\n", encoding="utf-8")
             text = json.dumps(provenance, indent=2) + "\n"
             (self.path / PROVENANCE).write_text(text, encoding="utf-8")
+            # Something may have been put there meanwhile.
+            self._check_replaceable()
             if self.place.exists():
                 shutil.rmtree(self.place)
             self.path.rename(self.place)
@@ -103,30 +104,6 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
                     shutil.rmtree(draft)
             finally:
                 os.close(lock)
-
-
-@contextmanager
-def replacing(place: Path) -> Iterator[BinaryIO]:
-    """Write a file under another name that gets its own when it is complete.
-
-    Directories are made; leaving with an exception removes what was written.
-
-    Raises:
-        OutputError: when the file cannot be written.
-
-    """
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("xb") as file:
-            yield file
-        draft.replace(place)
-    except OSError as error:
-        message = f"{place}: cannot be written: {error.strerror or error}"
-        raise OutputError(message) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def provenance(inputs: Sequence[Path], hashes: Sequence[str | None]) -> dict[str, Any]:

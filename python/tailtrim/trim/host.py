@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 from tailtrim.errors import HostError
@@ -190,18 +191,27 @@ class HostTuning:
 
 
 def _agent(*arguments: str) -> subprocess.CompletedProcess[str]:
-    # In a process group of its own, so that Ctrl-C ends the search and not the revert after it.
-    try:
-        return subprocess.run(  # noqa: S603 - the agent, with what the plan's types allow
-            [program(), "tune", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_TIMEOUT_S,
-            process_group=0,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise HostError(f"tailtrim tune {arguments[0]}: no end after {_TIMEOUT_S} s") from error
+    # In a process group of its own, and waited for whatever ends the search meanwhile: a change
+    # that is being applied or reverted is not left half done.
+    ended_by: BaseException | None = None
+    until_s = time.monotonic() + _TIMEOUT_S
+    command = [program(), "tune", *arguments]
+    with subprocess.Popen(  # noqa: S603 - the agent, with what the plan's types allow
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        while True:
+            try:
+                output, errors = process.communicate(timeout=max(until_s - time.monotonic(), 0))
+                break
+            except (KeyboardInterrupt, SystemExit) as error:
+                ended_by = error
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                told = f"tailtrim tune {arguments[0]}: no end after {_TIMEOUT_S} s"
+                raise HostError(told) from error
+    if ended_by is not None:
+        raise ended_by
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 RUN = "RUN"
 #: s: how long a command may take to end when it is told to.
 _END_S = 5.0
+_LOOK_S = 0.02
 _LAST = 300
 _WITH_US = ("setpriv", "--pdeathsig", "TERM")
 
@@ -170,9 +172,13 @@ class Watched:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End what a command has started, whatever ended the wait for it."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_END_S)
-            return
+    until_s = time.monotonic() + _END_S
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        # The shell may have ended before what it started.
+        while time.monotonic() < until_s:
+            process.poll()
+            os.killpg(process.pid, 0)
+            time.sleep(_LOOK_S)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -53,9 +53,12 @@ impl Host {
     pub(crate) fn place(&self, path: &str) -> Result<PathBuf, Unread> {
         let Some(root) = &self.root else { return Ok(PathBuf::from(path)) };
         let place = root.join(path.trim_start_matches('/'));
-        // A link of the captured host must not lead to this one.
-        let inside = match (fs::canonicalize(root), fs::canonicalize(&place)) {
-            (Ok(root), Ok(place)) => place.starts_with(root),
+        // A link of the captured host must not lead to this one, neither that of a file nor, of one that is to be made, that
+        // of a folder above it.
+        let there = place.ancestors().find(|path| path.symlink_metadata().is_ok());
+        let inside = match (fs::canonicalize(root), there.map(fs::canonicalize)) {
+            (Ok(root), Some(Ok(there))) => there.starts_with(root),
+            (Ok(_), Some(Err(_))) => false,
             _ => true,
         };
         if inside {

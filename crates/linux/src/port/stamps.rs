@@ -42,7 +42,8 @@ impl HardwareStamps {
 
 impl Drop for HardwareStamps {
     fn drop(&mut self) {
-        for (name, before) in &mut self.before {
+        // Of an interface that is there twice, the first setting is that of before.
+        for (name, before) in self.before.iter_mut().rev() {
             // The interface may be gone, and then so is the setting.
             let _ = interface::set_stamping(name, before);
         }

@@ -2,6 +2,7 @@
 
 use super::xdp::requests;
 use super::{Listening, ReflectError, Reflected, clock_now, seed};
+use crate::last::Last;
 use crate::port::{Capabilities, Port, PortName, Received, Receiving, Stamping, XdpPort};
 use crate::sys::clock;
 use std::net::IpAddr;
@@ -95,10 +96,10 @@ impl FrameReflector {
         stopped: &AtomicBool,
         seen: &AtomicU64,
     ) -> Result<Reflected, ReflectError> {
-        let mut idle = 0_u32;
+        let (mut idle, mut last) = (0_u32, Last::default());
         loop {
             let ending = stopped.load(Ordering::Acquire);
-            if self.serve()? > 0 {
+            if self.serve()? > 0 && !(ending && last.is_over()) {
                 seen.store(self.reflector.counters().received, Ordering::Relaxed);
                 idle = 0;
                 continue;

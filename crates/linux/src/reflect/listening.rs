@@ -100,6 +100,8 @@ impl Listening {
             busy_poll_us: (self.busy_poll && process::is_root()).then_some(BUSY_POLL_US),
             receive_buffer: Some(WAITING_BYTES),
             hops: Some(if timed { TEST_HOPS } else { ECHO_HOPS }),
+            // With send stamps the queue is looked at for these.
+            errors: tells,
             stamping: Stamping {
                 receive: timed,
                 send: timed && tells,

@@ -5,6 +5,7 @@ use super::listening::{Listening, Opened};
 use super::regular::Regular;
 use super::xdp::XdpReflector;
 use super::{ReflectError, Reflected, clock_now, seed};
+use crate::last::Last;
 use crate::socket::{Inbox, Notice, Outgoing, Point, Received, Socket, wait_any};
 use crate::sys::clock;
 use arrayvec::ArrayVec;
@@ -29,6 +30,8 @@ const LOOKS: u32 = 1 << 12;
 const OTHERS_EVERY: u32 = 4;
 /// A NIC's clock further off the kernel's than any interrupt is late is not kept on UTC.
 const FOREIGN_NS: u64 = 1_000_000;
+/// The same where a stamp is looked at later: notices wait until the process has answered other requests.
+const FOREIGN_SENT_NS: u64 = 1_000_000_000;
 
 /// A reflector on UDP sockets.
 #[derive(Debug)]
@@ -131,10 +134,10 @@ impl SocketReflector {
         stopped: &AtomicBool,
         seen: &AtomicU64,
     ) -> Result<Reflected, ReflectError> {
-        let mut idle = 0_u32;
+        let (mut idle, mut last) = (0_u32, Last::default());
         loop {
             let ending = stopped.load(Ordering::Acquire);
-            if self.serve()? > 0 {
+            if self.serve()? > 0 && !(ending && last.is_over()) {
                 seen.store(self.seen(), Ordering::Relaxed);
                 self.look_at_clock();
                 idle = 0;
@@ -289,7 +292,7 @@ impl SocketReflector {
 
     /// When replies really left.
     fn hear_departures(&mut self, at: usize) -> Result<(), ReflectError> {
-        let Self { sockets, notices, telemetry, reflector, .. } = self;
+        let Self { sockets, notices, telemetry, reflector, reflected, .. } = self;
         let Some(telemetry) = telemetry else { return Ok(()) };
         if sockets[at].notices(notices)? == 0 {
             return Ok(());
@@ -297,8 +300,12 @@ impl SocketReflector {
         for notice in notices.notices() {
             let Notice::Stamp { key, point, software_ns, hardware_ns } = notice else { continue };
             let Some(reply) = telemetry[at].find(key) else { continue };
-            // Queued comes first; a driver that stamps corrects it.
-            let (sent_ns, by) = match (point, hardware_ns) {
+            // Queued comes first; a driver that stamps corrects it. The clock of a NIC may be another one than UTC.
+            let near = |ns: &i64| ns.abs_diff(clock::realtime_ns()) <= FOREIGN_SENT_NS;
+            if point == Point::Sent && hardware_ns.is_some_and(|ns| !near(&ns)) {
+                reflected.foreign_clock += 1;
+            }
+            let (sent_ns, by) = match (point, hardware_ns.filter(near)) {
                 (Point::Sent, Some(ns)) => (Some(ns), StampedBy::Hardware),
                 _ => (software_ns, StampedBy::Software),
             };

@@ -108,7 +108,9 @@ impl Socket {
         if self.bound_to().is_none() {
             set("asking for addresses", ip, choose(libc::IPV6_RECVPKTINFO, libc::IP_PKTINFO), 1)?;
         }
-        set("asking for errors", ip, choose(libc::IPV6_RECVERR, libc::IP_RECVERR), 1)?;
+        if settings.errors {
+            set("asking for errors", ip, choose(libc::IPV6_RECVERR, libc::IP_RECVERR), 1)?;
+        }
         if is_v6 && !self.is_raw && self.transport == Transport::Udp {
             set("keeping to IPv6", ip, libc::IPV6_V6ONLY, 1)?;
         }

@@ -49,6 +49,9 @@ pub struct Settings {
     /// Of what is received from the peer that it is connected to, nothing but the bytes is wanted: neither
     /// TTL nor class nor stamps.
     pub bare: bool,
+    /// Errors that others report by ICMP are queued. Where nobody takes them from the queue, it keeps `poll` from waiting,
+    /// and takes the room of datagrams that come.
+    pub errors: bool,
     /// Stamps.
     pub stamping: Stamping,
 }
@@ -67,6 +70,7 @@ impl Settings {
             receive_buffer: None,
             whole: false,
             bare: false,
+            errors: true,
             stamping: Stamping::default(),
         }
     }

@@ -60,7 +60,7 @@ def reboot(
         try:
             way.prepare(node, line)
             way.leave(node)
-        except TailtrimError as error:
+        except BaseException as error:
             _restore(node, way, error)
             raise
     cycled = ""
@@ -69,10 +69,15 @@ def reboot(
     except HostError as error:
         if power is None:
             error.add_note("look at its console, and switch its power; or allow that here: power")
+            _restore_later(reach, way, error)
             raise
         power.cycle()
         cycled = ", after its power was cycled since it did not come up"
-        after = _came_up(role, before, reach, within_s)
+        try:
+            after = _came_up(role, before, reach, within_s)
+        except HostError as again:
+            _restore_later(reach, way, again)
+            raise
     with reach() as node:
         way.restore(node)
     difference = line.difference(after)
@@ -81,7 +86,16 @@ def reboot(
     return after
 
 
-def _restore(node: Shell, way: Way, error: TailtrimError) -> None:
+def _restore_later(reach: Reach, way: Way, error: HostError) -> None:
+    """Take back what was prepared on a node that may still be in its old boot."""
+    try:
+        with reach() as node:
+            _restore(node, way, error)
+    except TailtrimError:
+        error.add_note("what was prepared for its next boot may still be there")
+
+
+def _restore(node: Shell, way: Way, error: BaseException) -> None:
     """Take back what was prepared before an error; what cannot be is told with it."""
     try:
         way.restore(node)

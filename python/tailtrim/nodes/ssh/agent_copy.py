@@ -28,7 +28,8 @@ draft=$place.$$
 mkdir -p "${{place%/*}}" && gzip -dc >"$draft" && chmod 755 "$draft" && mv "$draft" "$place"
 """
 _OTHERS = f'{_CACHE} ls -d "$cache"/agent-* 2>/dev/null | grep -v "/agent-$1$" | sed "s|.*/||"'
-_REMOVE = f'{_CACHE} rm -rf "$cache"'
+# Live images of virtual machines may lie beside them.
+_REMOVE = f'{_CACHE} rm -rf "$cache"/agent-*; rmdir "$cache" 2>/dev/null || :'
 
 
 def is_there(connection: Connection) -> bool:

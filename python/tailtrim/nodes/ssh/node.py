@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tailtrim.nodes.ssh.session import Session
 
 _READY_S, _END_S = 15.0, 15.0
+#: For work on captures. A host that is lost is noticed before.
+_DAY_S = 86_400.0
 
 # Descriptor 7 is where the ports were. What is told to a connection that is gone must not end the
 # shell that brings them back.
@@ -170,6 +172,15 @@ class SshNode(Node):
 
         """
         return self._session.as_root(*self._within(command), given=given)
+
+    def work(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in here that takes as long as its files are.
+
+        Raises:
+            RunError: the connection is lost.
+
+        """
+        return self._session.as_root(*self._within(command), within_s=_DAY_S)
 
     def open(
         self,

@@ -72,7 +72,8 @@ while read -r beat && [ -d "$lock" ]; do : >"$lock/alive"; echo; done |
 exec >/dev/null 2>&1
 # It has ended the connection, unless it was killed itself.
 case $(cat "/proc/$server/comm" 2>/dev/null) in sshd*) kill -s TERM "$server" ;; esac
-exec 8<"$lock" && flock 8
+# Without the folder, a redirection that fails would end this shell.
+[ ! -d "$lock" ] || { exec 8<"$lock" && flock 8; }
 [ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
 # What was being fetched is kept for a while, and as long as it is read: see fetching.
 for mark in "$folder"/*/$7; do
@@ -86,13 +87,15 @@ rm -rf "$folder"
 """
 _RELEASE = """
 lock=$1 owner=$2 folder=$3
-exec 8<"$lock" && flock 8
+[ ! -d "$lock" ] || { exec 8<"$lock" && flock 8; }
 rm -rf "$folder"
 [ "$(cat "$lock/owner" 2>/dev/null)" != "$owner" ] || rm -rf "$lock"
 """
 _FREE = """
 lock=$1 stale=$2
 [ -d "$lock" ] || exit 0
+# As who takes it over: otherwise a reservation of this moment could be removed.
+exec 9>"$lock.taking" && flock 9
 age=$(($(date +%s) - $(stat -c %Y "$lock/alive" 2>/dev/null || echo 0)))
 [ "$age" -ge "$stale" ] || { cat "$lock/owner"; exit 1; }
 rm -rf "$lock"
@@ -134,7 +137,7 @@ class Session(Host):
         #: Where files of the session are on the node; empty until it is reserved.
         self.folder = ""
         self._owner = _owner(experiment)
-        self._processes: list[subprocess.Popen[str]] = []
+        self._processes: list[subprocess.Popen[Any]] = []
         self._number = 0
         self.connection = Connection(name, ssh)
         try:
@@ -173,16 +176,18 @@ class Session(Host):
             stdin=beat.stdout,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            # Two lines may come at once: select would not see the second one in a buffer.
+            bufsize=0,
             env=host.environment(),
             start_new_session=True,
         )
         if beat.stdout:
             beat.stdout.close()
         self._processes = [beat, keeper]
-        lines = keeper.stdout
+        lines, kind, told = keeper.stdout, "", ""
         while lines is not None and select.select([lines], [], [], _READY_S)[0]:
-            kind, _, told = lines.readline().strip().partition(" ")
+            line = lines.readline().decode(errors="replace")
+            kind, _, told = line.strip().partition(" ")
             if kind == "folder":
                 return told
             if kind == "stale":
@@ -192,7 +197,8 @@ class Session(Host):
             else:
                 break
         keeper.kill()
-        problem = f"{kind} {told} {keeper.communicate()[1]}".strip() if lines else ""
+        errors = keeper.communicate()[1].decode(errors="replace")
+        problem = f"{kind} {told} {errors}".strip()
         raise HostError(f"{self.name}: cannot be reserved: {problem or 'no answer'}")
 
     @property

@@ -280,7 +280,11 @@ def _files_of(recipe: Recipe) -> list[Any]:
     if kernel.NAME.fullmatch(recipe.kernel):
         return []
     try:
-        return [_sum(Path(recipe.kernel)), recipe.modules]
+        modules = sorted(Path(recipe.modules).rglob("*.ko*")) if recipe.modules else []
+        stats = [(path, path.stat()) for path in modules]
+        # Of thousands of modules, size and time of change tell that they were built again.
+        found = [(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+        return [_sum(Path(recipe.kernel)), str(recipe.modules), *found]
     except OSError as error:
         known = ", ".join(f"RELEASE/{name}" for name in kernel.FLAVOURS)
         told = f"kernel {recipe.kernel}: neither {known} of Debian nor a file: {error.strerror}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import re
 import shutil
@@ -144,10 +145,22 @@ def _unpack(archive: tarfile.TarFile, folder: Path) -> None:
 
 def _store(content: bytes, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    if place.suffix == ".xz":
+    unpack = _UNPACKED_BY.get(place.suffix)
+    if unpack is not None:
         # Kernels that cannot unpack modules themselves would need a program for it.
-        content, place = lzma.decompress(content), place.with_suffix("")
+        content, place = unpack(content), place.with_suffix("")
     place.write_bytes(content)
+
+
+def _of_zstd(content: bytes) -> bytes:
+    import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
+
+    with pa.input_stream(pa.py_buffer(content), compression="zstd") as stream:
+        return bytes(stream.read())
+
+
+#: How modules may be compressed (CONFIG_MODULE_COMPRESS).
+_UNPACKED_BY = {".xz": lzma.decompress, ".gz": gzip.decompress, ".zst": _of_zstd}
 
 
 def _with_modules(folder: Path, drivers: Sequence[str]) -> Kernel:
