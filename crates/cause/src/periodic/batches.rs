@@ -17,6 +17,13 @@ pub struct Batch {
     pub frequency_hz: f64,
 }
 
+impl Batch {
+    /// Whether a run is too short to tell a frequency from that of the batch.
+    pub(super) fn is_at(&self, hz: f64, run_ns: i64) -> bool {
+        (hz - self.frequency_hz).abs() * (run_ns as f64) < 1e9
+    }
+}
+
 /// Batches that are tried: those of cards and rings are powers of two. Other multiples of the packets'
 /// interval are likelier to be something periodic that stands still against the schedule.
 const SIZES: [usize; 10] = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -96,6 +103,13 @@ fn recurs_slower(stalls: &[Stall], size: usize, residue: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_tells_frequencies_apart_that_differ_by_a_turn() {
+        let batch = Batch { packets: 16, events: 1, delay_ns: 1, frequency_hz: 625.0 };
+        assert!(batch.is_at(625.04, 20_000_000_000));
+        assert!(!batch.is_at(625.06, 20_000_000_000));
+    }
 
     #[test]
     fn every_32nd_packet_is_a_batch() {

@@ -171,7 +171,7 @@ impl Found {
             combs = all_combs(&mut capture, samples, &mut levels, &banned);
             batches.push(batch);
         }
-        let causes = loop {
+        let mut causes = loop {
             let causes = cause::causes(&mut capture, &mut levels, &combs, late, schedule);
             let of = |source: usize| causes.iter().filter(move |cause| cause.source == source);
             let sources = || combs.iter().enumerate();
@@ -196,6 +196,12 @@ impl Found {
             }
             combs = kept;
         };
+        // What could as well have the frequency of a batch is told with that.
+        causes.retain(|cause| {
+            let mut all = cause.aliases_hz.iter().chain([&cause.frequency_hz]);
+            let of_batch = |hz: &f64| batches.iter().any(|one| one.is_at(*hz, capture.run_ns));
+            !all.any(of_batch)
+        });
         let limits = limits::limits(&capture, &levels[0], &combs);
         search::mark(&mut capture, &mut levels, &combs);
         Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
