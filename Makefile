@@ -14,8 +14,6 @@ VENV := .venv
 VALIDATOR := target/validator
 S3S := target/s3s
 BIN := $(VENV)/bin
-# Their simulations are ignored by `cargo test`, since they take longer than the rest of the crate's tests.
-SIMULATED := tailtrim-stats tailtrim-tail tailtrim-compare tailtrim-cause
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
@@ -71,13 +69,14 @@ fetched: $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp $(S
 	packaging/stamp-suite.sh
 
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own. Fetching waits for the
-# network and the disk most of the time: it runs beside the Rust tests.
+# network and the disk most of the time: it runs beside the Rust tests. Simulations, which `cargo test` ignores, run with them:
+# cargo would compile for a selection of crates anew.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: none-skipped check
 	packaging/prerequisites.sh test
 	$(MAKE) fetched >target/fetched.log 2>&1 & fetched=$$!; passed=0; \
-	    packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python $(SIMULATED:%=--exclude %) && \
-	    cargo test $(SIMULATED:%=--package %) --locked -- --include-ignored || passed=$$?; \
+	    packaging/with-tracefs.sh packaging/tests.sh cargo --workspace --exclude tailtrim-python -- --include-ignored || \
+	    passed=$$?; \
 	    wait $$fetched || passed=$$?; cat target/fetched.log; \
 	    [ $$passed = 0 ] || { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit $$passed; }
 	packaging/dist.sh

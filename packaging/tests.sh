@@ -21,12 +21,17 @@ cargo)
     if { cargo test --locked --no-fail-fast "$@" 2>&1 >&3 | tee "$told" >&2; } 3>&1; then
         exit
     fi
+    # What is behind -- is for the test programs.
+    programs=()
+    for ((place = 1; place <= $#; place++)); do
+        if [[ ${!place} == -- ]]; then programs=("${@:place}"); fi
+    done
     # Of each target that failed, cargo says what selects it. Without any, the code does not compile.
     mapfile -t targets < <(sed -n 's/^error: .*test failed, to rerun pass `\(.*\)`$/\1/p' "$told")
     ((${#targets[@]} > 0)) || exit 101
     for target in "${targets[@]}"; do
         read -ra words <<<"$target"
-        again cargo test --locked "${words[@]}"
+        again cargo test --locked "${words[@]}" "${programs[@]}"
     done
     ;;
 pytest)

@@ -94,3 +94,12 @@ def test_rust_that_does_not_compile_is_not_repeated(crate: Path) -> None:
     ended = outcome(crate, "cargo")
     assert ended.returncode == 101
     assert "REPEATED" not in ended.stderr
+
+
+def test_rust_that_is_ignored_otherwise_is_repeated_too(crate: Path) -> None:
+    source = RUST.format(holds="true").replace("#[test]", "#[test]\n#[ignore]")
+    (crate / "src" / "lib.rs").write_text(source)
+    ended = outcome(crate, "cargo", "--", "--include-ignored")
+    assert ended.returncode == 0, ended.stderr
+    assert "passed the second time" in ended.stderr
+    assert "2 passed; 0 failed; 0 ignored" in ended.stdout
