@@ -302,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_round_trips_and_orders(a in 1..=1_000_000_u64, b in 1..=1_000_000_u64) {
+        fn text_round_trips_and_orders(a in 1..1_000_000_u64, b in 1..1_000_000_u64) {
             let text = |n: u64| format!("{}.{:06}", n / 1_000_000, n % 1_000_000);
             let (x, y) = (p(&text(a)), p(&text(b)));
             prop_assert_eq!(p(&x.to_string()), x);
@@ -312,7 +312,7 @@ mod tests {
         }
 
         #[test]
-        fn the_rank_is_the_smallest_that_reaches_p(a in 1..=1000_u64, n in 1..5000_u64) {
+        fn the_rank_is_the_smallest_that_reaches_p(a in 1..1000_u64, n in 1..5000_u64) {
             let rank = p(&format!("{}.{:03}", a / 1000, a % 1000)).rank(n);
             prop_assert!(rank * 1000 >= a * n && (rank - 1) * 1000 < a * n);
         }

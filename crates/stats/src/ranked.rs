@@ -136,7 +136,7 @@ mod tests {
                 1 => Just(i64::MIN),
                 1 => Just(i64::MAX),
             ], 0..200),
-            thousandths in 1..=1000_u64,
+            thousandths in 1..1000_u64,
         ) {
             let ranked = Ranked::new(&Histogram::from_pairs(values.iter().map(|&v| (v, 1))));
             values.sort_unstable();
