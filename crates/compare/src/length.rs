@@ -52,6 +52,9 @@ pub enum LengthError {
     /// The assurance makes no sense.
     #[error("invalid assurance {0}, expected 0.5 (50 %) or more and less than 1 (100 %)")]
     Assurance(f64),
+    /// The maximum has no interval.
+    #[error("invalid quantile 1: the maximum has no confidence interval")]
+    Maximum,
     /// The pilot ends before the quantile.
     #[error(
         "the run has {samples} samples, too few beyond p{percent} to estimate how steep the tail is; expected \
@@ -93,6 +96,9 @@ pub fn length(
     }
     if !(0.5..1.0).contains(&assurance.as_f64()) {
         return Err(LengthError::Assurance(assurance.as_f64()));
+    }
+    if p == Probability::ONE {
+        return Err(LengthError::Maximum);
     }
     let effect = design_effect.max(1.0);
     let rarer = p.as_f64().min(p.complement_f64());

@@ -99,7 +99,8 @@ impl Default for Options {
 #[must_use]
 pub fn compare(a: &[Repetition], b: &[Repetition], options: &Options) -> Comparison {
     let by = if a.len() > 1 && b.len() > 1 { Resampling::Repetitions } else { Resampling::Blocks };
-    let sides = Side::both([a, b], by, &options.quantiles);
+    let known = options.quantiles.iter().copied().filter(|p| *p != Probability::ONE);
+    let sides = Side::both([a, b], by, &known.collect::<Vec<_>>());
     let mut rows: Vec<Row> = Vec::new();
     let mut tested: Vec<(usize, Region)> = Vec::new();
     for &p in &options.quantiles {

@@ -52,8 +52,10 @@ fn a_pilot_must_reach_the_quantile() {
     assert!(matches!(short, Err(LengthError::Pilot { needed: 4_000_000, .. })), "{short:?}");
     let wrong = asked(Probability::P99, 1.5, "0.8");
     assert!(matches!(wrong, Err(LengthError::Precision(_))));
-    let wrong = asked(Probability::P99, 0.1, "0.4");
-    assert!(matches!(wrong, Err(LengthError::Assurance(_))), "{wrong:?}");
+    for assurance in ["0.4", "1"] {
+        let wrong = asked(Probability::P99, 0.1, assurance);
+        assert!(matches!(wrong, Err(LengthError::Assurance(_))), "{wrong:?}");
+    }
 }
 
 /// Of 60 runs that are planned by a pilot each, 48 are expected to be precise, and 41 or fewer come by chance in 2 % of the

@@ -47,8 +47,12 @@ pub fn ranks(p: Probability, n: u64, confidence: Probability, design_effect: f64
     // `max` also turns NaN into 1.
     let effect = design_effect.max(1.0);
     let trials = n as f64 / effect;
-    if trials < 1.0 {
+    if trials < 1.0 || tail == 0.0 {
         return Interval::default();
+    }
+    if p == Probability::ONE {
+        // Nothing exceeds the true maximum, so it is at least the largest sample.
+        return Interval { low: Some(n), high: None };
     }
 
     // The rarer side: near p = 1 the exceedances keep the digits that p has lost.
@@ -67,10 +71,14 @@ pub fn ranks(p: Probability, n: u64, confidence: Probability, design_effect: f64
 }
 
 /// The smallest number of independent samples that bounds the quantile `p` from above in a
-/// two-sided interval: ⌈ln((1 − confidence) / 2) / ln p⌉.
+/// two-sided interval: ⌈ln((1 − confidence) / 2) / ln p⌉. `u64::MAX` where no number does, that is
+/// for p = 1 and for a confidence of 1.
 #[must_use]
 pub fn samples_needed(p: Probability, confidence: Probability) -> u64 {
     let tail = confidence.complement_f64() / 2.0;
+    if p == Probability::ONE || tail == 0.0 {
+        return u64::MAX;
+    }
     let needed = (tail * (1.0 + PRECISION)).ln() / logarithm(p.as_f64(), p.complement_f64());
     needed.ceil() as u64
 }
@@ -101,7 +109,9 @@ pub fn effect_with_bound(p: Probability, n: u64, confidence: Probability, effect
 /// it is multiplied with is known much less well.
 #[must_use]
 pub fn student_raise(confidence: Probability) -> f64 {
-    let z = (normal_deviate(confidence.complement_f64() / 2.0) * 100.0).round() / 100.0;
+    // Half of the smallest complement that a probability can have.
+    let tail = (confidence.complement_f64() / 2.0).max(5e-19);
+    let z = (normal_deviate(tail) * 100.0).round() / 100.0;
     (z * z + 1.0) / 4.0
 }
 
@@ -228,6 +238,7 @@ mod tests {
         }
         // As in all results so far.
         assert_eq!(student_raise(Probability::P95), (1.96 * 1.96 + 1.0) / 4.0);
+        assert!(student_raise(Probability::ONE).is_finite());
     }
 
     fn iid(quantile: &str, n: u64) -> (Option<u64>, Option<u64>) {
@@ -316,6 +327,8 @@ mod tests {
             assert_eq!(iid(quantile, needed - 1).1, None, "{quantile}");
             assert_eq!(iid(quantile, needed).1, Some(needed), "{quantile}");
         }
+        assert_eq!(samples_needed(Probability::ONE, Probability::P95), u64::MAX);
+        assert_eq!(samples_needed(Probability::P99, Probability::ONE), u64::MAX);
     }
 
     #[test]
@@ -349,10 +362,13 @@ mod tests {
     fn nothing_is_claimed_from_nothing() {
         let none = Interval::default();
         assert_eq!(ranks(Probability::P99, 0, Probability::P95, 1.0), none);
+        assert_eq!(ranks(Probability::P99, 1000, Probability::ONE, 1.0), none);
         assert_eq!(ranks(Probability::P99, 1000, Probability::P95, f64::INFINITY), none);
         let plain = ranks(Probability::P99, 1000, Probability::P95, 1.0);
         assert_eq!(ranks(Probability::P99, 1000, Probability::P95, f64::NAN), plain);
         assert_eq!(ranks(Probability::P99, 1000, Probability::P95, 0.1), plain);
+        let maximum = ranks(Probability::ONE, 1000, Probability::P95, 1.0);
+        assert_eq!(maximum, Interval { low: Some(1000), high: None });
     }
 
     #[test]

@@ -19,15 +19,15 @@ pub enum ProbabilityError {
         "`{0}` is not a probability: expected a decimal such as `0.999` or a percentage such as `99.9%`"
     )]
     Syntax(String),
-    /// The number is zero, one, or above.
-    #[error("`{0}` is not a probability: expected more than 0 and less than 1 (100%)")]
+    /// The number is zero or above one.
+    #[error("`{0}` is not a probability: expected more than 0 and at most 1 (100%)")]
     Range(String),
     /// The number has more decimals than are kept exactly.
     #[error("`{0}` has too many decimals: expected at most 18 (16 in a percentage)")]
     Decimals(String),
 }
 
-/// A probability in (0, 1), kept as an exact decimal fraction.
+/// A probability in (0, 1], kept as an exact decimal fraction.
 ///
 /// In binary floating point `0.07 * 100` is above 7 and its ceiling 8; here every rank is integer
 /// arithmetic. Equal numbers are equal values however they were written (`0.50`, `50%`). The serde
@@ -59,6 +59,8 @@ impl Probability {
     pub const P99_99: Self = Self::literal(9_999, 10_000);
     /// 0.99999.
     pub const P99_999: Self = Self::literal(99_999, 100_000);
+    /// One: its quantile is the maximum.
+    pub const ONE: Self = Self::literal(1, 1);
 
     const fn literal(numerator: u64, denominator: u64) -> Self {
         Self { numerator, denominator }
@@ -91,7 +93,7 @@ impl Probability {
     pub fn rank(self, n: u64) -> u64 {
         let product = u128::from(self.numerator) * u128::from(n);
         let rank = product.div_ceil(u128::from(self.denominator));
-        // p < 1, so the rank is at most n and the conversion cannot fail.
+        // p <= 1, so the rank is at most n and the conversion cannot fail.
         u64::try_from(rank).unwrap_or(n).max(1)
     }
 
@@ -129,7 +131,7 @@ fn decimal(numerator: u128, denominator: u128) -> String {
 impl FromStr for Probability {
     type Err = ProbabilityError;
 
-    /// Reads `0.999`, `.5`, a percentage `99.9%`, or the same as `99.9` or `p99.9`; blanks around the number are
+    /// Reads `0.999`, `.5`, `1`, a percentage `99.9%`, or the same as `99.9` or `p99.9`; blanks around the number are
     /// ignored. Without a sign, a number from 10 on is a percentage;
     /// 1.5 is a mistake rather than 1.5 %.
     fn from_str(text: &str) -> Result<Self, ProbabilityError> {
@@ -163,9 +165,9 @@ impl FromStr for Probability {
         let mut denominator = 10_u64.pow(decimals);
         let mut numerator = u64::try_from(digits)
             .ok()
-            .filter(|n| (1..denominator).contains(n))
+            .filter(|n| (1..=denominator).contains(n))
             .ok_or_else(range)?;
-        while numerator % 10 == 0 {
+        while numerator % 10 == 0 && denominator > 1 {
             numerator /= 10;
             denominator /= 10;
         }
@@ -227,6 +229,7 @@ mod tests {
         assert_eq!(p("0.999").rank(1001), 1000);
         assert_eq!(p("0.00001").rank(5), 1);
         assert_eq!(p("0.5").rank(0), 1);
+        assert_eq!(Probability::ONE.rank(u64::MAX), u64::MAX);
         assert_eq!(p("0.5").rank(u64::MAX), 1 << 63);
     }
 
@@ -238,6 +241,9 @@ mod tests {
             ("99.9%", "0.999", "99.9"),
             (" 99.99 % ", "0.9999", "99.99"),
             ("0.50000000000000000000000", "0.5", "50"),
+            ("1", "1", "100"),
+            ("1.", "1", "100"),
+            ("100%", "1", "100"),
             ("0.1%", "0.001", "0.1"),
             ("0.000000000000000001", "0.000000000000000001", "0.0000000000000001"),
         ] {
@@ -253,6 +259,10 @@ mod tests {
             assert_eq!(p(text).to_string(), "0.9999", "{text}");
         }
         assert_eq!(p("p1").to_string(), "0.01");
+        assert_eq!(
+            (p("1"), p("100"), p("p100")),
+            (Probability::ONE, Probability::ONE, Probability::ONE)
+        );
     }
 
     #[test]
@@ -262,22 +272,9 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Syntax(text.to_owned())));
         }
-        for text in [
-            "0",
-            "0.0",
-            "0%",
-            "1",
-            "1.",
-            "100",
-            "100%",
-            "p100",
-            "1.1",
-            "2",
-            "100.1",
-            "p0",
-            "100.1%",
-            "9999999999999999999999",
-        ] {
+        for text in
+            ["0", "0.0", "0%", "1.1", "2", "100.1", "p0", "100.1%", "9999999999999999999999"]
+        {
             assert_eq!(text.parse::<Probability>(), Err(ProbabilityError::Range(text.to_owned())));
         }
         for text in ["0.0000000000000000001", "99.12345678901234567%"] {
@@ -302,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_round_trips_and_orders(a in 1..1_000_000_u64, b in 1..1_000_000_u64) {
+        fn text_round_trips_and_orders(a in 1..=1_000_000_u64, b in 1..=1_000_000_u64) {
             let text = |n: u64| format!("{}.{:06}", n / 1_000_000, n % 1_000_000);
             let (x, y) = (p(&text(a)), p(&text(b)));
             prop_assert_eq!(p(&x.to_string()), x);
@@ -312,7 +309,7 @@ mod tests {
         }
 
         #[test]
-        fn the_rank_is_the_smallest_that_reaches_p(a in 1..1000_u64, n in 1..5000_u64) {
+        fn the_rank_is_the_smallest_that_reaches_p(a in 1..=1000_u64, n in 1..5000_u64) {
             let rank = p(&format!("{}.{:03}", a / 1000, a % 1000)).rank(n);
             prop_assert!(rank * 1000 >= a * n && (rank - 1) * 1000 < a * n);
         }

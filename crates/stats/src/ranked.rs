@@ -136,7 +136,7 @@ mod tests {
                 1 => Just(i64::MIN),
                 1 => Just(i64::MAX),
             ], 0..200),
-            thousandths in 1..1000_u64,
+            thousandths in 1..=1000_u64,
         ) {
             let ranked = Ranked::new(&Histogram::from_pairs(values.iter().map(|&v| (v, 1))));
             values.sort_unstable();
@@ -173,6 +173,7 @@ mod tests {
         assert_eq!(quantile("0.07"), Some(70));
         assert_eq!(quantile("0.55"), Some(550));
         assert_eq!(quantile("0.999"), Some(1000));
+        assert_eq!(quantile("1"), Some(1000));
         assert_eq!(ranked.iqr(), Some(500));
         assert_eq!(Ranked::default().iqr(), None);
     }

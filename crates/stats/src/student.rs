@@ -57,7 +57,7 @@ pub fn critical(alpha: f64, freedom: f64) -> f64 {
 /// t is expanded around the standard normal deviate z in powers of 1 / ν (Abramowitz and Stegun 26.7.5). For 95 % it
 /// is right to 1 % from two degrees of freedom on, and 11 % too low with one; fewer count as one.
 pub(crate) fn widening(confidence: Probability, freedom: f64) -> f64 {
-    let z = normal_deviate(confidence.complement_f64() / 2.0);
+    let z = normal_deviate((confidence.complement_f64() / 2.0).max(5e-19));
     let (x, over) = (z * z, 1.0 / freedom.max(1.0));
     let terms = [
         (x + 1.0) / 4.0,
@@ -135,5 +135,6 @@ mod tests {
         }
         assert_eq!(widening(Probability::P95, f64::INFINITY), 1.0);
         assert_eq!(widening(Probability::P95, 0.2), widening(Probability::P95, 1.0));
+        assert!(widening(Probability::ONE, 1.0).is_finite());
     }
 }

@@ -75,9 +75,9 @@ def _objective(term: str) -> Objective:
     try:
         p = quantile("0.5" if what == "median" else what)
     except ValueError as error:
-        if what.removeprefix("p")[:1].isdigit():
-            raise ValueError(f"{term!r}: {error}; the largest latency is max") from error
         raise ValueError(f"{term!r} is not an objective, {_EXPECTED}") from error
+    if p == "1":
+        raise ValueError(f"{term!r}: the quantile must be below 100 %; the largest is max")
     return Objective(term, "quantile", limit_ns, p, adjusted)
 
 
