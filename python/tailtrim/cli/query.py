@@ -151,7 +151,7 @@ def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) ->
 
 
 def _finite(value: object) -> object:
-    """Put null where a number is none: JSON has neither NaN nor infinity."""
+    """Return a value with null in place of NaN and infinity, which JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

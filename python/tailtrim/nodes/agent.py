@@ -159,10 +159,9 @@ class Agent:
 
     def __exit__(self, *_: object) -> None:
         """End the process."""
-        if self._tidies_up and self._process.stdin is not None:
+        if self._tidies_up:
             # It takes back what it did when its input ends; killed, it would leave that behind.
-            with suppress(OSError):
-                self._process.stdin.close()
+            self._close_input()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_S)
         if self._process.poll() is None:
@@ -235,10 +234,13 @@ class Agent:
 
         A signal would overtake what is in its standard input.
         """
+        self._close_input()
+        return self.result(within_s)
+
+    def _close_input(self) -> None:
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
-        return self.result(within_s)
 
     def _next(self, kind: str, timeout_s: float) -> dict[str, Any] | None:
         """Return the next event of a kind; ``None`` when the process ended without."""

@@ -49,8 +49,8 @@ pub struct Settings {
     /// Of what is received from the peer that it is connected to, nothing but the bytes is wanted: neither
     /// TTL nor class nor stamps.
     pub bare: bool,
-    /// Errors that others report by ICMP are queued. Where nobody takes them from the queue, it keeps `poll` from waiting,
-    /// and takes the room of datagrams that come.
+    /// The kernel queues ICMP errors (`IP_RECVERR`). If the program does not read this queue, `poll` returns at once, and the
+    /// queued errors use up the receive buffer.
     pub errors: bool,
     /// Stamps.
     pub stamping: Stamping,

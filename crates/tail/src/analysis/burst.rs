@@ -26,7 +26,8 @@ pub(super) fn threshold_ns(stamps_ns: &[i64]) -> Option<i64> {
     if gaps.len() < FEWEST_GAPS {
         return None;
     }
-    // Equal stamps are less than the stamps' resolution apart: between that and the next gap, there is no hole.
+    // A gap of 0 means less than the resolution of the stamps. It counts as one step of the resolution, the smallest gap that
+    // the stamps can show.
     let resolution_ns = gaps.iter().copied().fold(0, common_divisor).clamp(1, COARSEST_NS);
     gaps.iter_mut().for_each(|gap_ns| *gap_ns = resolution_ns.max(*gap_ns));
     gaps.sort_unstable();

@@ -193,15 +193,14 @@ impl Warnings {
 
     /// Why nothing matched.
     fn add_without_samples(&mut self, run: &Findings) {
-        let (ingress, egress) = (&run.taps.ingress, &run.taps.egress);
+        let spanned = |tap: &Tap| tap.first_ns.zip(tap.last_ns);
         // Where nothing is stamped, there is no first and no last one.
-        if ingress.first_ns.is_none() || egress.last_ns.is_none() {
+        let (Some(entered), Some(left)) = (spanned(&run.taps.ingress), spanned(&run.taps.egress))
+        else {
             return;
-        }
-        let overlap =
-            ingress.first_ns.zip(egress.last_ns).is_some_and(|(first, last)| first <= last)
-                && egress.first_ns.zip(ingress.last_ns).is_some_and(|(first, last)| first <= last);
-        if run.ingress.packets > 0 && run.egress.packets > 0 && run.latencies.histogram.is_empty() {
+        };
+        let overlap = entered.0 <= left.1 && left.0 <= entered.1;
+        if run.latencies.histogram.is_empty() {
             let set_aside = run.latencies.trimmed + run.latencies.stalled;
             let text = if set_aside > 0 {
                 "all packets that were found in the egress capture left within the trim, or while the generator stalled: measure \

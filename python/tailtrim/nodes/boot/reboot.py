@@ -63,27 +63,32 @@ def reboot(
         except BaseException as error:
             _restore(node, way, error)
             raise
-    cycled = ""
     try:
-        after = _came_up(role, before, reach, within_s)
+        after, cycled = _up(role, before, reach, within_s, power)
     except HostError as error:
-        if power is None:
-            error.add_note("look at its console, and switch its power; or allow that here: power")
-            _restore_later(reach, way, error)
-            raise
-        power.cycle()
-        cycled = ", after its power was cycled since it did not come up"
-        try:
-            after = _came_up(role, before, reach, within_s)
-        except HostError as again:
-            _restore_later(reach, way, again)
-            raise
+        _restore_later(reach, way, error)
+        raise
     with reach() as node:
         way.restore(node)
     difference = line.difference(after)
     if difference:
         raise HostError(f"{role}: {difference}{cycled}")
     return after
+
+
+def _up(
+    role: str, before: Seen, reach: Reach, within_s: float, power: Power | None
+) -> tuple[Seen, str]:
+    """Wait for the next boot, and cycle the power once; returns the boot, and whether that was."""
+    try:
+        return _came_up(role, before, reach, within_s), ""
+    except HostError as error:
+        if power is None:
+            error.add_note("look at its console, and switch its power; or allow that here: power")
+            raise
+    power.cycle()
+    told = ", after its power was cycled since it did not come up"
+    return _came_up(role, before, reach, within_s), told
 
 
 def _restore_later(reach: Reach, way: Way, error: HostError) -> None:
