@@ -155,10 +155,12 @@ def test_a_load_without_a_unit_is_one_of_packets(make_experiment: Callable[..., 
     assert panel.lines[0].x.tolist() == [10, 20]
 
 
-def test_a_variable_without_numbers_has_no_sweep(make_experiment: Callable[..., Path]) -> None:
-    for rates in (("fast", "slow"), (10_000, "200kpps"), (10_000,)):
-        runs = [("forward", rate, latencies(3_000)) for rate in rates]
-        assert sweeps(runs_of(recorded(make_experiment(runs)))) == []
+@pytest.mark.parametrize("rates", [("fast", "slow"), (10_000, "200kpps"), (10_000,)])
+def test_a_variable_without_numbers_has_no_sweep(
+    make_experiment: Callable[..., Path], rates: tuple[str | int, ...]
+) -> None:
+    runs = [("forward", rate, latencies(3_000)) for rate in rates]
+    assert sweeps(runs_of(recorded(make_experiment(runs)))) == []
 
 
 def test_a_device_and_its_floor_share_a_colour_and_rates_are_in_order(
