@@ -245,6 +245,39 @@ fn a_folded_multiple_of_a_clock_is_not_told() {
     assert_eq!((near(1e3), near(877.0)), (1, 1), "{:?}", found.causes);
 }
 
+/// The power of ten stalls among hundreds is above noise at no frequency.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn a_rare_cause_is_found_among_other_stalls() {
+    for (seed, hz, ns) in [(1, 10.6, 6_000), (2, 7.87, 8_000), (3, 30.81, 3_000)] {
+        let rare = Interrupts { start_ns: 4_321, period_ns: 1e9 / hz, durations_ns: vec![ns] };
+        let mut samples = run("poisson", 99_921, 20, &[rare]);
+        // Every 500th packet or so waits for something else, for up to 20 µs.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed);
+        for sample in &mut samples {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if state % 500 == 0 {
+                sample.1 += (state >> 32).cast_signed() % 20_000;
+            }
+        }
+        let found = explain(&samples);
+        let told: Vec<f64> = found.causes.iter().map(|cause| cause.frequency_hz).collect();
+        assert!(matches!(told[..], [one] if (one / hz - 1.0).abs() < 1e-4), "{hz} Hz: {told:?}");
+    }
+}
+
+/// A clock of nearly one in 9,216 packets was taken for a batch of so many.
+#[test]
+#[ignore = "simulation: make test runs it"]
+fn a_slow_clock_is_no_batch() {
+    let slow = Interrupts { start_ns: 98_765, period_ns: 1e9 / 1.0824, durations_ns: vec![90_119] };
+    let found = explain(&run("cbr", 100_000, 20, &[slow]));
+    let told: Vec<f64> = found.causes.iter().map(|cause| cause.frequency_hz).collect();
+    assert!(matches!(told[..], [one] if (one / 1.0824 - 1.0).abs() < 1e-4), "{found:?}");
+}
+
 /// A few events fit many frequencies: one was told, and it was wrong.
 #[test]
 #[ignore = "simulation: make test runs it"]

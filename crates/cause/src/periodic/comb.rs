@@ -228,6 +228,9 @@ pub(super) fn polished(capture: &Capture, levels: &[Level], comb: &Comb) -> Opti
     Some(best)
 }
 
+/// Of fewer stalls, the longest one counts as well.
+const FEW: usize = 20;
+
 /// An occurrence that a packet met: how long before the end it arrived, and how far from the end it left.
 struct Met {
     until_ns: f64,
@@ -248,7 +251,8 @@ pub(super) fn scored(capture: &Capture, level: &Level, comb: &Comb) -> Option<Co
     let quantile = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
     let longest_ns = quantile(0.99);
     let mut best: Option<Comb> = None;
-    for part in [0.5, 0.9] {
+    let parts = if waits.len() < FEW { &[0.5, 0.9, 1.0][..] } else { &[0.5, 0.9] };
+    for part in parts.iter().copied() {
         let reach_ns = quantile(part) + 1.0;
         if reach_ns > 0.6 * comb.period_ns {
             break;

@@ -6,7 +6,7 @@
 //! 1. [`schedule`] takes out what packets wait because of their place in a burst,
 //! 2. [`late`] takes the late packets, at several thresholds, joins those that one stall delayed and dates its end,
 //! 3. [`batches`] takes out what comes with every n-th packet instead of with time, if no comb accounts for it,
-//! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics,
+//! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics; [`pairs`] those of a few stalls,
 //! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
 //! 7. [`wander`] follows a clock whose phase moves, [`behind`] takes to a clock the packets behind it,
@@ -31,6 +31,7 @@ mod late;
 mod levels;
 mod limits;
 mod multiples;
+mod pairs;
 mod schedule;
 mod search;
 mod spectrum;
@@ -208,8 +209,8 @@ impl Found {
     }
 }
 
-/// The combs of a capture. Packets that they do not explain have another body. Where it ends below all levels, levels are added
-/// for what is late beside it; within the body, traffic and device have patterns of their own.
+/// The combs of a capture. What they do not explain has another body and other late packets, of which levels are added; within
+/// the body, traffic and device have patterns of their own.
 fn all_combs(
     capture: &mut Capture,
     samples: &[(i64, i64)],
@@ -219,10 +220,9 @@ fn all_combs(
     let (mut combs, mut searched) = (Vec::new(), 0);
     search::mark(capture, levels, &[]);
     loop {
-        let lowest_ns = levels.iter().map(|level| level.threshold_ns).min().unwrap_or(i64::MAX);
         let (body_ns, thresholds) = thresholds(capture, levels);
         for ns in thresholds {
-            if searched == 0 || (body_ns..lowest_ns).contains(&ns) {
+            if searched == 0 || ns >= body_ns {
                 levels.push(Level::new(capture, samples, ns));
             }
         }

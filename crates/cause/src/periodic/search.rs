@@ -5,6 +5,7 @@ use super::capture::{Capture, Level};
 use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::late::Stall;
 use super::multiples::{across, fundamental, preferred, usual};
+use super::pairs;
 use super::spectrum;
 use super::wander::{self, WANDERS};
 use realfft::RealFftPlanner;
@@ -261,24 +262,44 @@ fn next(
     level: usize,
     known: &Known<'_>,
 ) -> Next {
-    let merit = |one: &Comb| one.merit(capture.run_ns);
     let mut next = Next::default();
+    let spectral = spectrum::candidates(plan, capture, &levels[level]).into_iter();
+    let near = |hz: f64, smear: f64| comb::near(capture, levels, level, hz, smear);
+    let combs = spectral.filter_map(|one| near(one.hz, (2.0 / one.harmonics as f64).min(0.25)));
+    consider(&mut next, capture, levels, known, combs);
+    if next.pure.is_none() {
+        let pairs = pairs::candidates(capture.run_ns, &levels[level]).into_iter();
+        let combs = pairs.filter_map(|one| near(one.hz, one.smear));
+        consider(&mut next, capture, levels, known, combs);
+    }
+    next.impure.sort_by(|a, b| b.merit(capture.run_ns).total_cmp(&a.merit(capture.run_ns)));
+    next.impure.truncate(IMPURE);
+    next
+}
+
+/// Takes note of the best combs among candidates, until enough are compared.
+fn consider(
+    next: &mut Next,
+    capture: &Capture,
+    levels: &[Level],
+    known: &Known<'_>,
+    candidates: impl Iterator<Item = Comb>,
+) {
+    let merit = |one: &Comb| one.merit(capture.run_ns);
     let mut compared = 0;
-    for candidate in spectrum::candidates(plan, capture, &levels[level]) {
-        let smear = (2.0 / candidate.harmonics as f64).min(0.25);
-        let comb = comb::near(capture, levels, level, candidate.hz, smear)
-            .filter(|comb| comb.net(capture.run_ns) >= BELIEVED_NATS)
-            .map(|comb| {
-                let unsure = (!comb.is_sure()).then_some(comb);
-                let wandering =
-                    unsure.and_then(|comb| wander::followed(capture, &levels[level], &comb));
-                match wandering {
-                    Some(comb) => wander::fundamental(capture, &levels[level], &comb),
-                    None => fundamental(capture, levels, comb),
-                }
-            })
-            .filter(|comb| !known.has(comb, capture.run_ns));
-        let Some(comb) = comb else { continue };
+    for comb in candidates {
+        if comb.net(capture.run_ns) < BELIEVED_NATS {
+            continue;
+        }
+        let unsure = (!comb.is_sure()).then_some(comb);
+        let level = &levels[comb.level];
+        let comb = match unsure.and_then(|comb| wander::followed(capture, level, &comb)) {
+            Some(comb) => wander::fundamental(capture, level, &comb),
+            None => fundamental(capture, levels, comb),
+        };
+        if known.has(&comb, capture.run_ns) {
+            continue;
+        }
         if next.pure.is_none_or(|best| merit(&comb) > merit(&best)) {
             let fixed = comb.track.is_none();
             let comb = if fixed { preferred(capture, levels, &comb, &known.found) } else { comb };
@@ -304,9 +325,6 @@ fn next(
             break;
         }
     }
-    next.impure.sort_by(|a, b| merit(b).total_cmp(&merit(a)));
-    next.impure.truncate(IMPURE);
-    next
 }
 
 /// Impure combs of a level that are told at most.

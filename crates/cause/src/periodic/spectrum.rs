@@ -98,7 +98,7 @@ pub(super) fn proposed(
             if kept.len() == most {
                 break;
             }
-            if !kept.iter().any(|other| related(one.hz, other.hz, run_s)) {
+            if !kept.iter().any(|other| related(one, other, run_s)) {
                 kept.push(*one);
             }
         }
@@ -134,16 +134,22 @@ fn band(low_hz: f64) -> (usize, f64) {
     }
 }
 
-/// Whether one frequency is a simple fraction of the other: they have harmonics in common.
-fn related(a_hz: f64, b_hz: f64, run_s: f64) -> bool {
-    let ratio = a_hz / b_hz;
-    (1..=8).any(|denominator| {
-        let numerator = libm::round(ratio * f64::from(denominator));
+/// Whether one frequency is a simple fraction of the other: they have harmonics in common, as far as both are known.
+fn related(one: &Candidate, other: &Candidate, run_s: f64) -> bool {
+    let ratio = one.hz / other.hz;
+    let resolved_hz = |one: &Candidate| 1.0 / (one.harmonics as f64 * run_s);
+    (1..=8).map(f64::from).any(|denominator| {
+        let numerator = libm::round(ratio * denominator);
+        // Beside a strong line are those of the run's ends.
+        let near_hz = 1.0 / run_s + denominator * resolved_hz(one) + numerator * resolved_hz(other);
         numerator >= 1.0
-            && (a_hz * f64::from(denominator) - b_hz * numerator).abs()
-                < 2.0 * numerator.max(f64::from(denominator)) / run_s
+            && numerator <= HIGHEST
+            && (one.hz * denominator - other.hz * numerator).abs() < near_hz
     })
 }
+
+/// Of a higher multiple, another frequency may be as near.
+const HIGHEST: f64 = 40.0;
 
 /// Power by frequency, 1 on average where there is nothing.
 struct Power {

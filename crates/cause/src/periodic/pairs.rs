@@ -1,0 +1,110 @@
+//! Candidate frequencies where few stalls are left: two of a source are a few periods apart, and others at the same phase.
+//!
+//! The power of ten ends among hundreds is above noise at no frequency, though they are at one phase to a microsecond. So the
+//! time between two ends is taken for up to so many periods, and the other ends that are at their phase tell how likely it is.
+
+use super::capture::Level;
+use super::spectrum::SEARCHED_HZ;
+
+/// A candidate.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate {
+    pub(super) hz: f64,
+    /// The part of a period by which the frequency may be wrong over the run.
+    pub(super) smear: f64,
+    /// One of its ends.
+    at_ns: f64,
+    /// Natural logarithm of one over the chance by which the other ends are at its phase, less its mean.
+    nats: f64,
+}
+
+/// More stalls than these take too long; of so many, sources show in the spectrum.
+const MOST_STALLS: usize = 512;
+
+/// The second stall of a pair is one of so many behind the first one, and so many periods away at most. Of a source that a
+/// packet meets once in 30 occurrences, and six times in the run, two are five periods apart.
+const NEXT: usize = 64;
+const PERIODS: u32 = 16;
+
+/// Ends vary by so much, and by so much of what packets wait.
+const VARIES_NS: f64 = 1_000.0;
+const VARIES: f64 = 0.1;
+
+/// A period is so many times as long as its ends vary.
+const PERIOD: f64 = 32.0;
+
+/// An end is at a phase by a lower chance than this, or it says nothing.
+const CHANCE: f64 = 0.05;
+
+/// Candidates of a level.
+const MOST: usize = 32;
+
+/// The candidates of the stalls that are not explained yet, best first.
+pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
+    let stalls: Vec<(f64, f64)> =
+        level.open().map(|stall| (stall.end_ns as f64, stall.delay_ns() as f64)).collect();
+    let mut best: Vec<Candidate> = Vec::new();
+    if stalls.len() > MOST_STALLS {
+        return best;
+    }
+    let ends: Vec<f64> = stalls.iter().map(|(end_ns, _)| *end_ns).collect();
+    let (shortest_ns, longest_ns) = (1e9 / SEARCHED_HZ.1, 1e9 / SEARCHED_HZ.0);
+    // What so many pairs have by chance.
+    let mut least = libm::log((ends.len().max(1) * NEXT) as f64 * f64::from(PERIODS));
+    for (first, (at_ns, delay_ns)) in stalls.iter().enumerate() {
+        for (end_ns, other_ns) in stalls[first + 1..].iter().take(NEXT) {
+            let width_ns = VARIES_NS + VARIES * delay_ns.max(*other_ns);
+            for periods in (1..=PERIODS).map(f64::from) {
+                let period_ns = (end_ns - at_ns) / periods;
+                if period_ns < shortest_ns.max(PERIOD * width_ns) {
+                    break;
+                }
+                if period_ns > longest_ns {
+                    continue;
+                }
+                let nats = nats(&ends, *at_ns, period_ns, periods, width_ns);
+                if nats > least {
+                    let moved_ns = 2.0 * width_ns / periods * run_ns as f64 / period_ns;
+                    let smear = (moved_ns / period_ns).min(0.25);
+                    add(&mut best, Candidate { hz: 1e9 / period_ns, smear, at_ns: *at_ns, nats });
+                    if best.len() == MOST {
+                        least = best[MOST - 1].nats;
+                    }
+                }
+            }
+        }
+    }
+    best
+}
+
+/// How unlikely it is that ends are at this phase by chance. The period is known from a pair that is so many periods apart: the
+/// farther from the pair an end is, the less it says.
+fn nats(ends: &[f64], at_ns: f64, period_ns: f64, periods: f64, width_ns: f64) -> f64 {
+    let mut nats = 0.0;
+    for end_ns in ends {
+        let turns = (end_ns - at_ns) / period_ns;
+        let number = libm::rint(turns);
+        let near = width_ns / period_ns * (0.5 + (number - periods / 2.0).abs() / periods);
+        let chance = 2.0 * near;
+        if chance < CHANCE {
+            let at_phase = f64::from((turns - number).abs() < near);
+            nats += (chance - at_phase) * libm::log(chance);
+        }
+    }
+    nats
+}
+
+/// Puts a candidate among the best ones, with one for each frequency and phase.
+fn add(best: &mut Vec<Candidate>, one: Candidate) {
+    let same = |other: &Candidate| {
+        let turns = (one.at_ns - other.at_ns) * other.hz / 1e9;
+        (one.hz / other.hz - 1.0).abs() < 1e-3 && (turns - libm::round(turns)).abs() < 1e-2
+    };
+    match best.iter_mut().find(|other| same(other)) {
+        Some(other) if one.nats > other.nats => *other = one,
+        Some(_) => {}
+        None => best.push(one),
+    }
+    best.sort_by(|a, b| b.nats.total_cmp(&a.nats));
+    best.truncate(MOST);
+}
