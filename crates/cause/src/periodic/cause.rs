@@ -208,7 +208,9 @@ struct Effect {
 
 impl Effect {
     fn of(capture: &Capture, level: &Level, comb: &Comb, width_ns: f64) -> Self {
-        let occurrences = window(capture, comb, width_ns);
+        // Ends vary in both directions.
+        let latest = Comb { phase_ns: comb.phase_ns + comb.width_ns, ..*comb };
+        let occurrences = window(capture, &latest, width_ns + 2.0 * comb.width_ns);
         let touched: Vec<usize> = occurrences.concat();
         let excess_ns = |packet: &usize| f64::from(capture.excess[*packet]);
         let number = touched.len().max(1) as f64;
