@@ -177,15 +177,18 @@ class Agent:
         """The process."""
         return self._process.pid
 
-    def ready(self) -> None:
+    def ready(self, more_s: float = 0) -> None:
         """Wait until the next packet would be handled.
+
+        Args:
+            more_s: what it may take longer than usual.
 
         Raises:
             HostError: this host cannot do it.
             RunError: the agent did not get that far.
 
         """
-        if self._next("ready", _READY_S) is None:
+        if self._next("ready", _READY_S + more_s) is None:
             raise self._failure()
 
     def result(self, timeout_s: float) -> dict[str, Any]:
@@ -224,10 +227,15 @@ class Agent:
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
 
-    def stop(self) -> dict[str, Any]:
-        """Tell the verb to end, and return its result."""
+    def stop(self, more_s: float = 0) -> dict[str, Any]:
+        """Tell the verb to end, and return its result.
+
+        Args:
+            more_s: what it may take longer than usual.
+
+        """
         self._process.send_signal(signal.SIGINT)
-        return self.result(_END_S)
+        return self.result(_END_S + more_s)
 
     def end_input(self, within_s: float) -> dict[str, Any]:
         """Tell the verb to end after what it was told, and return its result.

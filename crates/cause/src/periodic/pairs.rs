@@ -77,22 +77,35 @@ pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
     best
 }
 
-/// How unlikely it is that ends are at this phase by chance. The period is known from a pair that is so many periods apart: the
-/// farther from the pair an end is, the less it says.
+/// How unlikely it is that ends are at this phase by chance, beyond what is expected. The period is known from a pair that is so
+/// many periods apart: the farther from the pair an end is, the less it says.
 fn nats(ends: &[f64], at_ns: f64, period_ns: f64, periods: f64, width_ns: f64) -> f64 {
-    let mut nats = 0.0;
-    for end_ns in ends {
-        let turns = (end_ns - at_ns) / period_ns;
-        let number = libm::rint(turns);
-        let near = width_ns / period_ns * (0.5 + (number - periods / 2.0).abs() / periods);
-        let chance = 2.0 * near;
-        if chance < CHANCE {
-            let at_phase = f64::from((turns - number).abs() < near);
-            nats += (chance - at_phase) * libm::log(chance);
+    let width = width_ns / period_ns;
+    let chance = |off: f64| width * (1.0 + 2.0 * (off - 0.5 * periods).abs() / periods);
+    let turns = |end_ns: &f64| (end_ns - at_ns) * (1.0 / period_ns);
+    let far = 0.5 * (CHANCE / width - 1.0) * periods;
+    let from = ends.partition_point(|end_ns| turns(end_ns) < 0.5 * periods - far);
+    let until = ends.partition_point(|end_ns| turns(end_ns) < 0.5 * periods + far);
+    let near = &ends[from..until];
+    let (Some(first), Some(last)) = (near.first(), near.last()) else { return 0.0 };
+    // The mean of chance times its logarithm, between the lowest and the highest one.
+    let highest = chance(turns(first)).max(chance(turns(last)));
+    let integral = |x: f64| x * x * (1.0 - 2.0 * libm::log(x)) / 4.0;
+    let expected = (integral(highest) - integral(width)) / (highest - width);
+    let mut nats = -expected * near.len() as f64;
+    for turns in near.iter().map(turns) {
+        // To the nearest whole number, which takes a call otherwise.
+        let number = (turns + BELOW + 0.5) as i64 as f64 - BELOW;
+        let chance = chance(turns);
+        if 2.0 * (turns - number).abs() < chance {
+            nats -= libm::log(chance);
         }
     }
     nats
 }
+
+/// A run has fewer periods.
+const BELOW: f64 = 1e9;
 
 /// Puts a candidate among the best ones, with one for each frequency and phase.
 fn add(best: &mut Vec<Candidate>, one: Candidate) {
