@@ -73,6 +73,11 @@ impl Comb {
         self.net(run_ns) * self.purity()
     }
 
+    /// How long before its end it accounts for packets.
+    pub(super) fn before_ns(&self) -> f64 {
+        1.3 * self.longest_ns + 2.0 * self.width_ns
+    }
+
     /// Period number nearest to a time, and the time beyond its end.
     pub(super) fn off(&self, at_ns: f64) -> (i64, f64) {
         let at_ns = at_ns - self.moved_ns(at_ns);

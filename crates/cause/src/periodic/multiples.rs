@@ -187,27 +187,38 @@ pub(super) fn all_aliases(capture: &Capture, level: &Level, comb: &Comb, most: u
 /// Of a comb and its aliases the one of a usual clock; else the likeliest. One that has the frequency of a told comb is
 /// rather a multiple of it, if the told one hides the other occurrences.
 pub(super) fn preferred(capture: &Capture, levels: &[Level], comb: &Comb, told: &[Comb]) -> Comb {
-    let aliases = aliases(capture, levels, comb);
-    let same = |one: &Comb, other: &Comb| {
-        let periods = capture.run_ns as f64 / other.period_ns;
-        (one.period_ns - other.period_ns).abs() * periods < 0.1 * other.period_ns
-    };
-    let hidden = |one: &&Comb| {
-        told.iter().filter(|other| same(comb, other)).any(|other| {
-            let times = libm::round(comb.period_ns / one.period_ns);
-            times >= 2.0
-                && (times * one.period_ns - comb.period_ns).abs() < 1e-6 * comb.period_ns
-                && one.off(other.phase_ns).1.abs() < other.longest_ns + one.longest_ns
+    let likeliest = |a: &Comb, b: &Comb| a.nats.total_cmp(&b.nats);
+    if let Some(hidden) = half_hidden(capture, levels, comb, told).max_by(likeliest) {
+        return hidden;
+    }
+    let all = [&[*comb][..], &aliases(capture, levels, comb)].concat();
+    let best = all.iter().find(|one| usual(one)).copied();
+    best.or_else(|| all.into_iter().max_by(likeliest)).unwrap_or(*comb)
+}
+
+/// Multiples of the frequency of a comb, of whose other occurrences packets tell nothing, since a told one accounts for them.
+fn half_hidden<'a>(
+    capture: &'a Capture,
+    levels: &'a [Level],
+    comb: &'a Comb,
+    told: &'a [Comb],
+) -> impl Iterator<Item = Comb> + 'a {
+    let hiding = told.iter().filter(|other| comb.is_same(other, capture.run_ns));
+    let multiples = move |other: &'a Comb| {
+        (2..=HIGHEST_MULTIPLE).filter_map(move |times| {
+            let period_ns = comb.period_ns / times as f64;
+            let one = comb::unscored(comb.level, period_ns, comb.phase_ns, comb.width_ns);
+            let near_ns = other.before_ns() + comb.longest_ns;
+            (1e9 / period_ns <= spectrum::SEARCHED_HZ.1
+                && one.off(other.phase_ns).1.abs() < near_ns)
+                .then_some(one)
         })
     };
-    let all = || std::iter::once(comb).chain(&aliases);
-    let likeliest = |a: &&Comb, b: &&Comb| a.nats.total_cmp(&b.nats);
-    *all()
-        .filter(hidden)
-        .max_by(likeliest)
-        .or_else(|| all().find(|one| usual(one)))
-        .or_else(|| all().max_by(likeliest))
-        .unwrap_or(comb)
+    hiding
+        .flat_map(multiples)
+        .filter_map(|one| comb::scored(capture, &levels[comb.level], &one))
+        .filter_map(|one| comb::polished(capture, levels, &one))
+        .filter(|one| one.hit * 10 >= comb.hit * 9 && one.purity() > ALIKE * comb.purity())
 }
 
 /// Whether a comb has the frequency of a usual clock.

@@ -406,7 +406,7 @@ fn tolerance(comb: &Comb) -> f64 {
 
 /// How long before and after its end a comb accounts for packets.
 fn reach(comb: &Comb) -> (f64, f64) {
-    let before_ns = 1.3 * comb.longest_ns + 2.0 * comb.width_ns;
+    let before_ns = comb.before_ns();
     let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };
     ((before_ns + after_ns - comb.width_ns).min(0.5 * comb.period_ns), after_ns)
 }
