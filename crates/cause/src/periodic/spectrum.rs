@@ -142,8 +142,7 @@ fn related(one: &Candidate, other: &Candidate, run_s: f64) -> bool {
         let numerator = libm::round(ratio * denominator);
         // Beside a strong line are those of the run's ends.
         let near_hz = 1.0 / run_s + denominator * resolved_hz(one) + numerator * resolved_hz(other);
-        numerator >= 1.0
-            && numerator <= HIGHEST
+        (1.0..=HIGHEST).contains(&numerator)
             && (one.hz * denominator - other.hz * numerator).abs() < near_hz
     })
 }
