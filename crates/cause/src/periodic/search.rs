@@ -117,7 +117,9 @@ fn told(found: &[Comb], one: &Comb, run_ns: i64) -> bool {
     found.iter().any(|other| {
         let near = other.off(one.phase_ns).1.abs() < 2.0 * (one.longest_ns + other.longest_ns);
         let halves = one.purity() < HALF || other.purity() < HALF;
-        (one.is_same(other, run_ns) && (near || halves))
+        // Few stalls at several phases are rather those of a faster clock.
+        let few = one.hit < FEW && other.hit < FEW;
+        (one.is_same(other, run_ns) && (near || halves || few))
             || among(one, other, run_ns)
             || ((other.purity() < HALF || other.track.is_some()) && fraction(one, other))
     })
@@ -148,6 +150,9 @@ fn folded(capture: &Capture, found: &[Comb], one: &Comb) -> bool {
 /// Multiples of a told frequency that are looked at, and of the other one.
 const HIGHEST_FOLDED: i32 = 16;
 const HIGHEST_OWN: i32 = 8;
+
+/// Two sources with fewer stalls do not share a frequency.
+const FEW: usize = 40;
 
 /// What takes longer than so many times the other occurrences is something else.
 const LONGER: f64 = 1.5;
