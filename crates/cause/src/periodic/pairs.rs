@@ -37,7 +37,7 @@ const PERIOD: f64 = 32.0;
 const CHANCE: f64 = 0.05;
 
 /// Candidates of a level.
-const MOST: usize = 32;
+const MOST: usize = 16;
 
 /// The candidates of the stalls that are not explained yet, best first.
 pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
