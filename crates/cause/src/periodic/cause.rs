@@ -5,6 +5,7 @@ use super::capture::{Capture, Level};
 use super::comb::{self, Comb, SURE};
 use super::late::Late;
 use super::levels::{self, Members};
+use super::marks;
 use super::multiples;
 use super::search;
 use super::wander;
@@ -109,7 +110,7 @@ pub(super) fn causes(
     for (source, comb) in combs.iter().enumerate() {
         let mut others = combs.to_vec();
         others.remove(source);
-        search::mark(capture, levels, &others);
+        marks::mark(capture, levels, &others);
         let Some(measured) = Measured::of(capture, levels, comb) else { continue };
         let clock_ns = comb.period_ns;
         for (index, level) in levels::levels(&measured.members).iter().enumerate() {
@@ -161,7 +162,7 @@ impl Measured {
         let level = &levels[comb.level];
         let stalls: Vec<_> = level
             .open()
-            .filter(|stall| search::belongs(comb, stall))
+            .filter(|stall| marks::belongs(comb, stall))
             .map(|stall| (comb.off(stall.end_ns as f64).0, *stall))
             .collect();
         if stalls.is_empty() {

@@ -30,6 +30,7 @@ mod comb;
 mod late;
 mod levels;
 mod limits;
+mod marks;
 mod multiples;
 mod pairs;
 mod schedule;
@@ -154,7 +155,7 @@ impl Found {
             for one in &struck {
                 capture.set_aside_behind(&one.taken, &turns.starts);
             }
-            search::mark(&mut capture, &mut levels, &[]);
+            marks::mark(&mut capture, &mut levels, &[]);
             let limits = limits::unknown(capture.run_ns, &causes);
             let unexplained = levels[0].open().count() as u64;
             return Self { unexplained, causes, limits, ..Self::default() };
@@ -204,7 +205,7 @@ impl Found {
             !all.any(of_batch)
         });
         let limits = limits::limits(&capture, &levels[0], &combs);
-        search::mark(&mut capture, &mut levels, &combs);
+        marks::mark(&mut capture, &mut levels, &combs);
         Self { unexplained: levels[0].open().count() as u64, causes, batches, limits }
     }
 }
@@ -218,7 +219,7 @@ fn all_combs(
     banned: &[Comb],
 ) -> Vec<Comb> {
     let (mut combs, mut searched) = (Vec::new(), 0);
-    search::mark(capture, levels, &[]);
+    marks::mark(capture, levels, &[]);
     loop {
         let (body_ns, thresholds) = thresholds(capture, levels);
         for ns in thresholds {
@@ -226,7 +227,7 @@ fn all_combs(
                 levels.push(Level::new(capture, samples, ns));
             }
         }
-        search::mark(capture, levels, &combs);
+        marks::mark(capture, levels, &combs);
         let before = combs.len();
         combs = search::search(capture, levels, searched, combs, banned);
         searched = levels.len();

@@ -9,10 +9,6 @@ use super::spectrum;
 /// Highest multiple of a period at which the true one is looked for.
 const HIGHEST_MULTIPLE: i64 = 40;
 
-/// Highest fraction of a period at which the true one is looked for, a limit of time. A clock of 138.65 Hz, of which a schedule met
-/// every 41st occurrence, was told as six of 3.3817 Hz.
-const HIGHEST_DIVISOR: i64 = 64;
-
 /// The multiple or fraction of a comb's period that is likeliest.
 pub(super) fn fundamental(capture: &Capture, levels: &[Level], comb: Comb) -> Comb {
     let mut best = comb;
@@ -73,7 +69,7 @@ fn faster(capture: &Capture, levels: &[Level], comb: &Comb) -> Vec<Comb> {
     let within =
         |comb: &Comb| ends.iter().filter(|end| comb.off(**end).1.abs() <= comb.width_ns).count();
     let own = within(comb);
-    (2..=HIGHEST_DIVISOR)
+    (2..=HIGHEST_MULTIPLE)
         .take_while(|divisor| 1e9 * *divisor as f64 / comb.period_ns <= spectrum::SEARCHED_HZ.1)
         .map(tried)
         .filter(|one| within(one) * 10 > own * 13)

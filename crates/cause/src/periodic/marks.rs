@@ -1,0 +1,61 @@
+//! What combs account for: the packets in their windows, and the stalls that end at them.
+
+use super::behind;
+use super::capture::{Capture, Level};
+use super::comb::Comb;
+use super::late::Stall;
+
+/// Marks what combs explain: packets that arrive in their windows, and stalls that end at them.
+pub(super) fn mark(capture: &mut Capture, levels: &mut [Level], combs: &[Comb]) {
+    capture.explained.copy_from_slice(&capture.aside);
+    for comb in combs {
+        for packet in behind::packets(capture, comb) {
+            capture.explained[packet] = true;
+        }
+    }
+    // Where a stall begins with one of these, it is that.
+    let behind = capture.explained.clone();
+    for comb in combs {
+        let (before_ns, after_ns) = reach(comb);
+        let count = (capture.run_ns as f64 / comb.period_ns) as i64 + 1;
+        for number in 0..=count {
+            let end_ns = comb.end_ns(number);
+            let from = capture.at_or_after(end_ns - before_ns);
+            let mut packet = from;
+            while capture.arrivals.get(packet).is_some_and(|at| (*at as f64) < end_ns + after_ns) {
+                capture.explained[packet] = true;
+                packet += 1;
+            }
+        }
+    }
+    capture.explained_count = capture.explained.iter().filter(|explained| **explained).count();
+    for level in levels {
+        for (stall, explained) in level.stalls.iter().zip(&mut level.explained) {
+            *explained = behind[stall.packet] || combs.iter().any(|comb| belongs(comb, stall));
+        }
+        level.update(capture);
+    }
+}
+
+/// Whether a stall is one of a comb: it began in its window, and ended near its end.
+pub(super) fn belongs(comb: &Comb, stall: &Stall) -> bool {
+    let (before_ns, _) = reach(comb);
+    let (number, off_ns) = comb.off(stall.end_ns as f64);
+    let end_ns = comb.end_ns(number);
+    off_ns.abs() <= tolerance(comb) && stall.arrival_ns as f64 >= end_ns - before_ns
+}
+
+/// How far from its end stalls of a comb end, at most: some take longer.
+fn tolerance(comb: &Comb) -> f64 {
+    let wide_ns = (4.0 * comb.width_ns).max(0.6 * comb.longest_ns);
+    // Between knots, a clock that wanders is elsewhere.
+    let times = if comb.track.is_some() { 2.0 } else { 1.0 };
+    times * wide_ns.min(comb.period_ns / 16.0).max(comb.width_ns)
+}
+
+/// How long before and after its end a comb accounts for packets.
+fn reach(comb: &Comb) -> (f64, f64) {
+    let before_ns = comb.before_ns();
+    let after_ns = if comb.track.is_some() { tolerance(comb) } else { comb.width_ns };
+    ((before_ns + after_ns - comb.width_ns).min(0.5 * comb.period_ns), after_ns)
+}
