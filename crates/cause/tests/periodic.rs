@@ -253,13 +253,10 @@ fn a_rare_cause_is_found_among_other_stalls() {
         let rare = Interrupts { start_ns: 4_321, period_ns: 1e9 / hz, durations_ns: vec![ns] };
         let mut samples = run("poisson", 99_921, 20, &[rare]);
         // Every 500th packet or so waits for something else, for up to 20 µs.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed);
-        for sample in &mut samples {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            if state % 500 == 0 {
-                sample.1 += (state >> 32).cast_signed() % 20_000;
+        for (number, sample) in samples.iter_mut().enumerate() {
+            let random = (mixed(seed << 32 | number as u64) >> 33).cast_signed();
+            if random % 500 == 0 {
+                sample.1 += random / 500 % 20_000;
             }
         }
         let found = explain(&samples);

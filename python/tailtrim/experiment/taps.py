@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOST = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "nohandler")
 _CRC = "crc_errors"
 
-#: Memory of taps is had, and what is in it written to a disk, at least so fast on a busy host.
+#: A busy host allocates the memory of taps, and writes it to a disk, at least this fast.
 _SLOWEST_MB_S = 50.0
 
 
@@ -53,16 +53,15 @@ class Taps:
         """Begin to capture."""
         self._ports = {"tap_in": at.tap_in, "tap_out": at.tap_out, "sink": at.sink}
         self._agents: list[Agent] = []
-        self._memory_s: list[float] = []
         with ExitStack() as stack:
             wanted_mb = tap_memory.wanted_mb(traffic, snap_bytes, held=not matching)
             for node, words in capturing(at, snap_bytes, stamps, matching):
                 memory_mb = tap_memory.available_mb(node, wanted_mb)
                 words += ["--buffer", str(memory_mb)]
-                self._agents.append(stack.enter_context(Agent(node, *words, cpus=node.cpus)))
-                self._memory_s.append(memory_mb / _SLOWEST_MB_S)
-            for agent, memory_s in zip(self._agents, self._memory_s, strict=True):
-                agent.ready(memory_s)
+                agent = Agent(node, *words, cpus=node.cpus, more_s=memory_mb / _SLOWEST_MB_S)
+                self._agents.append(stack.enter_context(agent))
+            for agent in self._agents:
+                agent.ready()
             self._before = self._counted()
             self._stack = stack.pop_all()
 
@@ -103,8 +102,7 @@ class Taps:
         ``ports`` is what the kernel and the NIC counted meanwhile, of what came in at the taps and
         at the load generator's sink: ``packets``, and ``lost`` before any capture saw it.
         """
-        ending = zip(self._agents, self._memory_s, strict=True)
-        results = [agent.stop(memory_s) for agent, memory_s in ending]
+        results = [agent.stop() for agent in self._agents]
         after = self._counted()
         merged: dict[str, Any] = {**results[0], "taps": {}}
         for result in results:

@@ -105,6 +105,7 @@ class Agent:
         *arguments: str,
         cpus: Sequence[int] = (),
         tidies_up: bool = False,
+        more_s: float = 0,
     ) -> None:
         """Start a verb.
 
@@ -114,9 +115,11 @@ class Agent:
             arguments: those of the verb.
             cpus: where it may run; by default where this process may.
             tidies_up: the verb has to take back what it did, whatever ends this process.
+            more_s: how much longer than usual it may take to begin, and to end.
 
         """
         self._node, self._told = node, f"tailtrim-agent {verb}"
+        self._more_s = more_s
         self._stack = ExitStack()
         self._errors = self._stack.enter_context(node.log(verb))
         self._process = node.open(
@@ -177,18 +180,15 @@ class Agent:
         """The process."""
         return self._process.pid
 
-    def ready(self, more_s: float = 0) -> None:
+    def ready(self) -> None:
         """Wait until the next packet would be handled.
-
-        Args:
-            more_s: what it may take longer than usual.
 
         Raises:
             HostError: this host cannot do it.
             RunError: the agent did not get that far.
 
         """
-        if self._next("ready", _READY_S + more_s) is None:
+        if self._next("ready", _READY_S + self._more_s) is None:
             raise self._failure()
 
     def result(self, timeout_s: float) -> dict[str, Any]:
@@ -227,15 +227,10 @@ class Agent:
                 self._process.stdin.write(line + "\n")
                 self._process.stdin.flush()
 
-    def stop(self, more_s: float = 0) -> dict[str, Any]:
-        """Tell the verb to end, and return its result.
-
-        Args:
-            more_s: what it may take longer than usual.
-
-        """
+    def stop(self) -> dict[str, Any]:
+        """Tell the verb to end, and return its result."""
         self._process.send_signal(signal.SIGINT)
-        return self.result(_END_S + more_s)
+        return self.result(_END_S + self._more_s)
 
     def end_input(self, within_s: float) -> dict[str, Any]:
         """Tell the verb to end after what it was told, and return its result.

@@ -66,11 +66,9 @@ impl Capture {
         let times = libm::round(turns);
         let off_hz = (turns - times) / LOCKED * rate_hz;
         let near_hz = 0.06e9 / self.run_ns.max(1) as f64;
-        if !whole {
-            return off_hz.abs() < near_hz;
-        }
         let packets = off_hz.abs() / hz * rate_hz * self.run_ns as f64 / 1e9;
-        times >= 1.0 && LOCKED % times == 0.0 && off_hz.abs() < near_hz && packets < SLIPPED
+        let fits = !whole || (times >= 1.0 && LOCKED % times == 0.0 && packets < SLIPPED);
+        fits && off_hz.abs() < near_hz
     }
 
     /// Whether packets have one number in so many, instead of a time: one in [`NUMBERED`].

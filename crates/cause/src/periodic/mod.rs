@@ -11,7 +11,7 @@
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
 //! 7. [`wander`] follows a clock whose phase moves, [`behind`] takes to a clock the packets behind it,
 //! 8. [`search`] takes one source after the other, and fits each once more to what the others leave; then it searches what is
-//!    late beside them, at lower thresholds,
+//!    late beside them, at further thresholds,
 //! 9. [`levels`] asks of each whether every second, third, … occurrence takes longer,
 //! 10. [`cause`] measures it, [`limits`] tells what could not have been seen.
 //!

@@ -227,7 +227,7 @@ pub(super) fn usual(comb: &Comb) -> bool {
 }
 
 /// With fewer hits, fractions of a frequency are tried, too.
-const FEW: usize = 40;
+pub(super) const FEW: usize = 40;
 const FEWEST_FRACTION: i32 = 30;
 
 /// Combs of other frequencies whose likelihood is lower by less than this tell as much.

@@ -48,41 +48,57 @@ pub(super) fn candidates(run_ns: i64, level: &Level) -> Vec<Candidate> {
         return best;
     }
     let ends: Vec<f64> = stalls.iter().map(|(end_ns, _)| *end_ns).collect();
-    let (shortest_ns, longest_ns) = (1e9 / SEARCHED_HZ.1, 1e9 / SEARCHED_HZ.0);
     // What so many pairs have by chance.
     let mut least = libm::log((ends.len().max(1) * NEXT) as f64 * f64::from(PERIODS));
-    for (first, (at_ns, delay_ns)) in stalls.iter().enumerate() {
-        for (end_ns, other_ns) in stalls[first + 1..].iter().take(NEXT) {
-            let width_ns = VARIES_NS + VARIES * delay_ns.max(*other_ns);
-            for periods in (1..=PERIODS).map(f64::from) {
-                let period_ns = (end_ns - at_ns) / periods;
-                if period_ns < shortest_ns.max(PERIOD * width_ns) {
-                    break;
-                }
-                if period_ns > longest_ns {
-                    continue;
-                }
-                let nats = nats(&ends, *at_ns, period_ns, periods, width_ns);
-                if nats > least {
-                    let moved_ns = 2.0 * width_ns / periods * run_ns as f64 / period_ns;
-                    let smear = (moved_ns / period_ns).min(0.25);
-                    add(&mut best, Candidate { hz: 1e9 / period_ns, smear, at_ns: *at_ns, nats });
-                    if best.len() == MOST {
-                        least = best[MOST - 1].nats;
-                    }
-                }
+    for pair in pairs(&stalls) {
+        for periods in (1..=PERIODS).map(f64::from) {
+            let period_ns = pair.apart_ns / periods;
+            if period_ns < (1e9 / SEARCHED_HZ.1).max(PERIOD * pair.width_ns) {
+                break;
+            }
+            if period_ns > 1e9 / SEARCHED_HZ.0 {
+                continue;
+            }
+            let nats = nats(&ends, &pair, periods);
+            if nats > least {
+                let moved_ns = 2.0 * pair.width_ns / periods * run_ns as f64 / period_ns;
+                let smear = (moved_ns / period_ns).min(0.25);
+                add(&mut best, Candidate { hz: 1e9 / period_ns, smear, at_ns: pair.at_ns, nats });
+                least = best.get(MOST - 1).map_or(least, |last| last.nats);
             }
         }
     }
     best
 }
 
+/// Two stalls.
+struct Pair {
+    /// When the first one ends.
+    at_ns: f64,
+    /// How much later the second one ends.
+    apart_ns: f64,
+    /// How far from its phase an end is at most.
+    width_ns: f64,
+}
+
+/// The pairs of stalls, given by end and delay.
+fn pairs(stalls: &[(f64, f64)]) -> impl Iterator<Item = Pair> {
+    stalls.iter().enumerate().flat_map(|(first, (at_ns, delay_ns))| {
+        stalls[first + 1..].iter().take(NEXT).map(move |(end_ns, other_ns)| Pair {
+            at_ns: *at_ns,
+            apart_ns: end_ns - at_ns,
+            width_ns: VARIES_NS + VARIES * delay_ns.max(*other_ns),
+        })
+    })
+}
+
 /// How unlikely it is that ends are at this phase by chance, beyond what is expected. The period is known from a pair that is so
 /// many periods apart: the farther from the pair an end is, the less it says.
-fn nats(ends: &[f64], at_ns: f64, period_ns: f64, periods: f64, width_ns: f64) -> f64 {
-    let width = width_ns / period_ns;
+fn nats(ends: &[f64], pair: &Pair, periods: f64) -> f64 {
+    let period_ns = pair.apart_ns / periods;
+    let width = pair.width_ns / period_ns;
     let chance = |off: f64| width * (1.0 + 2.0 * (off - 0.5 * periods).abs() / periods);
-    let turns = |end_ns: &f64| (end_ns - at_ns) * (1.0 / period_ns);
+    let turns = |end_ns: &f64| (end_ns - pair.at_ns) * (1.0 / period_ns);
     let far = 0.5 * (CHANCE / width - 1.0) * periods;
     let from = ends.partition_point(|end_ns| turns(end_ns) < 0.5 * periods - far);
     let until = ends.partition_point(|end_ns| turns(end_ns) < 0.5 * periods + far);

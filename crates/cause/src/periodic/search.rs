@@ -4,7 +4,7 @@ use super::behind;
 use super::capture::{Capture, Level};
 use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::marks::{belongs, mark};
-use super::multiples::{across, fundamental, preferred, usual};
+use super::multiples::{FEW, across, fundamental, preferred, usual};
 use super::pairs;
 use super::spectrum;
 use super::wander::{self, WANDERS};
@@ -150,9 +150,6 @@ fn folded(capture: &Capture, found: &[Comb], one: &Comb) -> bool {
 /// Multiples of a told frequency that are looked at, and of the other one.
 const HIGHEST_FOLDED: i32 = 16;
 const HIGHEST_OWN: i32 = 8;
-
-/// Two sources with fewer stalls do not share a frequency.
-const FEW: usize = 40;
 
 /// What takes longer than so many times the other occurrences is something else.
 const LONGER: f64 = 1.5;
