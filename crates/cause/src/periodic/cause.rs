@@ -209,9 +209,10 @@ struct Effect {
 
 impl Effect {
     fn of(capture: &Capture, level: &Level, comb: &Comb, width_ns: f64) -> Self {
-        let vary_ns = VARY * comb.width_ns;
-        let latest = Comb { phase_ns: comb.phase_ns + vary_ns, ..*comb };
-        let occurrences = window(capture, &latest, width_ns + 2.0 * vary_ns);
+        // The phase is that of the mean end: half of the occurrences delay packets until later.
+        let later_ns = comb.width_ns.min(LATER * width_ns);
+        let latest = Comb { phase_ns: comb.phase_ns + later_ns, ..*comb };
+        let occurrences = window(capture, &latest, width_ns + later_ns);
         let touched: Vec<usize> = occurrences.concat();
         let excess_ns = |packet: &usize| f64::from(capture.excess[*packet]);
         let number = touched.len().max(1) as f64;
@@ -238,9 +239,9 @@ impl Effect {
     }
 }
 
-/// Most ends vary by less than this part of a comb's width, in both directions. With it, excess is within a third of the folded one
-/// in each published capture: that of the best window of the same width, and of the best of 256 bins if a bin is not wider.
-const VARY: f64 = 0.6;
+/// The window ends later than the mean end by this part of the cause's width at most: behind that, most packets are not touched.
+/// The excess is 72 to 90 % of that of the best window of the cause's width, in the published captures and the tutorial's.
+const LATER: f64 = 0.15;
 
 /// The packets of the window of each occurrence: of the windows of this width the one whose packets wait longest, as
 /// folding shows it. Packets of a burst are delayed by what strikes while they are in the device, so that their window is
