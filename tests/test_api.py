@@ -60,3 +60,8 @@ def test_quantiles_are_nearest_rank(testpmd: tuple[Path, Path]) -> None:
 def test_unknown_mask(testpmd: tuple[Path, Path]) -> None:
     with pytest.raises(ValueError, match="expected one of nat, tos, tunnel"):
         tailtrim.analyze(*testpmd, masks=["ttl"])
+
+
+def test_nothing_is_certain(testpmd: tuple[Path, Path]) -> None:
+    with pytest.raises(ValueError, match="confidence `100%`: expected less than 1"):
+        tailtrim.analyze(*testpmd, confidence="100%")

@@ -383,6 +383,7 @@ def test_everything_is_printed_and_written(measured: Path, tmp_path: Path) -> No
         (["{run}", "{run}", "--margin", "much"], "invalid margin 'much'"),
         (["{run}", "{run}", "--margin", "2"], "margin 2 is out of range"),
         (["{run}", "{run}", "--quantile", "x"], "invalid quantile 'x'"),
+        (["{run}", "{run}", "--confidence", "100%"], "confidence `100%`: expected less than 1"),
         (
             ["{run}", "{run}", "--figure", "c.png"],
             "expected a name that ends in .svg, .pdf or .csv",

@@ -53,6 +53,8 @@ def test_a_length_that_cannot_be_told_is_an_error(measured: Path) -> None:
         plan_length("0.9", assurance="40%")
     with pytest.raises(ValueError, match="invalid precision 'fine'"):
         plan_length("0.9", precision="fine")
+    with pytest.raises(ValueError, match="confidence `100%`: expected less than 1"):
+        plan_length("0.9", confidence="100%")
     with pytest.raises(ValueError, match="invalid rate nan"):
         plan_length("0.9", rate_pps=float("nan"))
     with pytest.raises(RunDirectoryError, match="nothing to compare"):

@@ -1,6 +1,7 @@
 //! `analyze` and its result.
 
-use crate::errors::{OutputError, raise, raise_order};
+use crate::errors::{OutputError, invalid, raise, raise_order};
+use crate::probabilities::{below_one, probabilities};
 use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +12,6 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use tailtrim_linux::analysis;
 use tailtrim_linux::source::{self, Extent, Reading};
-use tailtrim_stats::Probability;
 use tailtrim_tables::{SampleSink, batches, write_tables};
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Departures, Options, Sample};
 use tailtrim_tail::capture::StampSource;
@@ -78,16 +78,6 @@ pub(crate) fn signing(signature: Option<&str>, masks: &[String]) -> PyResult<Opt
     })
 }
 
-/// The quantiles asked for.
-pub(crate) fn parsed(quantiles: &[String]) -> PyResult<Vec<Probability>> {
-    quantiles.iter().map(|text| text.parse()).collect::<Result<_, _>>().map_err(invalid)
-}
-
-/// An option that makes no sense.
-pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
-}
-
 /// How to match two captures, and what to say of them.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -111,8 +101,8 @@ impl Asked {
         Ok(Options {
             window: Window { window_ns: self.window_ns, ..Window::default() },
             trim_ns: self.trim_ns,
-            quantiles: parsed(&self.quantiles)?,
-            confidence: self.confidence.parse().map_err(invalid)?,
+            quantiles: probabilities(&self.quantiles)?,
+            confidence: below_one(&self.confidence)?,
             watched_to_the_end: self.watched_to_the_end,
             departures: Departures { stalled: self.stalled.clone(), late: self.late.clone() },
             correction_ns: self.correction_ns,

@@ -2,6 +2,7 @@
 
 use crate::errors::TailtrimError;
 use crate::explain::json;
+use crate::probabilities::{below_one, probabilities, probability};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, Int64Array, RecordBatch};
@@ -9,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyTable;
 use tailtrim_compare::{Counted, Options, Pilot, Repetition};
-use tailtrim_stats::{BlockCounts, Probability, Ranked};
+use tailtrim_stats::{BlockCounts, Ranked};
 
 /// One run of a side: its latencies, counted per block.
 #[pyclass(frozen, name = "NativeRepetition", module = "tailtrim._native")]
@@ -46,21 +47,6 @@ fn latencies(batches: &[RecordBatch]) -> PyResult<Vec<&Int64Array>> {
         .collect()
 }
 
-/// A quantile as people write it (`0.999`, `99.9%`, `99.9`, `p99.9`) as the summary writes it: `0.999`.
-#[pyfunction]
-pub(crate) fn quantile(text: &str) -> PyResult<String> {
-    probability(text).map(|p| p.to_string())
-}
-
-fn probability(text: &str) -> PyResult<Probability> {
-    text.parse()
-        .map_err(|error: tailtrim_stats::ProbabilityError| PyValueError::new_err(error.to_string()))
-}
-
-fn probabilities(texts: &[String]) -> PyResult<Vec<Probability>> {
-    texts.iter().map(|text| probability(text)).collect()
-}
-
 /// Compares the repetitions of B with those of A; the result as JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
@@ -87,7 +73,7 @@ pub(crate) fn compare_runs(
     let options = Options {
         quantiles: probabilities(&quantiles)?,
         curve: probabilities(&curve)?,
-        confidence: probability(confidence)?,
+        confidence: below_one(confidence)?,
         margin,
         seed,
         ..Options::default()
@@ -109,7 +95,7 @@ pub(crate) fn compare_losses(
         };
         side.into_iter().map(run).collect()
     };
-    json(&tailtrim_compare::losses(&counted(a), &counted(b), probability(confidence)?))
+    json(&tailtrim_compare::losses(&counted(a), &counted(b), below_one(confidence)?))
 }
 
 /// How many samples it takes for a quantile; `samples` is a run to learn from. The result as JSON.
@@ -124,7 +110,7 @@ pub(crate) fn plan_length(
     design_effect: f64,
     samples: Option<PyTable>,
 ) -> PyResult<String> {
-    let (p, confidence) = (probability(quantile)?, probability(confidence)?);
+    let (p, confidence) = (probability(quantile)?, below_one(confidence)?);
     let assurance = probability(assurance)?;
     let batches = samples.map(PyTable::into_inner).map(|(batches, _)| batches);
     let columns = batches.as_deref().map(latencies).transpose()?;
@@ -179,7 +165,7 @@ pub(crate) fn design_effect(
     deadline_ns: i64,
     confidence: &str,
 ) -> PyResult<f64> {
-    let confidence = probability(confidence)?;
+    let confidence = below_one(confidence)?;
     let (batches, _) = samples.into_inner();
     let columns = latencies(&batches)?;
     Ok(py.detach(|| {
@@ -210,6 +196,6 @@ pub(crate) fn promised(
     assurance: &str,
 ) -> PyResult<String> {
     let observed = tailtrim_compare::Observed { bad, packets, design_effect };
-    let (confidence, assurance) = (probability(confidence)?, probability(assurance)?);
+    let (confidence, assurance) = (below_one(confidence)?, probability(assurance)?);
     json(&tailtrim_compare::promised(observed, limit, confidence, assurance))
 }

@@ -1,7 +1,7 @@
 //! Captures in, packets by bucket of their signature out.
 
-use crate::analysis::{failed, invalid, signing};
-use crate::errors::{TailtrimError, raise_capture};
+use crate::analysis::{failed, signing};
+use crate::errors::{TailtrimError, invalid, raise_capture};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3_arrow::PyRecordBatch;

@@ -1,6 +1,6 @@
 //! Rust errors as Python exceptions. What to do about an error is attached as a note (PEP 678).
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, Python, create_exception};
 use tailtrim_tail::analysis::{AnalysisError, OrderError};
 use tailtrim_tail::capture::{self, Remedy};
@@ -26,6 +26,11 @@ pub(crate) fn raise(py: Python<'_>, error: &AnalysisError) -> PyErr {
         AnalysisError::Sink(_) => OutputError::new_err(error.to_string()),
         _ => TailtrimError::new_err(error.to_string()),
     }
+}
+
+/// The exception for an option that makes no sense.
+pub(crate) fn invalid(error: impl std::fmt::Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }
 
 /// The exception for a capture that cannot be read.

@@ -1,6 +1,7 @@
 //! `explain` and its result.
 
-use crate::errors::TailtrimError;
+use crate::errors::{TailtrimError, invalid};
+use crate::probabilities::{probabilities, probability};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use pyo3::exceptions::PyValueError;
@@ -98,9 +99,9 @@ pub(crate) fn simulate_interrupts(
         return Err(PyValueError::new_err("the interrupts together take all of the CPU"));
     }
     let simulation = Simulation {
-        pattern: schedule.parse().map_err(|error: tailtrim_wire::traffic::PatternError| {
-            PyValueError::new_err(error.to_string())
-        })?,
+        pattern: schedule
+            .parse()
+            .map_err(|error: tailtrim_wire::traffic::PatternError| invalid(error))?,
         interval_ns: fraction(interval_ns)?,
         drift_ppb,
         latency_ns,
@@ -123,10 +124,9 @@ pub(crate) fn phases_covered(
     seed: u64,
     drift_ppb: u64,
 ) -> PyResult<Vec<(u64, f64)>> {
-    let invalid = |error: String| PyValueError::new_err(error);
-    let pattern: Pattern = schedule.parse().map_err(|error| invalid(format!("{error}")))?;
-    let rate: Rate = rate.parse().map_err(|error| invalid(format!("{error}")))?;
-    let sizes: Sizes = frame_bytes.parse().map_err(|error| invalid(format!("{error}")))?;
+    let pattern: Pattern = schedule.parse().map_err(invalid)?;
+    let rate: Rate = rate.parse().map_err(invalid)?;
+    let sizes: Sizes = frame_bytes.parse().map_err(invalid)?;
     let interval_ns = rate.interval_ns(sizes.mean());
     let drift_ns = u128::from(run_ns) * u128::from(drift_ppb) / 1_000_000_000;
     let reach_ns = phases::REACH_NS + u64::try_from(drift_ns).unwrap_or(u64::MAX >> 1);
@@ -161,7 +161,6 @@ pub(crate) fn explain_late(
     shifts_ns: Vec<i64>,
 ) -> PyResult<String> {
     let samples = stamps(samples)?;
-    let invalid = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
     let events = events
         .lines()
         .enumerate()
@@ -172,16 +171,11 @@ pub(crate) fn explain_late(
         })
         .collect::<PyResult<Vec<Event>>>()?;
     let asked = Asked {
-        late_from: late_from.parse().map_err(|error| invalid(&error))?,
-        quantiles: quantiles
-            .iter()
-            .map(|text| text.parse())
-            .collect::<Result<_, _>>()
-            .map_err(|error| invalid(&error))?,
+        late_from: probability(late_from)?,
+        quantiles: probabilities(&quantiles)?,
         shifts_ns,
     };
-    let throttled: Vec<Throttled> =
-        serde_json::from_str(throttled).map_err(|error| invalid(&error))?;
+    let throttled: Vec<Throttled> = serde_json::from_str(throttled).map_err(invalid)?;
     let trace = Trace { events: &events, cpu, error_ns, throttled: &throttled };
     json(&py.detach(|| Explained::of(explain(&samples, trace, &asked))))
 }

@@ -1,8 +1,9 @@
 //! An analysis whose packets an engine matched: rows in, the same result as of `analyze` out.
 
-use crate::analysis::{NativeAnalysis, invalid, output_failed, parsed, signing};
-use crate::errors::{OutputError, TailtrimError};
+use crate::analysis::{NativeAnalysis, output_failed, signing};
+use crate::errors::{OutputError, TailtrimError, invalid};
 use crate::merge::Merge;
+use crate::probabilities::{below_one, probabilities};
 use crate::rows;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -53,8 +54,8 @@ impl NativeLedger {
         let options = Options {
             window: Window { window_ns, ..Window::default() },
             trim_ns,
-            quantiles: parsed(&quantiles)?,
-            confidence: confidence.parse().map_err(invalid)?,
+            quantiles: probabilities(&quantiles)?,
+            confidence: below_one(confidence)?,
             watched_to_the_end,
             ..signing(signature.as_deref(), &masks)?
         };

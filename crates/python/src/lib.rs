@@ -8,6 +8,7 @@ mod errors;
 mod explain;
 mod ledger;
 mod merge;
+mod probabilities;
 mod roundtrip;
 mod rows;
 mod stretches;
@@ -21,7 +22,6 @@ mod _native {
     #[pymodule_export]
     use crate::compare::{
         NativeRepetition, compare_losses, compare_runs, design_effect, plan_length, promised,
-        quantile,
     };
     #[pymodule_export]
     use crate::decode::NativeDecoder;
@@ -33,6 +33,9 @@ mod _native {
 
     #[pymodule_export]
     use crate::ledger::NativeLedger;
+
+    #[pymodule_export]
+    use crate::probabilities::{confidence, quantile};
 
     #[pymodule_export]
     use crate::roundtrip::analyze_round_trips;

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tailtrim._native import quantile
+from tailtrim._native import confidence
 from tailtrim.analysis.departures import WELL
 
 if TYPE_CHECKING:
@@ -54,16 +54,13 @@ def native(
         ValueError: one of them makes no sense.
 
     """
-    confidence = matching.get("confidence", "0.95")
-    if quantile(confidence) == "1":
-        raise ValueError(f"confidence {confidence!r}: expected less than 1 (100%)")
     return {
         "signature": matching.get("signature"),
         "masks": known_masks(matching.get("masks", ())),
         "trim_ns": nanoseconds("trim", matching.get("trim_s", 1)),
         "window_ns": nanoseconds("window", matching.get("window_s", 5)),
         "quantiles": list(matching.get("quantiles", ())),
-        "confidence": confidence,
+        "confidence": confidence(matching.get("confidence", "0.95")),
         "x552_trailer": matching.get("x552_trailer", False),
         "salvage": matching.get("salvage", False),
         "watched_to_the_end": False,

@@ -109,21 +109,16 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _write(batches: Iterator[pa.RecordBatch], form: RowFormat, out: Path | None) -> None:
     """Write rows as they come; a file gets its name when it is whole."""
+    from tailtrim.rundir.replacing import replacing  # noqa: PLC0415 - others start without
+
     if out is None:
         if form is RowFormat.TABLE:
             _table(batches)
         else:
             _stream(batches, form, _Screen() if sys.stdout.isatty() else sys.stdout.buffer)
         return
-    draft = out.with_name(f".{out.name}.draft")
-    try:
-        with draft.open("wb") as file:
-            _stream(batches, form, file)
-        draft.rename(out)
-    except OSError as error:
-        raise ValueError(f"{out}: cannot be written: {error.strerror or error}") from error
-    finally:
-        draft.unlink(missing_ok=True)
+    with replacing(out) as file:
+        _stream(batches, form, file)
 
 
 def _stream(batches: Iterator[pa.RecordBatch], form: RowFormat, file: object) -> None:

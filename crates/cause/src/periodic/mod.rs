@@ -6,7 +6,8 @@
 //! 1. [`schedule`] takes out what packets wait because of their place in a burst,
 //! 2. [`late`] takes the late packets, at several thresholds, joins those that one stall delayed and dates its end,
 //! 3. [`batches`] takes out what comes with every n-th packet instead of with time, if no comb accounts for it,
-//! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics; [`pairs`] those of a few stalls,
+//! 4. [`spectrum`] proposes frequencies: the power of the ends at their harmonics; [`pairs`] those of a few stalls;
+//!    [`proposals`] keeps them until one explains something,
 //! 5. [`comb`] fits phase and width, and tells the likelihood, for which each packet in a window counts,
 //! 6. [`multiples`] chooses among the multiples and fractions of a frequency that explain the same stalls,
 //! 7. [`wander`] follows a clock whose phase moves, [`behind`] takes to a clock the packets behind it,
@@ -33,6 +34,7 @@ mod limits;
 mod marks;
 mod multiples;
 mod pairs;
+mod proposals;
 mod schedule;
 mod search;
 mod spectrum;

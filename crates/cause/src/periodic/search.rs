@@ -5,8 +5,7 @@ use super::capture::{Capture, Level};
 use super::comb::{self, BELIEVED_NATS, Comb, SURE};
 use super::marks::{belongs, mark};
 use super::multiples::{FEW, across, fundamental, preferred, usual};
-use super::pairs;
-use super::spectrum;
+use super::proposals::{Proposal, Proposals};
 use super::wander::{self, WANDERS};
 use realfft::RealFftPlanner;
 
@@ -40,10 +39,12 @@ pub(super) fn search(
     let mut rejected: Vec<Comb> = Vec::new();
     let mut impure = Vec::new();
     for level in first..levels.len() {
-        let mut chance = None;
+        let (mut chance, mut proposed) = (None, None);
         while found.len() < MOST && rejected.len() < MOST {
             let known = Known { found: [&found[..], &rejected[..]].concat(), banned };
-            let next = next(&mut plan, capture, levels, level, &known);
+            let proposals =
+                proposed.get_or_insert_with(|| Proposals::of(&mut plan, capture, &levels[level]));
+            let next = next(capture, levels, level, proposals, &known);
             let Some(pure) = next.pure else {
                 impure.extend(next.impure);
                 break;
@@ -61,6 +62,7 @@ pub(super) fn search(
                 rejected.push(pure);
                 continue;
             }
+            proposed = None;
             if !add(capture, levels, &mut found, pure) {
                 break;
             }
@@ -94,7 +96,8 @@ fn surrogate(
     let shuffled = capture.shuffled();
     let mut levels = vec![level.of(&shuffled); number + 1];
     levels.truncate(number + 1);
-    let next = next(plan, &shuffled, &levels, number, &Known::default());
+    let proposals = Proposals::of(plan, &shuffled, &levels[number]);
+    let next = next(&shuffled, &levels, number, &proposals, &Known::default());
     let nets = next.pure.iter().chain(&next.impure).map(|one| one.net(capture.run_ns));
     nets.fold(0.0, f64::max)
 }
@@ -258,20 +261,18 @@ struct Next {
 }
 
 fn next(
-    plan: &mut RealFftPlanner<f32>,
     capture: &Capture,
     levels: &[Level],
     level: usize,
+    proposals: &Proposals,
     known: &Known<'_>,
 ) -> Next {
     let mut next = Next::default();
-    let spectral = spectrum::candidates(plan, capture, &levels[level]).into_iter();
-    let near = |hz: f64, smear: f64| comb::near(capture, levels, level, hz, smear);
-    let combs = spectral.filter_map(|one| near(one.hz, (2.0 / one.harmonics as f64).min(0.25)));
+    let near = |one: &Proposal| comb::near(capture, levels, level, one.hz, one.smear);
+    let combs = proposals.spectral().iter().filter_map(near);
     consider(&mut next, capture, levels, known, combs);
     if next.pure.is_none() {
-        let pairs = pairs::candidates(capture.run_ns, &levels[level]).into_iter();
-        let combs = pairs.filter_map(|one| near(one.hz, one.smear));
+        let combs = proposals.of_pairs(capture, &levels[level]).iter().filter_map(near);
         consider(&mut next, capture, levels, known, combs);
     }
     next.impure.sort_by(|a, b| b.merit(capture.run_ns).total_cmp(&a.merit(capture.run_ns)));
