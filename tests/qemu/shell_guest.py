@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # QEMU without hardware help boots a kernel in a quarter of a minute, if nothing else runs.
-ANSWER_S = 300
+ANSWER_S = 120
 CONSOLE = "console=ttyS0 panic=-1"
 
 
