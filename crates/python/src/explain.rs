@@ -99,9 +99,7 @@ pub(crate) fn simulate_interrupts(
         return Err(PyValueError::new_err("the interrupts together take all of the CPU"));
     }
     let simulation = Simulation {
-        pattern: schedule
-            .parse()
-            .map_err(|error: tailtrim_wire::traffic::PatternError| invalid(error))?,
+        pattern: schedule.parse().map_err(invalid)?,
         interval_ns: fraction(interval_ns)?,
         drift_ppb,
         latency_ns,
