@@ -23,14 +23,17 @@ if TYPE_CHECKING:
 
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
 
-
 #: Files whose tests measure time, or change or watch this host: nothing else runs beside them.
 ALONE = {
-    *("test_attribution", "test_containers", "test_doctor", "test_energy", "test_lifetime"),
-    *("test_noise", "test_online", "test_ping", "test_ping_peers", "test_pos_hosts"),
-    *("test_quiet_meter", "test_run_from_python", "test_stamp_peers", "test_trim"),
+    *("test_attribution", "test_containers", "test_doctor", "test_noise", "test_online"),
+    *("test_ping", "test_ping_peers", "test_quiet_meter", "test_stamp_peers"),
     *("test_tune", "test_tune_export", "test_tune_journal"),
 }
+#: Files that take longest: the others are shared out while these run.
+FIRST = (
+    *("test_fresh_machine", "test_kexec_host", "test_grub_host", "test_packages"),
+    *("test_hosts_ended", "test_booting_hosts", "test_guests", "test_run"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,6 +43,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
             if item.path.stem in ALONE:
                 item.add_marker(pytest.mark.alone)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    ours = item.path.parent == Path(__file__).parent
+    return FIRST.index(item.path.stem) if ours and item.path.stem in FIRST else len(FIRST)
 
 
 @pytest.fixture(scope="session", autouse=True)

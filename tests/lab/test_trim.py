@@ -97,6 +97,7 @@ def settings(host: Tune) -> Iterator[Callable[[], list[str]]]:
 HOST = {"profile": "latency-kernel", "only": ["MEM-006", "SCH-005"]}
 
 
+@pytest.mark.alone
 def test_a_killed_search_that_changed_this_host_is_taken_back(
     lab: Lab, settings: Callable[[], list[str]]
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_killed_search_that_changed_this_host_is_taken_back(
     assert settings() == before
 
 
+@pytest.mark.alone
 def test_a_search_on_a_command_measures_what_it_leaves(
     lab: Lab, settings: Callable[[], list[str]]
 ) -> None:

@@ -2,10 +2,11 @@
 
 use crate::errors::{OutputError, invalid, raise, raise_order};
 use crate::probabilities::{below_one, probabilities};
+use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
 use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -34,16 +35,14 @@ impl NativeAnalysis {
     }
 
     /// The table of this name as an Arrow record batch.
-    fn table(&self, name: &str) -> PyResult<PyRecordBatch> {
+    fn table(&self, name: &str) -> PyResult<PyArrowType<RecordBatch>> {
         let batch = if name == "sample" {
             self.samples.as_deref().map(batches::samples).transpose().map_err(failed)?
         } else {
             let tables = batches::all(&self.analysis).map_err(failed)?;
             tables.into_iter().find(|(table, _)| *table == name).map(|(_, batch)| batch)
         };
-        batch
-            .map(PyRecordBatch::from)
-            .ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
+        batch.map(PyArrowType).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
     }
 
     /// Raises where packets left before they entered, see [`Summary::check_order`].

@@ -6,9 +6,9 @@ use crate::probabilities::{below_one, probabilities, probability};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, Int64Array, RecordBatch};
+use arrow_pyarrow::{PyArrowType, Table};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
 use tailtrim_compare::{Counted, Options, Pilot, Repetition};
 use tailtrim_stats::{BlockCounts, Ranked};
 
@@ -22,8 +22,8 @@ pub(crate) struct NativeRepetition {
 impl NativeRepetition {
     /// Counts the column `latency_ns` of a table, in its order.
     #[new]
-    fn new(py: Python<'_>, samples: PyTable) -> PyResult<Self> {
-        let (batches, _) = samples.into_inner();
+    fn new(py: Python<'_>, samples: PyArrowType<Table>) -> PyResult<Self> {
+        let (batches, _) = samples.0.into_inner();
         let columns = latencies(&batches)?;
         let samples = columns.iter().map(|column| column.len() as u64).sum();
         let repetition = py.detach(|| {
@@ -108,11 +108,11 @@ pub(crate) fn plan_length(
     confidence: &str,
     assurance: &str,
     design_effect: f64,
-    samples: Option<PyTable>,
+    samples: Option<PyArrowType<Table>>,
 ) -> PyResult<String> {
     let (p, confidence) = (probability(quantile)?, below_one(confidence)?);
     let assurance = probability(assurance)?;
-    let batches = samples.map(PyTable::into_inner).map(|(batches, _)| batches);
+    let batches = samples.map(|samples| samples.0.into_inner().0);
     let columns = batches.as_deref().map(latencies).transpose()?;
     let planned = py.detach(|| {
         let Some(columns) = columns else {
@@ -161,12 +161,12 @@ pub(crate) fn plan_length(
 #[pyo3(signature = (samples, *, deadline_ns, confidence))]
 pub(crate) fn design_effect(
     py: Python<'_>,
-    samples: PyTable,
+    samples: PyArrowType<Table>,
     deadline_ns: i64,
     confidence: &str,
 ) -> PyResult<f64> {
     let confidence = below_one(confidence)?;
-    let (batches, _) = samples.into_inner();
+    let (batches, _) = samples.0.into_inner();
     let columns = latencies(&batches)?;
     Ok(py.detach(|| {
         let mut blocks = BlockCounts::new();

@@ -2,9 +2,10 @@
 
 use crate::analysis::{failed, signing};
 use crate::errors::{TailtrimError, invalid, raise_capture};
+use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use tailtrim_linux::source::{self, Extent, Reading};
@@ -105,12 +106,12 @@ impl NativeDecoder {
     }
 
     /// What was read last and belongs into this bucket. Threads may ask at once.
-    fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyRecordBatch> {
+    fn bucket(&self, py: Python<'_>, bucket: usize) -> PyResult<PyArrowType<RecordBatch>> {
         let batch = py.detach(|| {
             let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             batches::packets(state.buckets.get(bucket).map_or(&[][..], Vec::as_slice))
         });
-        batch.map(PyRecordBatch::from).map_err(failed)
+        batch.map(PyArrowType).map_err(failed)
     }
 
     /// The share of the capture that is read (0 to 1), `None` where it cannot be known.

@@ -4,9 +4,9 @@ use crate::errors::{TailtrimError, invalid};
 use crate::probabilities::{probabilities, probability};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_pyarrow::{PyArrowType, Table};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3_arrow::PyTable;
 use serde::Serialize;
 use tailtrim_cause::explanation::{Asked, Explanation, Late, Trace, explain};
 use tailtrim_cause::periodic;
@@ -39,8 +39,8 @@ impl Explained {
 }
 
 /// Stamps of the samples (ingress, egress) from the table `sample` of a run directory.
-pub(crate) fn stamps(samples: PyTable) -> PyResult<Vec<(i64, i64)>> {
-    let (batches, _) = samples.into_inner();
+pub(crate) fn stamps(samples: PyArrowType<Table>) -> PyResult<Vec<(i64, i64)>> {
+    let (batches, _) = samples.0.into_inner();
     let mut pairs = Vec::with_capacity(batches.iter().map(|batch| batch.num_rows()).sum());
     for batch in &batches {
         let column = |name: &str| {
@@ -57,7 +57,7 @@ pub(crate) fn stamps(samples: PyTable) -> PyResult<Vec<(i64, i64)>> {
 
 /// Periodic causes of the late packets among these samples, as JSON.
 #[pyfunction]
-pub(crate) fn periodic_causes(py: Python<'_>, samples: PyTable) -> PyResult<String> {
+pub(crate) fn periodic_causes(py: Python<'_>, samples: PyArrowType<Table>) -> PyResult<String> {
     let samples = stamps(samples)?;
     let found = py.detach(|| periodic::explain(&samples));
     json(&found)
@@ -149,7 +149,7 @@ fn load(interrupt: &Interrupt) -> f64 {
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn explain_late(
     py: Python<'_>,
-    samples: PyTable,
+    samples: PyArrowType<Table>,
     events: &str,
     cpu: u32,
     error_ns: i64,

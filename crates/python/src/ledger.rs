@@ -5,10 +5,11 @@ use crate::errors::{OutputError, TailtrimError, invalid};
 use crate::merge::Merge;
 use crate::probabilities::{below_one, probabilities};
 use crate::rows;
+use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
-use pyo3_arrow::PyRecordBatch;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -101,16 +102,16 @@ impl NativeLedger {
     }
 
     /// Matches packets whose signature repeats, in order of signature, running maximum, side, index.
-    fn tangled(&mut self, py: Python<'_>, packets: PyRecordBatch) -> PyResult<()> {
-        let packets = rows::tangled(&packets.into_inner())?;
+    fn tangled(&mut self, py: Python<'_>, packets: PyArrowType<RecordBatch>) -> PyResult<()> {
+        let packets = rows::tangled(&packets.0)?;
         let ledger = self.ledger()?;
         py.detach(|| packets.iter().try_for_each(|packet| ledger.tangled(packet)))
             .map_err(|error: LedgerError| TailtrimError::new_err(error.to_string()))
     }
 
     /// Counts pairs, in the order in which they were decided.
-    fn pairs(&mut self, py: Python<'_>, pairs: PyRecordBatch) -> PyResult<()> {
-        let pairs = rows::decided(&pairs.into_inner())?;
+    fn pairs(&mut self, py: Python<'_>, pairs: PyArrowType<RecordBatch>) -> PyResult<()> {
+        let pairs = rows::decided(&pairs.0)?;
         let (ledger, sink) = self.parts()?;
         let counted = py.detach(|| ledger.pairs(&pairs, sink));
         counted.map_err(|error| self.sink_failed(&error))
@@ -144,15 +145,15 @@ impl NativeLedger {
     /// and both halves of the signature.
     fn finish(
         &mut self,
-        outcomes: PyRecordBatch,
-        gaps: [PyRecordBatch; 2],
-        loads: [PyRecordBatch; 2],
+        outcomes: PyArrowType<RecordBatch>,
+        gaps: [PyArrowType<RecordBatch>; 2],
+        loads: [PyArrowType<RecordBatch>; 2],
         sign: &Bound<'_, PyAny>,
     ) -> PyResult<NativeAnalysis> {
         let ledger = self.ledger.take().ok_or_else(finished)?;
-        let tally = rows::outcomes(&outcomes.into_inner())?;
-        let [ingress_gaps, egress_gaps] = gaps.map(|batch| rows::histogram(&batch.into_inner()));
-        let [ingress_loads, egress_loads] = loads.map(|batch| rows::loads(&batch.into_inner()));
+        let tally = rows::outcomes(&outcomes.0)?;
+        let [ingress_gaps, egress_gaps] = gaps.map(|batch| rows::histogram(&batch.0));
+        let [ingress_loads, egress_loads] = loads.map(|batch| rows::loads(&batch.0));
         let mut analysis =
             ledger.finish(tally, [ingress_gaps?, egress_gaps?], [ingress_loads?, egress_loads?]);
         let worst: Vec<i64> =

@@ -1,9 +1,10 @@
 //! Runs of pairs, each in order, as one: engines match bucket by bucket, and the books want one order.
 
 use crate::rows::decided;
+use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
-use pyo3_arrow::PyRecordBatch;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -61,7 +62,7 @@ impl<'py> Merge<'py> {
     /// Takes the next batch of a run that has no pairs left.
     fn refill(&mut self, number: usize) -> PyResult<()> {
         for batch in self.batches[number].by_ref() {
-            let pairs = decided(&batch?.extract::<PyRecordBatch>()?.into_inner())?;
+            let pairs = decided(&batch?.extract::<PyArrowType<RecordBatch>>()?.0)?;
             if let Some(first) = pairs.first() {
                 self.held.heads.push(Reverse((first.place, number)));
                 self.held.runs[number] = Run { pairs, next: 0 };

@@ -4,8 +4,8 @@ use crate::analysis::{NativeAnalysis, output_failed};
 use crate::errors::raise;
 use crate::rows::columns;
 use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
 use pyo3::prelude::*;
-use pyo3_arrow::PyRecordBatch;
 use std::iter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use tailtrim_tail::matching::Window;
 #[allow(clippy::too_many_arguments, reason = "keyword-only, called by one typed wrapper")]
 pub(crate) fn analyze_round_trips(
     py: Python<'_>,
-    sent: PyRecordBatch,
-    received: PyRecordBatch,
+    sent: PyArrowType<RecordBatch>,
+    received: PyArrowType<RecordBatch>,
     names: [String; 2],
     length: u32,
     window_ns: i64,
@@ -32,8 +32,8 @@ pub(crate) fn analyze_round_trips(
     let window = Window { window_ns, ..Window::default() };
     let options = Options { window, ..Options::default() }.for_round_trips();
     let [sent_name, received_name] = names;
-    let mut ingress = side(sent_name, length, &sent.into_inner())?;
-    let mut egress = side(received_name, length, &received.into_inner())?;
+    let mut ingress = side(sent_name, length, &sent.0)?;
+    let mut egress = side(received_name, length, &received.0)?;
     let mut sink = SampleSink::new(false, Some(&directory))
         .map_err(|error| output_failed(&directory, &error))?;
     let result = py.detach(|| {

@@ -99,7 +99,7 @@ class Analysis(Tabular):
         import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most analyses run
 
         batch = self._samples() if name == "sample" else self._native.table(name)
-        return pa.Table.from_batches([pa.record_batch(batch)])
+        return pa.Table.from_batches([batch])
 
     def _samples(self) -> Any:
         try:

@@ -56,9 +56,7 @@ class Part:
             written.result()
 
     def _write(self, bucket: int, decoder: _native.NativeDecoder) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - takes longer to import than most commands run
-
-        batch = pa.record_batch(decoder.bucket(bucket))
+        batch = decoder.bucket(bucket)
         if not batch.num_rows:
             return
         writer = self._writers[bucket]
