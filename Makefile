@@ -14,6 +14,8 @@ VENV := .venv
 VALIDATOR := target/validator
 S3S := target/s3s
 BIN := $(VENV)/bin
+# A lock names all that is needed, and most of that is never imported.
+LOCKED := --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
@@ -25,17 +27,21 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 setup: $(VENV)/package.stamp
 
-$(VENV)/requirements.stamp: requirements.lock packaging/prerequisites.sh
+$(VENV)/prerequisites.stamp: packaging/prerequisites.sh
 	packaging/prerequisites.sh build
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	mkdir -p $(VENV)
 	touch $@
 
-$(VENV)/agent.stamp: $(RUST) packaging/agent.sh $(VENV)/requirements.stamp
+$(VENV)/requirements.stamp: requirements.lock $(VENV)/prerequisites.stamp
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	pip install $(LOCKED) --requirement requirements.lock
+	touch $@
+
+$(VENV)/agent.stamp: $(RUST) packaging/agent.sh $(VENV)/prerequisites.stamp
 	packaging/agent.sh
 	touch $@
 
-$(VENV)/package.stamp: $(RUST) pyproject.toml $(VENV)/agent.stamp
+$(VENV)/package.stamp: $(RUST) pyproject.toml $(VENV)/requirements.stamp $(VENV)/agent.stamp
 	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -51,12 +57,12 @@ dist: setup
 
 # Spark and Sail, which only tests need. Without them those tests are skipped loudly.
 $(VENV)/spark.stamp: requirements-spark.lock $(VENV)/package.stamp
-	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-spark.lock && touch $@
+	-pip install $(LOCKED) --requirement requirements-spark.lock && touch $@
 
 # What validates releases: only a test calls it. Without it that test is skipped loudly.
 $(VALIDATOR)/validator.stamp: requirements-validator.lock
 	-test -x $(VALIDATOR)/bin/python || $(PYTHON) -m venv $(VALIDATOR)
-	-$(VALIDATOR)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@
+	-$(VALIDATOR)/bin/pip install $(LOCKED) --requirement $< && touch $@
 
 # An S3 server, which only a test of captures in an object store needs. Without it that test is skipped loudly.
 $(S3S)/s3s.stamp:
@@ -118,7 +124,7 @@ bench: setup
 
 # What builds the site. Without it the test of the site is skipped loudly.
 $(VENV)/docs.stamp: requirements-docs.lock $(VENV)/package.stamp
-	-pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-docs.lock && touch $@
+	-pip install $(LOCKED) --requirement requirements-docs.lock && touch $@
 
 docs: $(VENV)/docs.stamp
 	packaging/prerequisites.sh docs

@@ -25,8 +25,8 @@ NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
 
 #: Files whose tests measure time, or change or watch this host: nothing else runs beside them.
 ALONE = {
-    *("test_attribution", "test_containers", "test_doctor", "test_noise", "test_online"),
-    *("test_ping", "test_ping_peers", "test_quiet_meter", "test_stamp_peers"),
+    *("test_attribution", "test_containers", "test_doctor", "test_energy", "test_noise"),
+    *("test_online", "test_ping", "test_ping_peers", "test_quiet_meter", "test_stamp_peers"),
     *("test_tune", "test_tune_export", "test_tune_journal"),
 }
 #: Files that take longest: the others are shared out while these run.
