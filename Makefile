@@ -14,8 +14,8 @@ VENV := .venv
 VALIDATOR := target/validator
 S3S := target/s3s
 BIN := $(VENV)/bin
-# A lock names all that is needed, and most of that is never imported.
-LOCKED := --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes
+# A lock names all that is needed.
+LOCKED := --quiet --disable-pip-version-check --no-deps --require-hashes
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Programs of the environment first: maturin calls cargo, pip calls maturin.
