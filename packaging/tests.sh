@@ -22,16 +22,18 @@ cargo)
         exit
     fi
     # What is behind -- is for the test programs.
-    programs=()
+    crates=("$@") programs=()
     for ((place = 1; place <= $#; place++)); do
-        if [[ ${!place} == -- ]]; then programs=("${@:place}"); fi
+        if [[ ${!place} == -- ]]; then crates=("${@:1:place-1}") programs=("${@:place}"); fi
     done
-    # Of each target that failed, cargo says what selects it. Without any, the code does not compile.
+    # Of each target that failed, cargo says what selects it. Without any, the code does not compile. Its crate is left out:
+    # for a selection of crates cargo would compile anew.
     mapfile -t targets < <(sed -n 's/^error: .*test failed, to rerun pass `\(.*\)`$/\1/p' "$told")
     ((${#targets[@]} > 0)) || exit 101
     for target in "${targets[@]}"; do
         read -ra words <<<"$target"
-        again cargo test --locked "${words[@]}" "${programs[@]}"
+        if [[ ${words[0]} == -p ]]; then words=("${words[@]:2}"); fi
+        again cargo test --locked "${crates[@]}" "${words[@]}" "${programs[@]}"
     done
     ;;
 pytest)

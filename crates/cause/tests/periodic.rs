@@ -291,6 +291,17 @@ fn what_many_frequencies_fit_is_not_told() {
     }
 }
 
+/// By how many intervals of a schedule a clock moves in 10 s against every so many of its packets. Where it hardly does,
+/// something of the packets' own recurs in the same way, and no clock is told: 80.34053 Hz comes 3 times in 602.0013 packets
+/// of 62,028 ns.
+fn moved(period_ns: f64, interval_ns: u64) -> f64 {
+    let times = (1..=8).map(|times| {
+        let packets = f64::from(times) * period_ns / interval_ns as f64;
+        (packets - packets.round()).abs() * 10e9 / (packets * interval_ns as f64)
+    });
+    times.fold(f64::INFINITY, f64::min)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
@@ -303,6 +314,7 @@ proptest! {
         interval_ns in 30_000_u64..110_000,
     ) {
         let period_ns = 1e9 / hz;
+        prop_assume!(pattern != "cbr" || moved(period_ns, interval_ns) > 3.0);
         let tick = Interrupts { start_ns, period_ns, durations_ns: vec![duration_ns] };
         let found = explain(&run(pattern, interval_ns, 10, &[tick]));
         prop_assume!(found.stalls >= 60);
