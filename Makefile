@@ -76,7 +76,7 @@ fetched: $(VENV)/spark.stamp $(VENV)/docs.stamp $(VALIDATOR)/validator.stamp $(S
 
 # What is skipped before pytest runs adds a line each; pytest shows them at its end, with its own. Fetching waits for the
 # network and the disk most of the time: it runs beside the Rust tests. Simulations, which `cargo test` ignores, run with them:
-# cargo would compile for a selection of crates anew.
+# cargo would compile for a selection of crates anew. LEFT_OUT goes on with what pytest selects of the laboratory.
 test: export TAILTRIM_SKIPPED := $(CURDIR)/target/skipped
 test: none-skipped check
 	packaging/prerequisites.sh test
@@ -87,7 +87,7 @@ test: none-skipped check
 	    [ $$passed = 0 ] || { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit $$passed; }
 	packaging/dist.sh
 	packaging/with-tracefs.sh packaging/tests.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
-	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone' --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone$(LEFT_OUT)' --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m alone
 
 none-skipped:

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 import grub_disk
 import guests
+import pytest
 from guest_host import LINE, GrubHost
 from hosts import Hosts, by_ssh, described, mac
 from tools import CPIO, QEMU, need
 
 if TYPE_CHECKING:
-    import pytest
     from laboratory import Lab
 
 #: A kernel without a first program panics, and resets the machine.
 PANICS = "rdinit=/none root=/dev/none"
 
 
+@pytest.mark.long
 def test_a_boot_of_a_plan_that_panics_falls_back_by_grub(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

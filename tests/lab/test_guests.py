@@ -54,6 +54,7 @@ def connections() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("tailtrim-*"))
 
 
+@pytest.mark.long
 def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     before, connected = files(image.folder), connections()
     ended = lab.run("run", str(lab.plan(**PLAN)), "--out", "out", timeout_s=300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import guests
+import pytest
 from guest_host import LINE, KexecHost
 from hosts import Hosts, by_ssh, described, mac
 from tools import CPIO, QEMU, need
@@ -12,10 +13,10 @@ from tools import CPIO, QEMU, need
 from tailtrim.nodes.boot.kexec import KEXEC
 
 if TYPE_CHECKING:
-    import pytest
     from laboratory import Lab
 
 
+@pytest.mark.long
 def test_a_plan_boots_another_line_by_kexec(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     by_ssh()
     need(QEMU, CPIO, KEXEC)

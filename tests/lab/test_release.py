@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from laboratory import Lab
 
@@ -18,6 +20,7 @@ authors: [{family-names: Doe, given-names: Jane}]
 """
 
 
+@pytest.mark.long
 def test_the_demo_is_released_verified_and_measured_again(lab: Lab) -> None:
     # The machine that tests is not the one that measures.
     limits = "limits: {lateness_p99_us: 1000000, sent_share: 0.5}\n"
