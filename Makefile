@@ -87,7 +87,7 @@ test: none-skipped check
 	    [ $$passed = 0 ] || { sed 's/^/SKIPPED /' $(TAILTRIM_SKIPPED); exit $$passed; }
 	packaging/dist.sh
 	packaging/with-tracefs.sh packaging/tests.sh pytest --ignore tests/lab --numprocesses 2 --dist loadfile
-	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone$(LEFT_OUT)' --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m 'not alone $(LEFT_OUT)' --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 	packaging/with-tracefs.sh packaging/tests.sh pytest tests/lab -m alone
 
 none-skipped:

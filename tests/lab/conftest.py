@@ -43,12 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
             if item.path.stem in ALONE:
                 item.add_marker(pytest.mark.alone)
-    items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    ours = item.path.parent == Path(__file__).parent
-    return FIRST.index(item.path.stem) if ours and item.path.stem in FIRST else len(FIRST)
+    items.sort(key=lambda item: [*FIRST, item.path.stem].index(item.path.stem))
 
 
 @pytest.fixture(scope="session", autouse=True)
