@@ -1,10 +1,23 @@
 #!/bin/sh
 # Puts what others install into dist/: the wheel with the agent inside, the static agent alone, its Debian package.
-# The agent is the one that `make setup` built.
+#
+# The agent is linked against musl where rustup has or gets it, which knows names of hosts without libraries of the host; against
+# glibc where Rust comes without rustup.
 set -eu
 cd "$(dirname "$0")/.."
+. packaging/fetching.sh
 
+machine=$(uname -m)
+target="$machine-unknown-linux-musl"
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+    command -v rustup >/dev/null 2>&1 && tries 3 rustup target add "$target" || target="$machine-unknown-linux-gnu"
+fi
+cargo build --release --locked --package tailtrim-agent --target "$target"
 agent=packaging/tailtrim.data/scripts/tailtrim-agent
+mkdir -p "$(dirname "$agent")"
+# Debug information is five sixths of it, and stays in the target folder.
+strip --strip-debug -o "$agent" "${CARGO_TARGET_DIR:-target}/$target/release/tailtrim-agent"
+echo "agent: static, $target"
 version=$("$agent" --version | cut -d' ' -f2)
 rm -rf dist
 maturin build --release --locked --out dist
@@ -12,7 +25,7 @@ cp "$agent" "dist/tailtrim-agent-$version-$(uname -m)"
 
 for program in dpkg-buildpackage dh help2man; do
     command -v "$program" >/dev/null 2>&1 || {
-        echo "SKIPPED: no Debian package: $program is not installed (Debian packages dpkg-dev, debhelper, help2man)" >&2
+        missed "no Debian package: $program is not installed (Debian packages dpkg-dev, debhelper, help2man)"
         exit 0
     }
 done
@@ -23,7 +36,7 @@ mkdir -p "$place/tailtrim"
 cp -R packaging/debian "$place/tailtrim"
 cp "$agent" "$place/tailtrim"
 cp packaging/tailtrim-reflect.service "$place/tailtrim/debian/tailtrim-agent.tailtrim-reflect.service"
-python packaging/copyright.py "$(cat "${CARGO_TARGET_DIR:-target}/agent.target")" >"$place/tailtrim/debian/copyright"
+python packaging/copyright.py "$target" >"$place/tailtrim/debian/copyright"
 help2man --no-info --name "tail latency of packet processing, on each host" \
     --output "$place/tailtrim/debian/tailtrim-agent.1" "$agent"
 cat >"$place/tailtrim/debian/changelog" <<END

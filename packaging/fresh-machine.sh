@@ -12,11 +12,11 @@ cd "$(dirname "$0")/.."
 
 release=bookworm
 demanded="git make gcc clang python3"
-target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
-root=$target/roots/fresh
+. packaging/fetching.sh
+root=$cache/roots/fresh
 
 if [ "$(cat "$root.packages" 2>/dev/null)" != "$demanded" ]; then
-    mkdir -p "$target/roots"
+    mkdir -p "$cache/roots"
     rm -rf "$root" "$root.packages"
     echo "unpacking: minimal $release with $demanded" >&2
     # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds there, too.
@@ -39,7 +39,7 @@ sysroot=$(rustc --print sysroot)
 exchange=$(realpath "$1")
 shift
 
-export work sysroot exchange checkout="$PWD" cache="${CARGO_HOME:-$HOME/.cargo}/registry"
+export work sysroot exchange checkout="$PWD" crates="${CARGO_HOME:-$HOME/.cargo}/registry"
 unshare --mount --pid --fork --kill-child sh -euc '
 mount -t overlay overlay -o "lowerdir=$0,upperdir=$work/upper,workdir=$work/work" "$work/machine"
 git ls-files -z --cached --others --exclude-standard >"$work/files"
@@ -62,7 +62,7 @@ mount --rbind /sys/fs/cgroup sys/fs/cgroup
 mount --rbind /dev dev
 mount --bind "$sysroot" ".$sysroot"
 mount --bind "$exchange" exchange
-[ ! -d "$cache" ] || mount --bind "$cache" root/.cargo/registry
+[ ! -d "$crates" ] || mount --bind "$crates" root/.cargo/registry
 [ ! -d "$HOME/.cache/pip" ] || mount --bind "$HOME/.cache/pip" root/.cache/pip
 settings=$(env | grep -E "^(PIP_(EXTRA_)?INDEX_URL|PIP_DEFAULT_TIMEOUT|[a-z]+_proxy|[A-Z]+_PROXY)=[^ ]*$" || :)
 pivot_root . .old

@@ -5,7 +5,7 @@
 #   in-root.sh NAME COMMAND…
 set -eu
 
-folder=${CARGO_TARGET_DIR:-$(dirname "$0")/../target}/roots
-root=$(realpath "$folder/$1")
+. "$(dirname "$0")/fetching.sh"
+root=$(realpath "$cache/roots/$1")
 shift
 exec unshare --mount sh -c 'mount --bind "$0/usr" /usr && exec "$@"' "$root" "$@"

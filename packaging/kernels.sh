@@ -1,21 +1,20 @@
 #!/bin/sh
-# Gets Debian's kernels for tests in QEMU, each also as its real-time flavour: downloaded and unpacked below
-# target/kernels, never installed.
+# Gets Debian's kernels for tests in QEMU, each also as its real-time flavour: downloaded and unpacked in the user's
+# cache, never installed.
 #
 #   kernels.sh [FLAVOUR | SUITE-FLAVOUR]…     amd64 rt-amd64: of this host's own release
 #                                             bullseye-amd64 trixie-rt-amd64 sid-amd64: 5.10, 6.12, the newest
 set -eu
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/fetching.sh"
 
-folder=${CARGO_TARGET_DIR:-target}/kernels
+folder=$cache/kernels
 command -v apt-get >/dev/null 2>&1 && command -v dpkg-deb >/dev/null 2>&1 || {
-    echo "kernels for QEMU: not here, only on Debian" >&2
+    missed "kernels for QEMU: not here, only on Debian"
     exit 0
 }
 [ $# -gt 0 ] || set -- amd64 rt-amd64 bullseye-amd64 bullseye-rt-amd64 trixie-amd64 trixie-rt-amd64 \
     sid-amd64 sid-rt-amd64
 mkdir -p "$folder"
-folder=$(realpath "$folder")
 
 # Lists of another release, beside the host's own, which stay as they are. Prints the configuration that uses them.
 lists() { # SUITE
@@ -38,7 +37,7 @@ Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled "false";
 APT::Sandbox::User "";
 END
-        APT_CONFIG=$place/apt.conf apt-get update -qq >&2 || return 1
+        APT_CONFIG=$place/apt.conf tries 3 apt-get update -qq >&2 || return 1
         : >"$place/done"
     fi
     echo "$place/apt.conf"
@@ -67,7 +66,7 @@ for name in "$@"; do
     *)
         flavour=${name#*-}
         APT_CONFIG=$(lists "${name%%-*}") || {
-            echo "kernels for QEMU: no lists of ${name%%-*}" >&2
+            missed "kernels for QEMU: no lists of ${name%%-*}"
             unset APT_CONFIG
             continue
         }
@@ -76,13 +75,13 @@ for name in "$@"; do
     esac
     package=$(package_of "$flavour")
     if [ -z "$package" ]; then
-        echo "kernels for QEMU: no package linux-image-$flavour for $name (apt-get update?)" >&2
+        missed "kernels for QEMU: no package linux-image-$flavour for $name (apt-get update?)"
         unset APT_CONFIG
         continue
     fi
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
-    if (cd "$scratch" && apt-get download -qq "$package" 2>/dev/null); then
+    if (cd "$scratch" && tries 3 apt-get download -qq "$package" 2>/dev/null); then
         # The kernel stands at the beginning: what follows is not unpacked.
         dpkg-deb --fsys-tarfile "$scratch"/*.deb 2>/dev/null |
             tar -x -C "$scratch" --occurrence=1 --wildcards "$(image_in "$package")"
@@ -91,8 +90,10 @@ for name in "$@"; do
         mv "$folder/$name/vmlinuz.part" "$folder/$name/vmlinuz"
         echo "kernel: $package in $folder/$name"
     else
-        echo "kernels for QEMU: $package cannot be downloaded" >&2
+        missed "kernels for QEMU: $package cannot be downloaded"
     fi
     rm -rf "$scratch"
     unset APT_CONFIG
 done
+# They age.
+rm -rf "$folder/lists"

@@ -5,7 +5,7 @@
 #   prerequisites.sh live     what experiments on this machine need, after `make setup`
 #   prerequisites.sh docs     what `make docs` needs
 #   prerequisites.sh dist     what `make dist` needs beside that of `make setup`
-#   prerequisites.sh test     what only tests need, after `make setup`: missing ones are skipped loudly
+#   prerequisites.sh test     what only tests need: a test that lacks one is skipped loudly
 set -eu
 
 missing=""
@@ -35,8 +35,6 @@ build)
         candidate=$(apt-cache policy cargo 2>/dev/null | sed -n 's/^ *Candidate: //p')
         ! recent "$candidate" || missing="$missing cargo"
     fi
-    # The static agent contains zstd, which is written in C.
-    need musl-tools musl-gcc
     # BPF programs are written in C. The build works without: then reflect --mode xdp and af-xdp, and AF_XDP ports, are
     # missing.
     need clang clang
@@ -56,12 +54,14 @@ docs)
     need help2man help2man
     ;;
 dist)
+    # The agent contains zstd, which is written in C.
+    need musl-tools musl-gcc
     need dpkg-dev dpkg-buildpackage
     need debhelper dh
     need help2man help2man
     ;;
 test)
-    missing=$(python tests/needed/tools.py)
+    missing=$(python tests/needed/tools.py $2)
     ;;
 *)
     echo "usage: prerequisites.sh build|live|docs|dist|test" >&2
@@ -85,6 +85,7 @@ fi
 if [ -n "$missing" ]; then
     echo "missing on this machine:$missing" >&2
     echo "install with: sudo apt-get install$missing" >&2
+    # Each test that lacks one is skipped, and its suite fails by that.
     [ "$1" = test ] && exit 0
     exit 2
 fi

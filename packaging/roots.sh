@@ -1,5 +1,5 @@
 #!/bin/sh
-# Unpacks programs of other Debian releases that tests have as peers below target/roots: nothing of them is
+# Unpacks programs of other Debian releases that tests have as peers in the user's cache: nothing of them is
 # installed, and packaging/in-root.sh runs them. A root is made anew when its list of packages changes.
 #
 #   roots.sh [NAME…]     sid-peers trixie-suricata bookworm-minimal bookworm-clean
@@ -7,10 +7,11 @@
 # bookworm-clean is whole, as debootstrap's minbase is, and an archive: a package or an image is installed into it.
 set -eu
 cd "$(dirname "$0")/.."
+. packaging/fetching.sh
 
-folder=${CARGO_TARGET_DIR:-target}/roots
+folder=$cache/roots
 skip() { # REASON
-    echo "SKIPPED: programs of other Debian releases: $1" >&2
+    missed "programs of other Debian releases: $1"
     exit 0
 }
 [ "$(id -u)" = 0 ] || skip "only root can enter them"
@@ -28,7 +29,7 @@ packages() { # NAME
     bookworm-minimal)
         # What every Debian has, an interpreter for the virtual environment, and the programs of the demo.
         echo '?essential' apt python3 python3-venv
-        python -c 'from tailtrim.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
+        target/test/bin/python -c 'from tailtrim.nodes import namespace, tool; print(*tool.packages(namespace.TOOLS))'
         ;;
     bookworm-clean)
         echo apt
@@ -40,6 +41,20 @@ packages() { # NAME
     esac
 }
 
+# Without running scripts of packages, so that no service comes with them.
+unpacked() { # NAME PACKAGE…
+    root=$1 variant=extract form=directory
+    shift
+    [ "$root" != bookworm-clean ] || variant=minbase form=tar
+    rm -rf "$folder/$root.part"
+    # All programs and libraries are below /usr, where packages of older releases have some beside it.
+    mmdebstrap --quiet --variant=$variant --format=$form --aptopt="$folder/apt.conf" \
+        --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
+        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' --include="$(echo "$*" | tr ' ' ,)" \
+        "${root%%-*}" "$folder/$root.part" 2>"$folder/$root.log"
+}
+
 [ $# -gt 0 ] || set -- sid-peers trixie-suricata bookworm-minimal bookworm-clean
 mkdir -p "$folder"
 # A mirror may be a copy of some day: what this machine's apt is told of the age of its lists holds here, too.
@@ -47,23 +62,14 @@ mkdir -p "$folder"
 for name in "$@"; do
     wanted=$(packages "$name" | tr '\n' ' ')
     [ "$(cat "$folder/$name.packages" 2>/dev/null)" = "$wanted" ] && continue
-    rm -rf "${folder:?}/$name" "$folder/$name.packages" "$folder/$name.part"
+    rm -rf "${folder:?}/$name" "$folder/$name.packages"
     echo "unpacking: $name: $wanted"
-    # Unpacked only: no script of a package runs, and no service comes with it.
-    variant=extract form=directory
-    [ "$name" != bookworm-clean ] || variant=minbase form=tar
-    # All programs and libraries are below /usr, where packages of older releases have some beside it.
-    # shellcheck disable=SC2046 # a list of words
-    if mmdebstrap --quiet --variant=$variant --format=$form --aptopt="$folder/apt.conf" \
-        --setup-hook=/usr/share/mmdebstrap/hooks/merged-usr/setup00.sh \
-        --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-        --dpkgopt='path-exclude=/usr/share/man/*' \
-        $(for package in $wanted; do echo "--include=$package"; done) \
-        "${name%%-*}" "$folder/$name.part" 2>"$folder/$name.log"; then
+    # shellcheck disable=SC2086 # a list of words
+    if tries 3 unpacked "$name" $wanted; then
         mv "$folder/$name.part" "$folder/$name"
         printf '%s\n' "$wanted" >"$folder/$name.packages"
     else
         rm -rf "$folder/$name.part"
-        echo "SKIPPED: $name cannot be unpacked: $(grep -m1 '^E:' "$folder/$name.log")" >&2
+        missed "$name cannot be unpacked: $(grep -m1 '^E:' "$folder/$name.log")"
     fi
 done

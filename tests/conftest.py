@@ -1,4 +1,4 @@
-"""What all tests share: where the real captures are, and what was skipped before."""
+"""Suites of tests, and the real captures that all tests share."""
 
 from __future__ import annotations
 
@@ -8,20 +8,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Names the list of what was skipped before, a line each; ``make test`` sets it.
-SKIPPED_BEFORE = "TAILTRIM_SKIPPED"
+#: A test is of one suite: that of its closest marker of these names, else that of its folder.
+SUITES = ("fast", "lab", "reflectors", "guests", "engines", "packages", "long")
+FOLDERS = {"lab": "lab", "qemu": "guests"}
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what was skipped by checks and in Rust before pytest's own list, and count both."""
-    path = os.environ.get(SKIPPED_BEFORE)
-    if path is None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose tests."""
+    parser.addoption("--suite", choices=SUITES, help="run the tests of one suite")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of other suites."""
+    suite = config.getoption("--suite")
+    if suite is None:
         return
-    before = Path(path).read_text().splitlines() if Path(path).exists() else []
-    python = len(terminalreporter.stats.get("skipped", []))
-    terminalreporter.section(f"skipped: {len(before)} by checks and in Rust, {python} in Python")
-    for line in sorted(before):
-        terminalreporter.line(f"SKIPPED {line}")
+    chosen = [item for item in items if suite_of(item) == suite]
+    config.hook.pytest_deselected(items=[item for item in items if suite_of(item) != suite])
+    items[:] = chosen
+
+
+def suite_of(item: pytest.Item) -> str:
+    """Return the suite of a test."""
+    named = (marker.name for marker in item.iter_markers() if marker.name in SUITES)
+    return next(named, FOLDERS.get(item.path.parent.name, "fast"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,200 @@
+"""Runs a suite of tests, and tells times, the slowest tests, and all that was skipped.
+
+python tests/suites.py SUITE     test lab reflectors guests simulations engines packages long all shard
+
+``shard`` is one part of the other suites, chosen by the number of commits: continuous integration runs it
+beside ``test``. Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have.
+What the runners wrote stays below ``target/results``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "target" / "results"
+SLOWEST = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A command of a suite; ``junit`` is where its runner writes results, below the project."""
+
+    name: str
+    command: tuple[str, ...]
+    junit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A test, its time, and why it was skipped, if so."""
+
+    name: str
+    seconds: float
+    failed: bool
+    skipped: str | None
+
+
+def pytest(name: str, suite: str, *words: str) -> Step:
+    """Return a step of tests in Python."""
+    junit = f"target/results/{name}.xml"
+    return Step(name, ("pytest", "--quiet", "--suite", suite, f"--junitxml={junit}", *words), junit)
+
+
+def lab(suite: str) -> tuple[Step, Step]:
+    """Return the steps of tests on live testbeds: side by side, then those with nothing beside them."""
+    groups = ("--dist", "loadgroup", "--no-loadscope-reorder")
+    together = ("-m", "not alone", "--numprocesses", "3", *groups)
+    return (
+        pytest(f"{suite}-together", suite, "tests/lab", *together),
+        pytest(f"{suite}-alone", suite, "tests/lab", "-m", "alone"),
+    )
+
+
+def fetch(*names: str) -> Step:
+    """Return a step that fetches what the tests behind it need; these say what is missing."""
+    return Step("fetch", ("packaging/fetch.sh", *names))
+
+
+NEXTEST = ("cargo", "nextest", "run", "--workspace", "--locked", "--show-progress", "none")
+TOOLS = Step("tools", ("packaging/prerequisites.sh", "test"))
+FILES = ("--numprocesses", "2", "--dist", "loadfile")
+SUITES: dict[str, tuple[Step, ...]] = {
+    "test": (
+        TOOLS,
+        Step("check", ("make", "check")),
+        Step("rust", NEXTEST, "target/nextest/default/junit.xml"),
+        pytest("python", "fast", "--ignore", "tests/lab", *FILES),
+        *lab("fast"),
+    ),
+    "lab": (TOOLS, fetch("roots"), *lab("lab")),
+    "reflectors": (TOOLS, *lab("reflectors")),
+    "guests": (TOOLS, fetch("kernels"), pytest("guests", "guests", *FILES)),
+    "simulations": (
+        Step(
+            "simulations",
+            (*NEXTEST, "--profile", "simulations", "--run-ignored", "only"),
+            "target/nextest/simulations/junit.xml",
+        ),
+    ),
+    "engines": (TOOLS, fetch("spark", "s3s"), pytest("engines", "engines", *FILES)),
+    "packages": (
+        TOOLS,
+        fetch("docs", "validator", "stamp-suite", "roots"),
+        Step("dist", ("make", "dist")),
+        pytest("packages", "packages", *FILES),
+    ),
+    "long": (TOOLS, fetch("roots"), pytest("long", "long")),
+}
+SHARDS = tuple(name for name in SUITES if name not in ("test", "long"))
+
+
+def main() -> int:
+    """Run the suite that the command line names; return the exit code."""
+    match sys.argv[1:]:
+        case ["shard"]:
+            asked = [SHARDS[commits() % len(SHARDS)]]
+        case ["all"]:
+            asked = list(SUITES)
+            os.environ["TAILTRIM_ADVISORIES"] = "required"
+        case [name] if name in SUITES:
+            asked = [name]
+        case other:
+            names = " ".join([*SUITES, "all", "shard"])
+            sys.stderr.write(f"error: found {' '.join(other)}, expected one of: {names}\n")
+            return 2
+    shutil.rmtree(RESULTS, ignore_errors=True)
+    RESULTS.mkdir(parents=True)
+    os.environ["TAILTRIM_SKIPPED"] = str(RESULTS / "skipped")
+    os.chdir(ROOT)
+    steps = list(dict.fromkeys(step for name in asked for step in SUITES[name]))
+    ended = [(step, *timed(step)) for step in steps]
+    results = [result for step, _, _ in ended for result in read(step)]
+    unlisted = summary(" ".join(asked), ended, results)
+    return 1 if unlisted or any(code for _, code, _ in ended) or not results else 0
+
+
+def commits() -> int:
+    """Return the number of commits of this checkout."""
+    counted = subprocess.run(
+        ("git", "rev-list", "--count", "HEAD"), capture_output=True, text=True, check=True
+    )
+    return int(counted.stdout)
+
+
+def timed(step: Step) -> tuple[int, float]:
+    """Run a step; return its exit code and how many seconds it took."""
+    say(f"== {step.name}: {' '.join(step.command)}")
+    begin = time.monotonic()
+    code = subprocess.run(step.command, check=False).returncode
+    return code, time.monotonic() - begin
+
+
+def read(step: Step) -> Iterator[Result]:
+    """Yield the tests of a step."""
+    if step.junit is None or not (ROOT / step.junit).exists():
+        return
+    for case in ET.parse(ROOT / step.junit).iter("testcase"):  # noqa: S314 - our own runners wrote it
+        skipped = case.find("skipped")
+        yield Result(
+            f"{case.get('classname')}::{case.get('name')}",
+            float(case.get("time", "0")),
+            case.find("failure") is not None or case.find("error") is not None,
+            None if skipped is None else skipped.get("message", ""),
+        )
+
+
+def summary(name: str, ended: list[tuple[Step, int, float]], results: list[Result]) -> int:
+    """Tell all of a suite; return how many skips are not listed."""
+    say(f"\n== {SLOWEST} slowest of {len(results)} tests")
+    for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
+        say(f"{result.seconds:8.1f} s  {result.name}")
+    told = RESULTS / "skipped"
+    outside = told.read_text().splitlines() if told.exists() else []
+    reasons = Counter([result.skipped for result in results if result.skipped is not None])
+    reasons.update(outside)
+    listed = listed_skips()
+    unlisted = 0
+    say(f"\n== {reasons.total()} skipped")
+    for reason, count in sorted(reasons.items()):
+        known = any(re.search(pattern, reason) for pattern in listed)
+        unlisted += count * (not known)
+        say(f"{count:4}  {reason}" + ("" if known else "   <- not in tests/skips.toml: FAILED"))
+    say("\n== minutes of each step")
+    for step, code, seconds in ended:
+        say(f"{seconds / 60:8.1f}  {step.name}" + (f"   <- FAILED, exit code {code}" if code else ""))
+    say(f"{sum(seconds for _, _, seconds in ended) / 60:8.1f}  {name}")
+    failed = sum(result.failed for result in results)
+    skipped = sum(result.skipped is not None for result in results)
+    say(f"\n{len(results) - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return unlisted
+
+
+def listed_skips() -> list[str]:
+    """Return the patterns of reasons for which a test may be skipped here."""
+    listed = tomllib.loads((ROOT / "tests" / "skips.toml").read_text())
+    patterns = [entry["reason"] for entry in listed["skip"]]
+    return patterns if os.geteuid() == 0 else patterns + listed["without_root"]
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    print(line, flush=True)  # noqa: T201 - its output
+
+
+if __name__ == "__main__":
+    sys.exit(main())
