@@ -1,7 +1,8 @@
 """Asks the databases of known vulnerabilities about all that the lock files name.
 
-RustSec's is asked about crates, PyPI's about Python packages. What one names is an error (exit code
-1). A database that cannot be had is skipped loudly, and listed at the end of ``make test``.
+RustSec's is asked about crates, PyPI's about Python packages. A vulnerability is an error (exit code
+1). A database that does not answer is skipped loudly; with ``TAILTRIM_ADVISORIES=required``, as
+``make test-all`` sets it, that is an error, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-LOCKS = ("requirements.lock", "requirements-spark.lock")
+LOCKS = ("requirements.lock", "requirements-test.lock", "requirements-spark.lock")
+REQUIRED = os.environ.get("TAILTRIM_ADVISORIES") == "required"
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -21,13 +23,14 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def skip(why: str) -> None:
-    """Say what is not checked, here and at the end of all tests."""
-    say(f"SKIPPED: advisories: {why}")
+def skip(why: str) -> bool:
+    """Say what is not checked, here and at the end of the suite; return whether it may be skipped."""
+    say(f"{'error' if REQUIRED else 'SKIPPED'}: advisories: {why}")
     listed = os.environ.get("TAILTRIM_SKIPPED")
     if listed:
         with Path(listed).open("a", encoding="utf-8") as file:
             file.write(f"advisories: {why}\n")
+    return not REQUIRED
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -44,8 +47,7 @@ def crates_are_safe() -> bool:
     """Ask RustSec's database about Cargo.lock."""
     fetched = run("cargo-deny", "fetch", "db")
     if fetched.returncode != 0:
-        skip(f"crates: RustSec's database cannot be had: {last_line(fetched.stderr)}")
-        return True
+        return skip(f"crates: RustSec's database cannot be had: {last_line(fetched.stderr)}")
     checked = run("cargo-deny", "--locked", "check", "--disable-fetch", "advisories")
     say(checked.stderr)
     return checked.returncode == 0
@@ -58,11 +60,11 @@ def packages_are_safe(lock: str) -> bool:
     try:
         packages = json.loads(asked.stdout)["dependencies"]
     except ValueError:
-        skip(f"{lock}: PyPI does not answer: {last_line(asked.stderr)}")
-        return True
+        return skip(f"{lock}: PyPI does not answer: {last_line(asked.stderr)}")
     unknown = [package["skip_reason"] for package in packages if "skip_reason" in package]
-    if unknown:
-        skip(f"{lock}: {len(unknown)} of {len(packages)} packages are not checked: {unknown[0]}")
+    safe = not unknown or skip(
+        f"{lock}: {len(unknown)} of {len(packages)} packages are not checked: {unknown[0]}"
+    )
     found = [
         f"{lock}: {package['name']} {package['version']}: {known['id']}, "
         f"mended in {', '.join(known['fix_versions']) or 'no release'}"
@@ -71,7 +73,7 @@ def packages_are_safe(lock: str) -> bool:
     ]
     for line in found:
         say(f"error: {line}")
-    return not found
+    return safe and not found
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 #: A test is of one suite: that of its closest marker of these names, else that of its folder.
-SUITES = ("fast", "lab", "reflectors", "guests", "engines", "packages", "long")
+SUITES = ("fast", "lab", "reflectors", "guests", "simulations", "engines", "packages", "long")
 FOLDERS = {"lab": "lab", "qemu": "guests"}
 
 

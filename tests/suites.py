@@ -86,10 +86,11 @@ SUITES: dict[str, tuple[Step, ...]] = {
     "guests": (TOOLS, fetch("kernels"), pytest("guests", "guests", *FILES)),
     "simulations": (
         Step(
-            "simulations",
+            "simulations-rust",
             (*NEXTEST, "--profile", "simulations", "--run-ignored", "only"),
             "target/nextest/simulations/junit.xml",
         ),
+        pytest("simulations-python", "simulations", *FILES),
     ),
     "engines": (TOOLS, fetch("spark", "s3s"), pytest("engines", "engines", *FILES)),
     "packages": (
