@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from pairs import Pair
 
 
-@pytest.mark.parametrize("target", [FAR, f"[{FAR_6}]:862"])
+pytestmark = pytest.mark.reflectors
+
+
+@pytest.mark.parametrize("target", [pytest.param(FAR, marks=pytest.mark.fast), f"[{FAR_6}]:862"])
 def test_stamp_takes_the_residence_out(pair: Pair, target: str) -> None:
     with Stamps(pair.far, ahead_ns=50_000_000, keeps_ns=3_000_000) as reflector:
         stream = pair.measure(

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pairs import Pair
 
 
+pytestmark = pytest.mark.packages
+
+
 def test_beside_iputils(pair: Pair) -> None:
     tools.need(tools.PING)
     text = pair.near.run("ping", "-n", "-i", "0.005", "-c", "200", FAR)

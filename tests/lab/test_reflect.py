@@ -18,6 +18,7 @@ import pytest
 from peers import FAR, FAR6, KEY, NEAR, Cable, adds_up, sender_packet, signed, unix
 from releases import of_release
 
+pytestmark = pytest.mark.reflectors
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 MODES = {
     "socket": (),
@@ -247,6 +248,7 @@ def peer(program: str) -> str:
     return found
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("mode", ["socket", "xdp", "nat"])
 def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: Path) -> None:
     # 2.0 was the first with UDP.
@@ -272,6 +274,7 @@ def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: P
     assert adds_up(result)
 
 
+@pytest.mark.packages
 def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     program = peer("sockperf")
     with cable.reflector(AGENT, "--echo", "11111", "--rate", "0") as reflector:
@@ -282,6 +285,7 @@ def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     assert adds_up(result)
 
 
+@pytest.mark.packages
 def test_irtt_is_no_echo_but_is_not_amplified(cable: Cable) -> None:
     program = peer("irtt")
     with cable.reflector(AGENT, "--echo", "2112") as reflector:

@@ -16,6 +16,7 @@ import pytest
 from frames import Datagram
 from peers import FAR, FAR6, NEAR, NEAR6, Cable, Host, adds_up, within
 
+pytestmark = pytest.mark.reflectors
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 AT_FAR = ("--interface", "far")
 MODES = {
@@ -229,6 +230,7 @@ def mac(host: Host, name: str) -> bytes:
     return bytes.fromhex(shown["address"].replace(":", ""))
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_judges_every_frame_alike(cable: Cable, mode: str) -> None:
     if mode == "nat" and shutil.which("nft") is None:

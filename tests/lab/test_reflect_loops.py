@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from peers import Cable
 
+pytestmark = pytest.mark.reflectors
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 #: One reflector at each end, and the ports they are asked at.
 ADDRESSES = (("10.9.0.1", "fd09::1"), ("10.9.0.2", "fd09::2"))
