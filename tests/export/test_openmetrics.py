@@ -164,6 +164,7 @@ def test_negative_latencies_have_buckets_of_their_own(make_run: MakeRun, tmp_pat
     assert count == 1
 
 
+@pytest.mark.packages
 def test_promtool_puts_a_run_where_it_was(testpmd: tailtrim.RunDirectory, tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:

@@ -107,6 +107,13 @@ class Cable:
         self.senders.append(sender)
         return sender
 
+    def until_read(self) -> None:
+        """Wait until nothing waits in a UDP socket of the far host."""
+        until_s = time.monotonic() + 20
+        while any(waiting(Path(f"/proc/{self.far.pid}/net/{name}")) for name in ("udp", "udp6")):
+            assert time.monotonic() < until_s, "the far host's sockets are not read"
+            time.sleep(0.001)
+
     @contextmanager
     def far_listener(self, port: int) -> Iterator[socket.socket]:
         """Listen on the far host, and answer nothing."""
@@ -169,6 +176,12 @@ class Reflector:
                 self.result = event
 
 
+def waiting(sockets: Path) -> bool:
+    """Say whether bytes wait in one of the sockets of a table of proc_net(5)."""
+    rows = [line.split() for line in sockets.read_text().splitlines()[1:]]
+    return any(int(row[4].split(":")[1], 16) for row in rows)
+
+
 def enter(namespace: int) -> None:
     """Have this thread be in a network namespace: os.setns, which Python has from 3.12 on."""
     if ctypes.CDLL(None, use_errno=True).setns(namespace, CLONE_NEWNET) != 0:
@@ -200,7 +213,7 @@ class Asker:
             self.socket.bind(("", source_port))
         self.to = (address, port)
 
-    def ask(self, request: bytes, timeout_s: float = 2) -> bytes | None:
+    def ask(self, request: bytes, timeout_s: float = 10) -> bytes | None:
         """Return the reply, or nothing when none comes in this time."""
         self.socket.settimeout(timeout_s)
         try:

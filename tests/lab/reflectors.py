@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from tailtrim.nodes.namespace import Namespace
 
 FAR = "10.99.0.2"
-TIMEOUT_S = 0.3
+#: Longer than a machine that does other things keeps a process waiting.
+TIMEOUT_S = 0.8
 # An echo probe begins with these: magic, session, number.
 PROBE = struct.Struct(">4sIQ")
 

@@ -20,6 +20,7 @@ from peers import EVERYWHERE, FAR, Cable, Reflector
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.reflectors
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 MODES = {
     "socket": EVERYWHERE,
@@ -110,7 +111,10 @@ def has_nothing(threads: list[dict[str, str]], result: dict[str, Any]) -> None:
     assert (told["no_new_privileges"], told["system_calls_filtered"]) == (True, True)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, marks=pytest.mark.fast) if mode == "xdp" else mode for mode in MODES],
+)
 def test_nothing_of_root_is_left_in_any_thread(cable: Cable, mode: str) -> None:
     # With a thread that reads standard input, and what scheduling and memory it can get.
     if mode == "nat" and shutil.which("nft") is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import os
 import shutil
 import signal
@@ -16,8 +17,9 @@ from pathlib import Path
 
 import pytest
 from peers import FAR, FAR6, KEY, NEAR, Cable, adds_up, sender_packet, signed, unix
-from releases import of_release
+from releases import entering
 
+pytestmark = pytest.mark.reflectors
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 MODES = {
     "socket": (),
@@ -72,12 +74,12 @@ def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
         for address in (FAR, FAR6):
             one, other = cable.asker(address, 7), cable.asker(address, 7)
             for client in (one, other, one):
-                assert all(client.ask(b"%d" % n) == b"%d" % n for n in range(100))
-            for number in range(100):
+                assert all(client.ask(b"%d" % n) == b"%d" % n for n in range(70))
+            for number in range(70):
                 for client in (one, other):
                     assert client.ask(b"%d" % number) == b"%d" % number
             stamp = cable.asker(address, 862)
-            for number in range(100):
+            for number in range(70):
                 request = sender_packet(number)
                 reply = stamp.ask(request)
                 assert reply is not None
@@ -85,7 +87,7 @@ def test_regular_clients_and_others_are_answered(cable: Cable) -> None:
                 assert unix(t1) <= unix(t2) <= unix(t3) <= time.time()
         result = reflector.stop()
     assert adds_up(result)
-    assert result["reflected"] == 2 * 600
+    assert result["reflected"] == 2 * 6 * 70
 
 
 @pytest.mark.parametrize("mode", ["socket", "xdp", "af-xdp"])
@@ -94,12 +96,16 @@ def test_lists_and_limits_hold(cable: Cable, mode: str) -> None:
     with cable.reflector(AGENT, *words) as reflector:
         assert cable.asker(FAR, 7).ask(b"x", 0.2) is None
         allowed = cable.asker(FAR6, 7)
-        answered = sum(allowed.ask(b"x", 0.1) is not None for _ in range(8))
+        begin = time.monotonic()
+        assert all(allowed.ask(b"x") is not None for _ in range(3))
+        answered = 3 + sum(allowed.ask(b"x", 0.1) is not None for _ in range(5))
+        whole_s = math.ceil(time.monotonic() - begin)
         result = reflector.stop()
+    # So many at once, and one more each second.
+    assert answered <= result["reflected"] <= 3 + whole_s
     assert adds_up(result)
-    assert 3 <= answered <= 5
     assert (result["refused"]["not_allowed"], result["received"]) == (1, 9)
-    assert result["refused"]["rate"] == 8 - answered
+    assert result["refused"]["rate"] == 8 - result["reflected"]
 
 
 def test_authenticated_stamp_answers_each_packet_once(cable: Cable, tmp_path: Path) -> None:
@@ -162,8 +168,9 @@ def forwarding(cable: Cable) -> str:
 
 
 def has_no_table(cable: Cable) -> bool:
-    """Say whether there is only the table of others and no forwarding, within a few seconds."""
-    for _ in range(100):
+    """Say whether there is only the table of others and no forwarding in the end."""
+    until_s = time.monotonic() + 20
+    while time.monotonic() < until_s:
         if tables(cable).split() == ["table", "inet", "of_others"]:
             return forwarding(cable) == "0"
         time.sleep(0.05)
@@ -223,7 +230,8 @@ def test_translation_ends_when_its_counters_cannot_be_read(cable: Cable) -> None
         os.kill(int(keeper), signal.SIGKILL)
         _, said = reflector.process.communicate(timeout=20)
     assert reflector.process.returncode == 3
-    assert said.startswith("error: asking the process that keeps what needs privileges")
+    assert said.startswith("error: ")
+    assert "privileges" in said.splitlines()[0]
 
 
 def test_a_mode_that_cannot_be_says_so(cable: Cable) -> None:
@@ -247,10 +255,11 @@ def peer(program: str) -> str:
     return found
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("mode", ["socket", "xdp", "nat"])
 def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: Path) -> None:
     # 2.0 was the first with UDP.
-    peer_words = of_release("sid-peers", "hipercontracer")
+    peer_words = [*entering("sid-peers"), "hipercontracer"]
     words = MODES.get(mode, ("--mode", "nat", "--interface", "far"))
     tmp_path.chmod(0o777)
     with cable.reflector(AGENT, "--echo", "7", *words) as reflector:
@@ -272,6 +281,7 @@ def test_hipercontracer_measures_against_it(cable: Cable, mode: str, tmp_path: P
     assert adds_up(result)
 
 
+@pytest.mark.packages
 def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     program = peer("sockperf")
     with cable.reflector(AGENT, "--echo", "11111", "--rate", "0") as reflector:
@@ -282,6 +292,7 @@ def test_sockperf_measures_against_its_echo(cable: Cable) -> None:
     assert adds_up(result)
 
 
+@pytest.mark.packages
 def test_irtt_is_no_echo_but_is_not_amplified(cable: Cable) -> None:
     program = peer("irtt")
     with cable.reflector(AGENT, "--echo", "2112") as reflector:
@@ -305,21 +316,26 @@ def test_invented_senders_get_no_more_than_they_sent(cable: Cable, mode: str) ->
     words = ("--stamp", "862", "--echo", "7", "--rate", "1", "--burst", "2", *MODES[mode])
     with cable.reflector(AGENT, *words) as reflector:
         raw = cable.raw_sender()
+        fences = [cable.asker(FAR, port) for port in (862, 7)]
         before = (moved("rx"), moved("tx"))
+        begin = time.monotonic()
         for round_ in range(10):
             for last in range(20, 40):
                 for port in (40_000 + round_, 862, 7, 53):
                     raw.sendto(udp(f"10.77.0.{last}", port, 862, sender_packet(round_)), (FAR, 0))
                     raw.sendto(udp(f"10.77.0.{last}", port, 7, b"x" * 300), (FAR, 0))
-        time.sleep(0.5)
+            cable.until_read()
+        # Whoever is answered now comes behind them all: this client may ask twice.
+        assert all(fence.ask(sender_packet(0)) is not None for fence in fences)
+        whole_s = math.ceil(time.monotonic() - begin)
         after = (moved("rx"), moved("tx"))
         result = reflector.stop()
     assert adds_up(result)
-    assert result["received"] == 1_600
-    # Two at once of each, and one more where the second was over in between.
+    assert result["received"] == 1_600 + 2
+    # Two at once of each, and one more each second.
     assert result["refused"]["source_port"] == 1_200
-    assert 40 <= result["reflected"] <= 80
-    assert result["refused"]["rate"] == 400 - result["reflected"]
+    assert 40 <= result["reflected"] - 2 <= 20 * (2 + whole_s)
+    assert result["refused"]["rate"] == 400 + 2 - result["reflected"]
     assert after[1] - before[1] < after[0] - before[0]
 
 

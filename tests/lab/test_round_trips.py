@@ -18,6 +18,7 @@ from tailtrim.plan import load
 if TYPE_CHECKING:
     from laboratory import Lab
 
+pytestmark = pytest.mark.reflectors
 ROOT = Path(__file__).parents[2]
 
 

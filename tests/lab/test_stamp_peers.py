@@ -17,6 +17,7 @@ from peers import FAR, KEY, NEAR, adds_up
 if TYPE_CHECKING:
     from peers import Cable
 
+pytestmark = pytest.mark.packages
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 PROBES = 10
 ROOT = Path(__file__).parents[2]
@@ -120,6 +121,7 @@ def test_it_answers_what_we_ask(
     assert sum(stream["follow_up"].values()) == 50
 
 
+@pytest.mark.reflectors
 def test_scapy_reads_our_replies(cable: Cable) -> None:
     stamp = pytest.importorskip("scapy.contrib.stamp", reason="scapy is not installed")
     tlvs = [
@@ -138,6 +140,7 @@ def test_scapy_reads_our_replies(cable: Cable) -> None:
     assert [int(tlv.flags) for tlv in read.tlv_objects] == [0, 0, 0x80, 0x40, 0x80]
 
 
+@pytest.mark.reflectors
 def test_scapy_reads_our_probes(cable: Cable) -> None:
     stamp = pytest.importorskip("scapy.contrib.stamp", reason="scapy is not installed")
     with cable.far_listener(862) as listener:

@@ -37,6 +37,7 @@ def test_a_dry_run_changes_nothing(host: Tune) -> None:
     }
 
 
+@pytest.mark.fast
 @needs_two_cpus
 def test_applied_verified_and_taken_back(host: Tune) -> None:
     before = snapshot()
@@ -68,7 +69,7 @@ def test_applied_verified_and_taken_back(host: Tune) -> None:
 
 
 @needs_two_cpus
-@pytest.mark.parametrize("share", [0, 0.1, 0.3, 0.5, 0.7])
+@pytest.mark.parametrize("share", [0, 0.1, 0.3, pytest.param(0.5, marks=pytest.mark.fast), 0.7])
 def test_killed_in_the_middle(host: Tune, share: float) -> None:
     # How many steps there are depends on the host: each kernel thread is one.
     changes = host.json("apply", *PLAN)["changes"]

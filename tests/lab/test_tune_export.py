@@ -17,6 +17,7 @@ from tailtrim.devices.host_change import TUNED
 if TYPE_CHECKING:
     from changed_host import Tune
 
+pytestmark = pytest.mark.packages
 PACKAGES = Path("/usr/lib/python3/dist-packages")
 
 

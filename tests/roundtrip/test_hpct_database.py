@@ -16,6 +16,7 @@ from tailtrim.roundtrip.hpct import hpct_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.packages
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 
 DATA = Path(__file__).parents[1] / "data" / "hpct"

@@ -112,6 +112,7 @@ def converted(place: Path, *files: Path) -> list[dict[str, str]]:
     return rows(place)
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("name", PINGS)
 def test_its_tool_reads_the_same_from_what_we_write(name: str, tmp_path: Path) -> None:
     pings = read_hpct(DATA / f"{name}.hpct").pings
@@ -122,6 +123,7 @@ def test_its_tool_reads_the_same_from_what_we_write(name: str, tmp_path: Path) -
         assert table == rows(DATA / f"{name}.csv"), compression
 
 
+@pytest.mark.packages
 def test_its_tool_merges_ours_and_its_own(tmp_path: Path) -> None:
     icmp, udp = (read_hpct(DATA / f"{name}.hpct").pings for name in PINGS[:2])
     ours = tmp_path / hpct_name(icmp)
