@@ -1,9 +1,9 @@
 //! `tailtrim-agent node`: commands that end with another process, and the end of one that is silent.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn agent(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tailtrim-agent"));
@@ -37,9 +37,14 @@ fn a_held_command_has_its_own_exit_code_and_number() {
 #[test]
 fn a_held_command_ends_with_the_other_process() {
     let mut with = other();
-    let mut held =
-        agent(&["hold", "--with", &with.id().to_string(), "--", "sleep", "100"]).spawn().unwrap();
-    thread::sleep(Duration::from_millis(200));
+    let mut held = agent(&["hold", "--with", &with.id().to_string(), "--"])
+        .args(["sh", "-c", "echo started; exec sleep 100"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = [0; 8];
+    held.stdout.take().unwrap().read_exact(&mut told).unwrap();
+    assert_eq!(&told, b"started\n");
     assert!(held.try_wait().unwrap().is_none());
     with.kill().unwrap();
     assert_eq!(held.wait().unwrap().code(), Some(128 + 9));
@@ -59,9 +64,12 @@ fn nothing_is_started_beside_a_process_that_is_gone() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long nothing came is what is tested")]
 fn a_process_is_ended_when_the_input_falls_silent_or_ends_and_not_before() {
+    let silence = Duration::from_millis(500);
     for ends in [false, true] {
         let mut with = other();
+        let mut last = Instant::now();
         let mut watch = agent(&["watch", "--with", &with.id().to_string(), "--silence", "500ms"])
             .stdin(Stdio::piped())
             .spawn()
@@ -69,11 +77,19 @@ fn a_process_is_ended_when_the_input_falls_silent_or_ends_and_not_before() {
         let mut input = watch.stdin.take().unwrap();
         for _ in 0..10 {
             thread::sleep(Duration::from_millis(100));
-            input.write_all(b"\n").unwrap();
-            assert!(with.try_wait().unwrap().is_none());
+            let next = Instant::now();
+            // Fails where this process was kept from its CPU for so long that the other has ended.
+            let written = input.write_all(b"\n");
+            let lives = with.try_wait().unwrap().is_none();
+            if last.elapsed() >= silence {
+                break;
+            }
+            assert!(lives && written.is_ok(), "ended {:?} after a line", last.elapsed());
+            last = next;
         }
         let kept = (!ends).then_some(input);
         assert!(!with.wait().unwrap().success());
+        assert!(ends || last.elapsed() >= silence);
         assert!(watch.wait().unwrap().success());
         drop(kept);
     }

@@ -13,7 +13,7 @@ pub(crate) fn skipped(why: impl Display) {
     let thread = std::thread::current();
     let test = thread.name().unwrap();
     let why = why.to_string().replace('\n', " ");
-    let line = format!("{}::{test}: {why}\n", env!("CARGO_CRATE_NAME"));
+    let line = format!("{}::{test}: {why}\n", env!("CARGO_PKG_NAME"));
     // To standard error itself: what goes through the macros is shown of failed tests only.
     io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
     if let Some(list) = std::env::var_os(LIST) {

@@ -82,7 +82,7 @@ fn both_directions_pass_in_one_loop() {
         for (port, count, frame) in [(&mut right, 200, &there), (&mut left, 100, &back)] {
             let mut came = 0;
             while came < count {
-                assert!(port.wait(Duration::from_secs(5)).unwrap(), "{came} of {count}");
+                assert!(port.wait(Duration::from_secs(60)).unwrap(), "{came} of {count}");
                 let here = port.receive(64, &mut |got| assert_eq!(got.bytes, frame)).unwrap();
                 came += here;
             }

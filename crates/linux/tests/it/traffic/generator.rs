@@ -159,7 +159,8 @@ fn stalls_while_a_probe_is_handed_over_are_told_with_the_probes_that_are_late_fo
     let mut calls = 0;
     let mut port = Before(near, || {
         calls += 1;
-        if calls % 100 == 0 {
+        // A machine that falls behind hands over many probes in one call.
+        if calls % 100 == 5 {
             thread::sleep(Duration::from_millis(5));
         }
     });
@@ -169,7 +170,7 @@ fn stalls_while_a_probe_is_handed_over_are_told_with_the_probes_that_are_late_fo
     let stalls = generated.stalls;
     // Other things of this machine add to that.
     drop(port);
-    let known = calls / 100;
+    let known = (calls + 95) / 100;
     assert!(
         known > 0 && stalls.sending.count >= known && stalls.sending.longest_ns >= 5_000_000,
         "{stalls:?}"
