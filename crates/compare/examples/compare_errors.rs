@@ -3,7 +3,7 @@
 //!
 //!     cargo run --release -p tailtrim-compare --example compare_errors [COMPARISONS [FIRST_SEED [SCENARIO]]]
 
-#[path = "../tests/support/processes.rs"]
+#[path = "../tests/it/processes.rs"]
 mod processes;
 
 use processes::{Process, repetitions};

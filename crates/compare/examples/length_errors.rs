@@ -6,7 +6,7 @@
 //! With a name, such as `stalls`, only for the processes that have it in theirs. A pilot has `PILOT` samples (100,000); runs
 //! beyond `LONGEST` samples (2 million) are not simulated, and counted.
 
-#[path = "../tests/support/processes.rs"]
+#[path = "../tests/it/processes.rs"]
 mod processes;
 
 use processes::{Process, latencies};

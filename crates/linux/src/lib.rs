@@ -21,7 +21,7 @@ mod process;
 mod quota;
 pub mod reflect;
 #[cfg(test)]
-#[path = "../tests/support/skip.rs"]
+#[path = "../tests/it/skip.rs"]
 mod skip;
 pub mod socket;
 pub mod source;

@@ -3,7 +3,7 @@
 //! `UPDATE_GOLDEN=1 cargo test -p tailtrim-agent tune::text` writes them anew; look at the difference.
 
 #[allow(dead_code, reason = "the tests of plans use the rest")]
-#[path = "../../../host/tests/support/hosts.rs"]
+#[path = "../../../host/tests/it/tune/hosts.rs"]
 mod hosts;
 
 use super::text::text;

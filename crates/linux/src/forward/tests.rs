@@ -2,7 +2,8 @@ use super::*;
 use crate::port::{MemoryPort, PortError, Received, memory_pair};
 use std::os::fd::BorrowedFd;
 
-const PAUSE_NS: i64 = 2_000_000;
+/// Much longer than this process may be kept from its CPU while it has three frames in its hands.
+const PAUSE_NS: i64 = 200_000_000;
 
 /// A port that asks for a pause when it is first received from.
 struct Pausing {
@@ -73,7 +74,7 @@ fn pauses_and_stalls_are_those_of_both_directions() {
         let until_ns = one.until_ns.max(other.until_ns);
         assert!(clock::realtime_ns() >= until_ns, "a pause that was not taken");
         // Three frames took their work, and the pause is not part of it.
-        assert!((300..PAUSE_NS.unsigned_abs()).contains(&busy_ns), "{busy_ns}");
+        assert!((300..PAUSE_NS.unsigned_abs() / 2).contains(&busy_ns), "{busy_ns}");
         let stood_still = |(from_ns, to_ns): &Span| *from_ns <= until_ns && until_ns <= *to_ns;
         assert!(stalls.iter().any(stood_still), "{stalls:?} without {until_ns}");
         assert_eq!((there.received, there.sent), (2, 2));

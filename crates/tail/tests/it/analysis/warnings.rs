@@ -1,0 +1,189 @@
+//! What a reader must know to believe the numbers.
+
+use super::{Arrival, MS, START_NS, options, pcap, run, steady, try_run};
+use crate::support::frames::{Ipv4, UDP, probe, udp};
+use crate::support::{How, Order, Pcap, Pcapng};
+use tailtrim_tail::analysis::Options;
+use tailtrim_tail::capture::write::NO_STAMP_NS;
+use tailtrim_tail::signature::{Rewrites, Selection};
+use tailtrim_tail::summary::{self, Warning};
+
+#[test]
+fn warnings_about_what_the_taps_did() {
+    let frame = |id: u32| probe(id);
+    let mut ingress = Pcapng::new(Order::Little);
+    ingress.interface(1, Some(9), None).simple_packet(&frame(0), 64).packet(0, 5_000, &frame(1));
+    ingress.packet(0, 4_000, &frame(2)).statistics(0, 2, 1);
+    let mut egress = Pcapng::new(Order::Little);
+    egress.interface(1, Some(9), None).packet(0, 6_000, &frame(1)).packet(0, 7_000, &frame(2));
+    egress.simple_packet(&frame(0), 64).statistics(0, 4, 0);
+    egress.bytes.extend([1, 2, 3]);
+    let how = How::SALVAGE;
+    let options = Options { trim_ns: 0, ..Options::default() };
+    let files = (ingress.bytes.as_slice(), egress.bytes.as_slice());
+    let (analysis, _) = try_run(files, how, Arrival::Mapped, &options).unwrap();
+    let summary = &analysis.summary;
+    assert_eq!((summary.ingress.unstamped, summary.egress.unstamped), (1, 1));
+    assert_eq!(analysis.latencies.entries(), [(1_000, 1), (3_000, 1)]);
+    let warning = |code, count, text: &str| Warning { code, count, text: text.to_owned() };
+    let damage = format!(
+        "out: byte {}: the capture ends inside a block, 3 bytes into it, expected a whole block",
+        egress.bytes.len() - 3
+    );
+    assert_eq!(summary.taps.egress.damage.as_ref(), Some(&damage));
+    assert_eq!(
+        summary.warnings,
+        [
+            warning(
+                "tap_drops",
+                3,
+                "the ingress tap missed 3 frames: up to that many packets may be counted as lost or unmatched that \
+                 the device under test did not lose"
+            ),
+            warning("unstamped", 1, "1 ingress packets have no time stamp and are left out"),
+            warning(
+                "out_of_order",
+                1,
+                "1 ingress time stamps go backwards; gaps and matches take this into account"
+            ),
+            warning("damaged", 1, &format!("{damage}; the 3 packets before it were used")),
+            warning(
+                "tap_drops",
+                4,
+                "the egress tap missed 4 frames: up to that many packets may be counted as lost or unmatched that \
+                 the device under test did not lose"
+            ),
+            warning("unstamped", 1, "1 egress packets have no time stamp and are left out"),
+        ]
+    );
+}
+
+#[test]
+fn warnings_about_packets() {
+    let (mut ingress, mut egress) = steady(2_000);
+    // Within the trim one is lost and one comes too late; later two look the same.
+    egress.remove(20);
+    egress[20].0 += 60 * MS;
+    let at = START_NS + 150 * MS;
+    ingress.extend([(at + 10, 9_999), (at + 20, 9_999)]);
+    ingress.sort_by_key(|packet| packet.0);
+    egress.sort_by_key(|packet| packet.0);
+    let options = Options { trim_ns: 10 * MS, ..options() };
+    let analysis = run(&pcap(&ingress), &pcap(&egress), &options);
+    let warning = |code, count, text: &str| Warning { code, count, text: text.to_owned() };
+    assert_eq!(
+        analysis.summary.warnings,
+        [
+            warning(
+                "duplicate",
+                2,
+                "2 ingress packets carry the signature of another one in flight; name bytes that differ with \
+                 --signature, or shorten --window"
+            ),
+            warning(
+                "trimmed_lost",
+                2,
+                "2 packets were lost within the trim and do not count; see them with --trim 0"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn frames_too_far_out_of_order_have_no_gaps() {
+    // Number 300 was stamped before everything that is still known.
+    let mut packets: Vec<(i64, u32)> = (1..=300).map(|id| (START_NS + i64::from(id), id)).collect();
+    packets.push((START_NS, 0));
+    let bytes = pcap(&packets);
+    let analysis = run(&bytes, &bytes, &options());
+    assert_eq!(analysis.summary.taps.ingress.misplaced, 1);
+    assert_eq!(analysis.ingress_gaps.sorted(), [(1, 299)]);
+    let texts: Vec<&str> =
+        analysis.summary.warnings.iter().map(|warning| warning.text.as_str()).collect();
+    assert_eq!(
+        texts[..4],
+        [
+            "1 ingress time stamps go backwards; gaps and matches take this into account",
+            "1 ingress packets are too far out of order for their gaps to be counted",
+            "1 egress time stamps go backwards; gaps and matches take this into account",
+            "1 egress packets are too far out of order for their gaps to be counted",
+        ]
+    );
+}
+
+#[test]
+fn captures_of_different_snap_lengths_match() {
+    let payload = |id: u32| [&id.to_be_bytes()[..], &[7; 60]].concat();
+    let frame = |id: u32| Ipv4::new(UDP, udp(1, 2, 3, &payload(id))).frame();
+    let (mut ingress, mut egress) = (Pcap::ethernet(), Pcap::ethernet());
+    for id in 0..100 {
+        let stamp_ns = START_NS + i64::from(id) * MS;
+        ingress.frame(stamp_ns, &frame(id));
+        egress.cut_frame(stamp_ns + 1, &frame(id)[..50], frame(id).len() as u32);
+    }
+    let analysis = run(&ingress.bytes, &egress.bytes, &options());
+    assert_eq!(analysis.summary.samples, 100);
+    assert_eq!(analysis.summary.signature.bytes, 36);
+    assert_eq!(analysis.summary.taps.egress.cut_frames, 100);
+    assert_eq!(analysis.summary.taps.egress.short_signatures, 0);
+    // A selection is what it is.
+    let selection: Selection = "42:4,49:2".parse().unwrap();
+    let options = Options { selection: Some(selection), ..options() };
+    let analysis = run(&ingress.bytes, &egress.bytes, &options);
+    assert_eq!(analysis.summary.samples, 0);
+    assert_eq!(analysis.summary.signature.selection.as_deref(), Some("42:4,49:2"));
+    assert_eq!(analysis.summary.taps.egress.short_signatures, 100);
+    assert_eq!(
+        analysis.summary.warnings[0],
+        Warning {
+            code: "short_signature",
+            count: 100,
+            text: "100 egress frames were cut so short that they may not match; record with a longer snap length"
+                .to_owned(),
+        }
+    );
+}
+
+#[test]
+fn what_identified_the_packets_is_told() {
+    let (ingress, egress) = steady(3);
+    let rewrites = Rewrites { nat: true, tos: true, tunnel: true };
+    let analysis = run(&pcap(&ingress), &pcap(&egress), &Options { rewrites, ..options() });
+    let expected = summary::SignatureSettings {
+        selection: None,
+        bytes: 64,
+        masks: vec!["nat", "tos", "tunnel"],
+    };
+    assert_eq!(analysis.summary.signature, expected);
+    assert_eq!(analysis.summary.samples, 3);
+    assert_eq!(analysis.summary.schema, "tailtrim.summary/1");
+}
+
+/// As the tap writes them and as other programs convert them: at the beginning and in the middle.
+#[test]
+fn frames_without_a_stamp_are_counted_in_every_format() {
+    let (ingress, egress) = steady(300);
+    let mut of_tap = Pcap::ethernet();
+    let mut converted = Pcapng::new(Order::Little);
+    converted.interface(1, Some(9), None);
+    let mut simple = Pcapng::new(Order::Little);
+    simple.interface(1, Some(9), None);
+    for (at, (stamp_ns, number)) in ingress.iter().enumerate() {
+        let frame = &probe(*number);
+        let has_none = at == 0 || at == 150;
+        let stamp_ns = if has_none { NO_STAMP_NS } else { *stamp_ns };
+        of_tap.frame(stamp_ns, frame);
+        converted.packet(0, stamp_ns as u64, frame);
+        if has_none {
+            simple.simple_packet(frame, frame.len() as u32);
+        } else {
+            simple.packet(0, stamp_ns as u64, frame);
+        }
+    }
+    for file in [of_tap.bytes, converted.bytes, simple.bytes] {
+        let analysis = run(&file, &pcap(&egress), &options());
+        let side = &analysis.summary.ingress;
+        assert_eq!((side.packets, side.unstamped, analysis.summary.samples), (300, 2, 298));
+        assert_eq!(analysis.summary.warnings[0].code, "unstamped");
+    }
+}
