@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,8 +141,8 @@ def test_ticks_are_found_in_bursts_of_four(published: Path, tmp_path: Path, batc
 def test_the_explanation_is_told_in_words(analysed: Analysed, published: Path) -> None:
     directory = analysed("hw")
     result = run("explain", directory, "--interrupts", counters(published, "hw"))
-    assert "250.0 Hz (LOC by its rate): up to 10.6 µs" in result.stdout
-    assert "every third time longer, 83.3 Hz (IWI by its rate): up to 13.6 µs" in result.stdout
+    assert re.search(r"250\.0 Hz \(LOC .*10\.6 µs", result.stdout)
+    assert re.search(r"third .*83\.3 Hz \(IWI .*13\.6 µs", result.stdout)
     assert "statistical" in result.stdout
 
 
@@ -196,7 +197,7 @@ def test_a_trace_names_the_cause_of_late_packets(
     shares = sum(cause["excess_ns"] for cause in verdict["causes"])
     assert shares + verdict["queue_ns"] + verdict["unknown_ns"] == verdict["excess_ns"]
     result = run("explain", tmp_path / "run", "--late-from", "0.99")
-    assert "TLB shootdown by stress (812)" in result.stdout
+    assert re.search(r"TLB shootdown .*stress \(812\)", result.stdout)
     told = dict(zip(found.host.quantiles, shootdown["without_ns"], strict=True))
     assert told["0.5"] < told["0.99"] <= told["0.999"] <= told["0.9999"]
     (line,) = [line for line in result.stdout.splitlines() if line.endswith("MEM-013")]

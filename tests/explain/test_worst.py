@@ -85,14 +85,14 @@ def test_a_packet_without_a_trace_among_others_is_told(run: RunDirectory) -> Non
 def test_a_run_by_minute_without_a_trace_says_how_to_have_one(run: RunDirectory) -> None:
     for path in (run.path / "around").glob(f"*-{EVENTS}"):
         path.unlink()
-    with pytest.raises(RunDirectoryError, match="with trace: true in its plan, the causes of its"):
+    with pytest.raises(RunDirectoryError, match="trace: true"):
         worst_packets(run)
 
 
 @pytest.mark.parametrize("around", [[{"ingress_ns": 5}], [3]])
 def test_a_damaged_record_is_told(run: RunDirectory, around: list[Any]) -> None:
     (run.path / "capture.json").write_text(json.dumps({"around": around}))
-    with pytest.raises(RunDirectoryError, match=r"capture\.json: around: cannot be read"):
+    with pytest.raises(RunDirectoryError, match=r"capture\.json: around: "):
         worst_packets(run)
 
 

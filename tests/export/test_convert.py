@@ -109,9 +109,9 @@ def test_a_table_of_another_run_is_no_silent_result(
     run = make_run([(second * SECOND, 10**6) for second in range(3)])
     other = make_run([(second * SECOND, 1000) for second in range(4)], name="other")
     shutil.copy(other.path / f"{table}.parquet", run.path)
-    with pytest.raises(tailtrim.RunDirectoryError, match="4 samples, expected 3 as in summary"):
+    with pytest.raises(tailtrim.RunDirectoryError, match=r"\b4 samples, .*\b3\b"):
         convert(run, format_, tmp_path / "out")
     shutil.copy(testpmd.path / "sample.parquet", other.path)
-    with pytest.raises(tailtrim.RunDirectoryError, match="is above the maximum in summary"):
+    with pytest.raises(tailtrim.RunDirectoryError, match="maximum"):
         convert(other, "hlog", tmp_path / "out")
     assert not list((tmp_path / "out").glob("*"))

@@ -69,10 +69,7 @@ def test_negative_latencies_are_counted_and_said(make_run: MakeRun, tmp_path: Pa
     assert conversion.files[0].read_text() == JAVA + comments
     (notice,) = conversion.notices
     assert (notice.code, notice.count) == ("negative", 3)
-    assert notice.text == (
-        "3 latencies are negative and not in synthetic.hgrm: "
-        "HdrHistogram records no values below zero"
-    )
+    assert all(fact in notice.text for fact in ("3 latencies", "synthetic.hgrm"))
 
 
 def test_all_negative(make_run: MakeRun, tmp_path: Path) -> None:

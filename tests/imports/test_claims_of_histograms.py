@@ -53,4 +53,5 @@ def test_histograms_are_not_compared(experiment: RecordedExperiment, tmp_path: P
     (tmp_path / "claims.yml").write_text(text, "utf-8")
     (found,) = claims.judge_all(claims.read(tmp_path / "claims.yml"), experiment)
     assert found.verdict == "not decided"
-    assert found.text == "rate=1 (run-000) has no samples, which a comparison needs"
+    assert "run-000" in found.text
+    assert "no samples" in found.text

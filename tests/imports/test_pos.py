@@ -86,7 +86,7 @@ def test_repetitions_are_not_a_loop_variable(tmp_path: Path) -> None:
     ]
     other = imported(folder, tmp_path / "other", repetition="pkt_rate")
     assert [run.loop for run in other.runs] == [{"repetition": 1}, {"repetition": 2}]
-    with pytest.raises(ValueError, match="unknown loop variable 'rate', expected one of pkt_rate"):
+    with pytest.raises(ValueError, match=r"'rate'.* pkt_rate"):
         imported(folder, tmp_path / "none", repetition="rate")
 
 
@@ -151,22 +151,20 @@ def test_what_a_histogram_cannot_say_is_told(tmp_path: Path) -> None:
     out = tmp_path / "out"
     (_, run), _ = imported(folder, out).complete
     asked = objectives("p90 < 50us, adjusted p90 < 50us, mean < 5us, max < 5us, loss < 1%")
-    found = [(str(one.decision), one.why) for one in verdicts(run.summary, asked)]
-    assert found == [
-        ("not decided", "the order of the packets is unknown, so there is no interval"),
-        ("not decided", "no packet has a known outcome"),
-        ("not decided", "the order of the packets is unknown, so there is no interval"),
-        ("passed", "the largest of this run"),
-        ("not decided", "no packet has a known outcome"),
-    ]
-    with pytest.raises(
-        RunDirectoryError, match=r"sample\.parquet: .* is missing: imported from a hist"
+    found = verdicts(run.summary, asked)
+    undecided = "not decided"
+    decisions = [undecided, undecided, undecided, "passed", undecided]
+    assert [str(one.decision) for one in found] == decisions
+    for verdict, reason in zip(
+        found, ("order", "outcome", "order", "largest", "outcome"), strict=True
     ):
+        assert reason in verdict.why
+    with pytest.raises(RunDirectoryError, match=r"sample\.parquet: .* missing: .* hist"):
         run.table("sample")
     for command in ("compare", out / "run-000", out / "run-001"), ("explain", out):
         done = tailtrim(*command)
         assert done.exit_code == 2
-        assert "the order of the packets is unknown" in done.stderr
+        assert "order of the packets" in done.stderr
     report = tailtrim("report", out, "--out", tmp_path / "report")
     assert report.exit_code == 0, report.output
     page = (tmp_path / "report" / "report.html").read_text()
@@ -231,17 +229,16 @@ def test_runs_that_went_wrong_are_in_the_record_with_the_reason(tmp_path: Path) 
     experiment = imported(folder, tmp_path / "out")
     problems = {run.outcome.run: run.problem for run in experiment.runs}
     assert problems["run-000"] is None
-    assert problems["run-001"] == "failed: the results have no such run"
-    status = f"measurement on {NODES[0]} has the status 'error', expected 'finished'"
-    assert problems["run-002"] == f"invalid: {status}"
-    assert problems["run-003"] is not None
-    assert "other loop variables than the nodes before it" in problems["run-003"]
-    assert problems["run-004"] is not None
-    assert "line 1: expected a number from 0 to 2^53, not 'three'" in problems["run-004"]
-    told = "skipped: the run has no captures, histogram or percentiles"
-    assert problems["run-005"] == told
-    assert str(problems["run-006"]).startswith("failed: ")
-    assert "latencies-post_run6.pcap" in str(problems["run-006"])
+    for number, facts in {
+        1: ("failed: ", "no such run"),
+        2: ("invalid: ", NODES[0], "'error'", "'finished'"),
+        3: ("invalid: ", "other loop variables"),
+        4: ("line 1: ", "2^53", "'three'"),
+        5: ("skipped: ", "histogram"),
+        6: ("failed: ", "latencies-post_run6.pcap"),
+    }.items():
+        problem = str(problems[f"run-{number:03}"])
+        assert all(fact in problem for fact in facts), problem
 
 
 def test_loop_variables_are_those_of_their_number(tmp_path: Path) -> None:
@@ -251,7 +248,7 @@ def test_loop_variables_are_those_of_their_number(tmp_path: Path) -> None:
         folder.command(node, 1, ".loop", json.dumps(folder.loops[2]))
     problems = [run.problem for run in imported(folder, tmp_path / "out").runs]
     assert problems[0] is None
-    assert "its loop variables are not those of its number" in str(problems[1])
+    assert "its number" in str(problems[1])
 
 
 def test_nested_loop_variables_have_names_with_dots(tmp_path: Path) -> None:
@@ -285,9 +282,7 @@ def test_a_capture_without_the_one_behind_the_device_is_told(tmp_path: Path) -> 
     folder = PosFolder(tmp_path / "results", {"n": [1]})
     each(folder, of_rate)
     (folder.uploads(NODES[0]) / "latencies-post_run0.pcap").unlink()
-    with pytest.raises(
-        ResultsError, match=r"latencies-pre\.pcap: the capture behind the device is"
-    ):
+    with pytest.raises(ResultsError, match=r"latencies-pre\.pcap: .* behind the device"):
         imported(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -305,7 +300,7 @@ def test_symbolic_links_and_special_files_are_left_out_and_counted(tmp_path: Pat
     os.mkfifo(uploads / "percentiles_run0.csv")
     done = tailtrim("import", "pos", folder.path, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    assert "4 symbolic links or special files were left out" in done.stderr
+    assert "4 symbolic links" in done.stderr
     assert recorded(tmp_path / "out").runs[0].problem is not None
     assert recorded(tmp_path / "out").runs[1].problem is None
 
@@ -361,10 +356,11 @@ def test_a_folder_without_results_is_told(tmp_path: Path) -> None:
         assert "Traceback" not in done.output
     folder = PosFolder(tmp_path / "results", {"n": [1]})
     folder.upload(0, "throughput.log", b"1 Mpps")
-    with pytest.raises(ResultsError, match="no run has latencies, expected captures such as"):
+    with pytest.raises(ResultsError, match="no run has latencies"):
         imported(folder, tmp_path / "out")
     done = tailtrim("import", "pos", "--out", tmp_path / "out")
-    assert "0 folders of results, expected tailtrim import pos RESULTS" in done.stderr
+    assert done.exit_code == 2
+    assert "import pos RESULTS" in done.stderr
 
 
 def test_nothing_is_written_into_a_folder_that_holds_something(tmp_path: Path) -> None:
@@ -376,4 +372,4 @@ def test_nothing_is_written_into_a_folder_that_holds_something(tmp_path: Path) -
 
 def test_options_of_pos_are_of_pos_alone(tmp_path: Path) -> None:
     done = tailtrim("import", tmp_path / "x.json", "--out", tmp_path, "--repetition", "n")
-    assert (done.exit_code, "are of tailtrim import pos" in done.stderr) == (2, True)
+    assert (done.exit_code, "import pos" in done.stderr) == (2, True)

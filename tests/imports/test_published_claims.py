@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -73,8 +74,8 @@ def test_the_printed_tables_hold_and_two_sentences_are_not_decided(
     assert [one.text for one in found if one.verdict == "fails"] == []
     undecided = [one for one in found if one.verdict == "not decided"]
     assert [one.claim for one in undecided] == UNDECIDED
-    assert "below 1,000.000 µs is expected" in undecided[0].text
-    assert "368,887 are needed" in undecided[1].text
+    assert "1,000.000 µs" in undecided[0].text
+    assert "368,887" in undecided[1].text
     assert len(found) == 10
 
 
@@ -98,9 +99,10 @@ def test_they_are_released_and_every_number_is_derived_again(
         "claims": "pass",
         "rerun": "skipped",
     }
-    assert found["numbers"].told == "8 runs from captures, 0 from samples"
-    assert found["claims"].told == "8 of 10 claims hold"
-    assert found["grid"].told == "results of pos have no plan"
+    numbers_of = {name: re.findall(r"\d+", level.told) for name, level in found.items()}
+    # Of captures, of samples; those that hold, and all.
+    assert (numbers_of["numbers"], numbers_of["claims"]) == (["8", "0"], ["8", "10"])
+    assert "no plan" in found["grid"].told
     place = tmp_path / "released" / "experiment" / "run-003" / "summary.json"
     samples = json.loads(place.read_text())["samples"]
     text = place.read_text().replace(f'"samples": {samples}', f'"samples": {samples + 1}', 1)
@@ -136,5 +138,5 @@ def test_a_scenario_that_was_not_published_is_told(
 ) -> None:
     text = CLAIMS.read_text("utf-8").replace("l2fwd-hw}", "l2fwd-hhw}", 1)
     (tmp_path / "claims.yml").write_text(text, "utf-8")
-    with pytest.raises(PlanError, match=r"no run has l2fwd-hhw, .*\(did you mean l2fwd-hw\?\)"):
+    with pytest.raises(PlanError, match=r"l2fwd-hhw.* l2fwd-hw\b"):
         claims.judge_all(claims.read(tmp_path / "claims.yml"), experiment)

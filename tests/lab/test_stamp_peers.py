@@ -107,7 +107,7 @@ def test_it_answers_what_we_ask(
             if cable.near.run(*ping, "-n", "1").returncode == 0:
                 break
             time.sleep(0.1)
-        asked = ("-n", "50", "--rate", "100pps", "--follow-up", "--packet-bytes", "300")
+        asked = ("-n", "50", "--rate", "50pps", "--follow-up", "--packet-bytes", "300")
         done = cable.near.run(*ping, *asked)
     finally:
         process.kill()

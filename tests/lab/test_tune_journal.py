@@ -65,14 +65,15 @@ def test_a_journal_of_another_user_is_refused(tune: Tune, tmp_path: Path, name: 
         told = ended.stderr
     else:
         told = refused(tune, root)
-    assert "belongs to user 65534, expected root or the caller (user 0)" in told
+    assert str(tune.state if name == "." else tune.state / name) in told
+    assert "user 65534" in told
     assert "hint: " in told
 
 
 def test_a_folder_that_others_can_write_to_is_refused(tune: Tune, tmp_path: Path) -> None:
     root, _ = applied(tune, tmp_path)
     tune.state.chmod(0o777)
-    assert "other users may write to it (mode 0777)" in refused(tune, root)
+    assert "0777" in refused(tune, root)
 
 
 def test_a_journal_that_is_cut_off_is_refused(tune: Tune, tmp_path: Path) -> None:
@@ -83,8 +84,8 @@ def test_a_journal_that_is_cut_off_is_refused(tune: Tune, tmp_path: Path) -> Non
     steps = sum(b'"record":"step"' in line for line in lines)
     journal.write_bytes(b"".join(lines[: steps // 2]))
     told = refused(tune, root)
-    assert f"of {steps} steps; {steps} values may still be changed" in told
-    assert "nothing was restored, the journal was kept" in told
+    assert f"of {steps} steps" in told
+    assert f"{steps} values" in told
     journal.write_bytes(whole)
     assert tune.run("revert", "--root", str(root)).returncode == 0
     assert files(root) == before

@@ -92,10 +92,9 @@ def test_a_promise_has_numbers_and_a_source() -> None:
         assert (
             "clause" in promise.source or "section" in promise.source or "annex" in promise.source
         )
-    with pytest.raises(
-        ValueError, match=r"'urllc-2ms' is not .* urllc-1ms, urllc-350us, itu-m2410"
-    ):
+    with pytest.raises(ValueError, match="urllc-2ms") as raised:
         objectives("urllc-2ms")
+    assert all(name in str(raised.value) for name in PROMISES)
 
 
 def test_packets_of_all_runs_decide_together(summary: Summary) -> None:
@@ -104,12 +103,12 @@ def test_packets_of_all_runs_decide_together(summary: Summary) -> None:
     one, two = _verdict("urllc-1ms", run), _verdict("urllc-1ms", run, run)
     assert (one.decision, one.word) == (Decision.UNDECIDED, "not decided")
     assert "0 of 150,000 packets" in one.why
-    assert re.search(r"; 149,[5-9]\d\d more packets \(15\.0 s\) would decide", one.why), one.why
+    assert re.search(r"\b149,[5-9]\d\d more .*\b15\.0 s\b", one.why), one.why
     assert (two.decision, two.word) == (Decision.PASSED, "met")
     assert PROMISES["urllc-1ms"].source in two.why
     left = _verdict("urllc-1ms", run, run, invalid=[1])
     assert left.decision is Decision.UNDECIDED
-    assert "1 invalid runs left out" in left.why
+    assert "1 invalid" in left.why
 
 
 def test_late_packets_that_come_together_decide_less(summary: Summary) -> None:
@@ -118,7 +117,7 @@ def test_late_packets_that_come_together_decide_less(summary: Summary) -> None:
     assert _verdict("urllc-1ms", scattered).word == "not met"
     clustered = _verdict("urllc-1ms", together)
     assert clustered.word == "not decided"
-    assert "at most 40 successive ones (4 ms)" in clustered.why
+    assert re.search(r"\b40 successive .*\b4 ms\b", clustered.why), clustered.why
     # Within 5 ms, none is late.
     assert _verdict("ts22104-augmented-reality", scattered).word == "met"
 
@@ -146,26 +145,24 @@ def test_good_packets_between_bad_ones_do_not_part_a_cluster(summary: Summary) -
 def test_without_a_bad_packet_the_clusters_that_it_holds_for_are_told(summary: Summary) -> None:
     # Two on average are met with 1 - exp(-8 / 2) = 98 % if eight bad packets are allowed.
     run = _run(summary, 400_000)
-    assert "if bad packets come one by one" in _verdict("urllc-1ms", run).why
-    told = "if no more than 2 bad packets come together on average"
-    assert told in _verdict("urllc-1ms", run, run).why
+    assert "one by one" in _verdict("urllc-1ms", run).why
+    assert "more than 2 bad packets" in _verdict("urllc-1ms", run, run).why
 
 
 def test_lost_packets_are_put_where_packets_are_missing(summary: Summary) -> None:
     lossy = _run(summary, 400_000, lost=[5, 7_000, *range(123_456, 123_476)])
     why = _verdict("urllc-1ms", lossy).why
-    assert "22 of 400,000 packets lost (22) or later than 1 ms (0)" in why
-    assert "at most 20 successive ones (2 ms)" in why
+    assert re.search(r"\b22 of 400,000 .*\(22\).*\b1 ms \(0\)", why), why
+    assert re.search(r"\b20 successive .*\b2 ms\b", why), why
 
 
 def test_what_a_survival_time_bridges_does_not_count(summary: Summary) -> None:
     # 16 ms are 160 packets: of an outage of 30 ms, 140 packets come after them.
     name = "ts22104-emergency-stop"
     short = _verdict(name, _run(summary, 200_000, lost=range(50_000, 50_100)))
-    assert "100 of 200,000 packets lost" in short.why
-    assert "0 beyond the survival time of 16 ms, availability 100 %" in short.why
+    assert re.search(r"\b100 of 200,000 .*\b0 beyond .*\b16 ms\b.*\b100 %", short.why), short.why
     long = _verdict(name, _run(summary, 200_000, lost=range(50_000, 50_300)))
-    assert "140 beyond the survival time of 16 ms, availability 99.93 %" in long.why
+    assert re.search(r"\b140 beyond .*\b16 ms\b.*\b99\.93 %", long.why), long.why
 
 
 def test_runs_that_differ_decide_less_than_their_packets(summary: Summary) -> None:
@@ -180,7 +177,7 @@ def test_without_the_order_of_packets_nothing_is_decided(summary: Summary) -> No
     del run.tables["sample"]
     verdict = _verdict("urllc-1ms", run)
     assert verdict.decision is Decision.UNDECIDED
-    assert "when each packet was sent is not known" in verdict.why
+    assert "sent" in verdict.why
 
 
 def test_promises_on_the_command_line(testpmd: tuple[Path, Path], tmp_path: Path) -> None:
@@ -189,7 +186,7 @@ def test_promises_on_the_command_line(testpmd: tuple[Path, Path], tmp_path: Path
     asked = ["analyze", *captures, "--assert", "urllc-1ms, p50 < 1s", "--junit", str(place)]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 5
-    assert "not decided: urllc-1ms: 0 of " in result.stderr
+    assert "not decided: urllc-1ms" in result.stderr
     assert "more packets" in result.stderr
     assert "passed: p50 < 1s" in result.stderr
     assert 'name="urllc-1ms"' in place.read_text(encoding="utf-8")
