@@ -1,10 +1,12 @@
 """Runs a suite of tests, and tells times, the slowest tests, and all that was skipped.
 
-python tests/suites.py SUITE     test lab reflectors guests simulations engines packages long all shard
+python tests/suites.py SUITE
 
-``shard`` is one part of the other suites, chosen by the number of commits: continuous integration runs it
-beside ``test``. Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have.
-What the runners wrote stays below ``target/results``.
+SUITE: test lab reflectors guests simulations engines packages long; all; or shard: one of them but
+``test``, chosen by the number of commits, which continuous integration runs beside ``test``.
+
+Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have. Results
+of the runners stay below ``target/results``.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def pytest(name: str, suite: str, *words: str) -> Step:
 
 
 def lab(suite: str) -> tuple[Step, Step]:
-    """Return the steps of tests on live testbeds: side by side, then those with nothing beside them."""
+    """Return the steps of tests on live testbeds: side by side, then those that run alone."""
     groups = ("--dist", "loadgroup", "--no-loadscope-reorder")
     together = ("-m", "not alone", "--numprocesses", "3", *groups)
     return (
@@ -90,7 +92,15 @@ SUITES: dict[str, tuple[Step, ...]] = {
     "simulations": (
         Step(
             "simulations-rust",
-            ("env", f"PROPTEST_RNG_SEED={SEED}", *NEXTEST, "--profile", "simulations", "--run-ignored", "all"),
+            (
+                "env",
+                f"PROPTEST_RNG_SEED={SEED}",
+                *NEXTEST,
+                "--profile",
+                "simulations",
+                "--run-ignored",
+                "all",
+            ),
             "target/nextest/simulations/junit.xml",
         ),
         pytest("simulations-python", "simulations", *FILES),
@@ -180,7 +190,10 @@ def summary(name: str, ended: list[tuple[Step, int, float]], results: list[Resul
         say(f"{count:4}  {reason}" + ("" if known else "   <- not in tests/skips.toml: FAILED"))
     say("\n== minutes of each step")
     for step, code, seconds in ended:
-        say(f"{seconds / 60:8.1f}  {step.name}" + (f"   <- FAILED, exit code {code}" if code else ""))
+        say(
+            f"{seconds / 60:8.1f}  {step.name}"
+            + (f"   <- FAILED, exit code {code}" if code else "")
+        )
     say(f"{sum(seconds for _, _, seconds in ended) / 60:8.1f}  {name}")
     failed = sum(result.failed for result in results)
     skipped = sum(result.skipped is not None for result in results)

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from tailtrim.engines import Engine
 
 
+#: Fixtures that start a server.
+SERVERS = {"postgres_dsn", "sail_url", "spark_cluster"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Put what needs a server into the suite of engines."""
+    if isinstance(item, pytest.Function) and SERVERS.intersection(item.fixturenames):
+        item.add_marker(pytest.mark.engines)
+
+
 @pytest.fixture(scope="session")
 def postgres_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with servers.postgres(tmp_path_factory.mktemp("postgres")) as dsn:
@@ -33,7 +43,14 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.
         yield cluster
 
 
-@pytest.fixture(scope="module", params=["duckdb", "postgres", "sail"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "duckdb",
+        pytest.param("postgres", marks=pytest.mark.engines),
+        pytest.param("sail", marks=pytest.mark.engines),
+    ],
+)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Yield each engine that answers quickly; the Spark cluster has tests of its own."""
     pytest.importorskip("ibis", reason="engines need ibis-framework")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from servers import Cluster
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
+pytestmark = pytest.mark.engines
 
 from tailtrim.engines import checking
 

@@ -77,12 +77,14 @@ def test_a_postgres_that_is_not_there(server: str, told: str) -> None:
         engines.connect("postgres", EngineOptions(server=server))
 
 
+@pytest.mark.engines
 def test_a_spark_without_a_url() -> None:
     pytest.importorskip("pyspark", reason="Spark needs pyspark")
     with pytest.raises(EngineError, match="not a Spark Connect URL"):
         engines.connect("spark")
 
 
+@pytest.mark.engines
 def test_a_spark_that_is_not_there() -> None:
     # Its client asks for ten minutes before it says that nobody answers.
     pytest.importorskip("pyspark", reason="Spark needs pyspark")

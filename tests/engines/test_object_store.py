@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
+pytestmark = pytest.mark.engines
 
 from tailtrim.engines import stretches
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from releases import entering, unpacked
+from fetched import FETCHED
+from releases import entering
 
 from tailtrim.nodes.clocks import ASK, parsed
 
@@ -69,8 +70,7 @@ def _start(hosts: Hosts, name: str, files: Mapping[str, str], words: str, asked:
     """Start a program of another release on a host, and have there what asks it."""
     host, inside = hosts.hosts[name], " ".join(entering("sid-peers"))
     host.run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/usr/local/sbin")
-    target = unpacked("sid-peers").parent.parent
-    starter = f'#!/bin/sh\nCARGO_TARGET_DIR={target} exec {inside} {asked} "$@"\n'
+    starter = f'#!/bin/sh\nXDG_CACHE_HOME={FETCHED.parent} exec {inside} {asked} "$@"\n'
     for path, text in {**files, f"/usr/local/sbin/{asked}": starter}.items():
         host.run("sh", "-c", 'printf %s "$1" >"$2" && chmod 755 "$2"', "sh", text, path)
     host.run("sh", "-c", f"{inside} {words} >/run/{asked}.log 2>&1 &")

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fetched import ROOTS
 
 _PROJECT = Path(__file__).parents[2]
-_ROOTS = _PROJECT / os.environ.get("CARGO_TARGET_DIR", "target") / "roots"
 _ENTER = str(_PROJECT / "packaging" / "in-root.sh")
 
 
@@ -18,9 +18,9 @@ def unpacked(root: str) -> Path:
     """Return where a root is, or skip loudly."""
     if os.geteuid() != 0:
         pytest.skip(f"only root can run programs of {root}")
-    if not (_ROOTS / f"{root}.packages").is_file():
+    if not (ROOTS / f"{root}.packages").is_file():
         pytest.skip(f"no programs of {root} here (packaging/roots.sh {root} unpacks them)")
-    return _ROOTS / root
+    return ROOTS / root
 
 
 def entering(root: str) -> list[str]:
@@ -32,7 +32,7 @@ def entering(root: str) -> list[str]:
 def of_release(root: str, name: str) -> list[str]:
     """Return what starts a program: that of a root, else this machine's, or skip loudly."""
     installed = shutil.which(name)
-    if installed is not None and not (_ROOTS / f"{root}.packages").is_file():
+    if installed is not None and not (ROOTS / f"{root}.packages").is_file():
         return [installed]
     return [*entering(root), name]
 

@@ -27,8 +27,7 @@ pytestmark = [
 DISTURBANCES = ["none", "stop:2ms,50ms", "thread:2ms,50ms"]
 
 
-@pytest.fixture
-def rows(lab: Lab) -> dict[str, AttributionScore]:
+def scores(lab: Lab) -> dict[str, AttributionScore]:
     """Disturb a device in several ways, and score the explanations."""
     plan = lab.plan(
         dut={"preset": "forward", "disturb": "$disturb"},
@@ -45,7 +44,9 @@ def rows(lab: Lab) -> dict[str, AttributionScore]:
     return rows
 
 
-def test_what_is_done_is_what_is_named(rows: dict[str, AttributionScore]) -> None:
+@pytest.mark.fast
+def test_what_is_done_is_what_is_named_and_nothing_else(lab: Lab) -> None:
+    rows = scores(lab)
     for what in DISTURBANCES[1:]:
         row = rows[what]
         assert row.disturbances >= 20
@@ -54,9 +55,6 @@ def test_what_is_done_is_what_is_named(rows: dict[str, AttributionScore]) -> Non
         assert row.recall >= 0.8, row
         assert row.precision is not None, row
         assert row.precision >= 0.8, row
-
-
-def test_what_is_not_done_is_not_named(rows: dict[str, AttributionScore]) -> None:
     control = rows[""]
     assert not control.late
     assert control.late_undisturbed.get("device stopped", 0) == 0

@@ -145,6 +145,7 @@ def test_a_program_that_is_only_on_the_host_is_told(lab: Lab, tmp_path: Path) ->
     assert "dut.container.packages" in ended.stderr
 
 
+@pytest.mark.fast
 def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
     before = groups()
     limits = {"cpu.max": "$quota", "memory.max": "64M"}
@@ -253,6 +254,7 @@ def test_what_only_a_kernel_makes_a_guest_is_no_guest(lab: Lab) -> None:
         opened(image)
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("root", ["trixie-suricata", "sid-peers"])
 def test_suricata_7_and_8_beside_the_wire_and_the_reference_forwarder(lab: Lab, root: str) -> None:
     rules = lab.folder / "one-flow.rules"
@@ -288,6 +290,7 @@ def _median(summary: dict[str, Any]) -> int:
     return next(int(q["value"]) for q in summary["latency_ns"]["quantiles"] if q["p"] == "0.5")
 
 
+@pytest.mark.packages
 def test_hipercontracer_2_asks_a_reflector_that_is_in_a_container_too(
     pair: Pair,
 ) -> None:
@@ -313,9 +316,10 @@ def test_hipercontracer_2_asks_a_reflector_that_is_in_a_container_too(
     assert {(ping.module, ping.status) for ping in pings} == {("UDP", 255)}
 
 
-def test_limits_of_cgroup_v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.guests
+def test_limits_of_cgroup_v2(tmp_path: Path) -> None:
     """In a guest, whose groups are all of version 2; this host's may be of version 1."""
-    image = guests.made(monkeypatch)
+    image = guests.made()
     limits = {"cpu.max": "10000 100000", "cpu.weight": "50", "memory.max": "32M"}
     with (
         Guest(image, "quiet", Settings(accelerator="tcg"), tmp_path / "console.log") as guest,

@@ -38,6 +38,7 @@ def test_what_enters_leaves(lab: Lab, dut: dict[str, Any]) -> None:
     assert lab.left() == []
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("root", ["trixie-suricata", "sid-peers"])
 def test_suricata_7_and_8_drop_what_a_rule_says_and_nothing_else(lab: Lab, root: str) -> None:
     lab.environment["PATH"] = path_with(lab.folder / "bin", root, "suricata")

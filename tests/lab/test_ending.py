@@ -80,6 +80,7 @@ def test_killed_at_any_moment(lab: Lab, moment: str) -> None:
     assert [path.name for path in (lab.folder / "out").glob(".*")] == []
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end(lab: Lab, number: signal.Signals) -> None:
     plan = lab.plan(repeat=3)

@@ -22,6 +22,8 @@ import yaml
 from tailtrim import _native
 from tailtrim.nodes.agent import program
 
+pytestmark = pytest.mark.packages
+
 UNPACKED_NOWHERE = 77
 PROJECT = Path(__file__).parents[2]
 #: What is left out of ``make setup``: pip would call maturin, and that cargo.

@@ -15,18 +15,19 @@ from tools import CPIO, QEMU, need
 if TYPE_CHECKING:
     from laboratory import Lab
 
+pytestmark = pytest.mark.guests
+
 #: A kernel without a first program panics, and resets the machine.
 PANICS = "rdinit=/none root=/dev/none"
 
 
-@pytest.mark.long
 def test_a_boot_of_a_plan_that_panics_falls_back_by_grub(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     by_ssh()
     need(QEMU, CPIO)
     grub_disk.required()
-    image = guests.made(monkeypatch)
+    image = guests.made()
     with Hosts(lab.folder, ["gen", "stamp"]) as hosts:
         for one, other in ((("gen", "out"), ("stamp", "a0")), (("stamp", "b1"), ("gen", "back"))):
             hosts.cable(*one, *other, (mac(*one), mac(*other)))

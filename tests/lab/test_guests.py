@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tailtrim.nodes.vm.image import Image
 
+pytestmark = pytest.mark.guests
+
 ISOLATED = "isolcpus=1 nohz_full=1 rcu_nocbs=1"
 PLAN: dict[str, Any] = {
     "dut": {"preset": "router", "node": "vm"},
@@ -40,10 +42,8 @@ RATES: dict[str, Any] = {"traffic": {"rate_pps": "$rate", "duration_s": 1}}
 
 
 @pytest.fixture
-def image(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Image:
-    made = guests.made(monkeypatch)
-    lab.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
-    return made
+def image() -> Image:
+    return guests.made()
 
 
 def files(folder: Path) -> dict[str, tuple[int, int]]:
@@ -54,7 +54,6 @@ def connections() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob("tailtrim-*"))
 
 
-@pytest.mark.long
 def test_two_boot_lines_are_booted_and_seen(lab: Lab, image: Image) -> None:
     before, connected = files(image.folder), connections()
     ended = lab.run("run", str(lab.plan(**PLAN)), "--out", "out", timeout_s=300)

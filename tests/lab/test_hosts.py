@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from laboratory import Lab
 
 
+@pytest.mark.fast
 def test_a_plan_runs_on_three_hosts_and_leaves_nothing(lab: Lab, three_hosts: Hosts) -> None:
     plan = lab.plan(testbed=described(three_hosts), floor=True)
     ended = lab.run("run", str(plan), "--out", "out", "--json")
@@ -72,6 +73,7 @@ def test_a_testbed_that_is_right_is_told_as_such(lab: Lab, three_hosts: Hosts) -
         assert host.left() == []
 
 
+@pytest.mark.fast
 def test_swapped_cables_are_found(lab: Lab, three_hosts: Hosts) -> None:
     said = described(three_hosts)
     ports = said["nodes"]["gen"]["ports"]

@@ -15,12 +15,13 @@ from tailtrim.nodes.boot.kexec import KEXEC
 if TYPE_CHECKING:
     from laboratory import Lab
 
+pytestmark = pytest.mark.guests
 
-@pytest.mark.long
+
 def test_a_plan_boots_another_line_by_kexec(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     by_ssh()
     need(QEMU, CPIO, KEXEC)
-    image = guests.made(monkeypatch)
+    image = guests.made()
     with Hosts(lab.folder, ["gen", "stamp"]) as hosts:
         for one, other in ((("gen", "out"), ("stamp", "a0")), (("stamp", "b1"), ("gen", "back"))):
             hosts.cable(*one, *other, (mac(*one), mac(*other)))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from laboratory import Lab
     from peers import Cable
 
+pytestmark = pytest.mark.packages
+
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 RULES = "add table inet t; add chain inet t c; add rule inet t c udp dport 7 accept"
 

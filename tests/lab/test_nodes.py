@@ -36,14 +36,17 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """Return a guest for all tests: each has a node of its own in it."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        image = guests.made(monkeypatch)
-        console = tmp_path_factory.mktemp("guest") / "console.log"
-        with Guest(image, "quiet", Settings(accelerator="tcg"), console) as guest:
-            yield guest
+    console = tmp_path_factory.mktemp("guest") / "console.log"
+    with Guest(guests.made(), "quiet", Settings(accelerator="tcg"), console) as guest:
+        yield guest
 
 
-@pytest.fixture(params=["namespace", "container", "ssh", "sudo", "vm"])
+@pytest.fixture(
+    params=[
+        *("namespace", "container", "ssh", "sudo"),
+        pytest.param("vm", marks=pytest.mark.guests),
+    ]
+)
 def node(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Node]:
     if request.param == "namespace":
         with Namespace("dut", lab.folder, cpus=[0], spared=[0]) as node:
@@ -152,6 +155,7 @@ def test_a_program_ends_with_all_that_it_started(node: Node, lab: Lab) -> None:
     assert not set(children) & set(node.call("pgrep", "-f", "sleep 100[01]").stdout.split())
 
 
+@pytest.mark.fast
 def test_frames_go_in_and_out_of_ports(node: Node) -> None:
     node.run("ip", "link", "add", "one", "type", "veth", "peer", "name", "other")
     for port in ("one", "other"):

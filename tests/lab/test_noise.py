@@ -38,6 +38,8 @@ MS_NS = 1_000_000
 
 BURSTS = f"""
 import os, sys, time
+
+pytestmark = pytest.mark.packages
 os.sched_setaffinity(0, [{CPU}])
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param({PRIORITY + 20}))
 print("ready", flush=True)

@@ -82,6 +82,7 @@ def results(folder: Path) -> dict[str, Any]:
     return summary
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("dies", [False, True])
 def test_the_result_is_that_of_the_files(lab: Lab, chain: Chain, *, dies: bool) -> None:
     words = ("--trim", "300ms", "--quantile", "0.9995", "--snap", "96")

@@ -19,6 +19,8 @@ from releases import entering, unpacked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+pytestmark = pytest.mark.packages
+
 PROJECT = Path(__file__).parents[2]
 UNIT = "tailtrim-reflect.service"
 DEMO_RUNS = 6

@@ -127,6 +127,8 @@ import os, pathlib, subprocess
 from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.vm.pci import PassedPort
 from tailtrim.nodes.vm.vfio import Bound
+
+pytestmark = pytest.mark.guests
 def ip(*words):
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 ip("link", "add", "eth4", "mtu", "1400", "type", "veth", "peer", "name", "far")

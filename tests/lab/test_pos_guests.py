@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from guests import CACHE
 from pos_runs import PosRun
 from tools import CPIO, MMDEBSTRAP, QEMU, need
 
@@ -55,6 +54,8 @@ pos_run waits -- sleep 1000
 pos_kill waits
 python3 -c '
 import socket, subprocess
+
+pytestmark = pytest.mark.guests
 link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 link.bind(("10.1.2.2", 7000))
 link.settimeout(120)
@@ -67,12 +68,11 @@ pos_sync
 
 
 @pytest.fixture
-def guests(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> PosRun:
+def guests(lab: Lab) -> PosRun:
     """Return what runs folders, or skip loudly where there can be no virtual machines."""
     if os.geteuid() != 0:
         pytest.skip("taps of guests need root here")
     need(QEMU, MMDEBSTRAP, SQFSTAR, CPIO, DEPMOD)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     try:
         images_of(["x=bookworm/cloud"], print)
     except HostError as error:

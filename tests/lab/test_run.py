@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from laboratory import Lab
 
 
+@pytest.mark.fast
 @pytest.mark.parametrize("preset", ["wire", "forward", "testpmd", "bridge", "router", "nftables"])
 def test_every_packet_is_accounted_for(lab: Lab, preset: str) -> None:
     program = {"testpmd": "dpdk-testpmd", "nftables": "nft"}.get(preset)
@@ -74,6 +75,7 @@ def test_an_experiment_explains_itself_and_is_not_overwritten(lab: Lab) -> None:
     assert "a different plan" in other.stderr
 
 
+@pytest.mark.fast
 def test_a_killed_experiment_leaves_nothing_and_goes_on(lab: Lab) -> None:
     plan = lab.plan(repeat=3, order="random", seed=4)
     out = lab.folder / "out"
@@ -102,6 +104,7 @@ def test_a_killed_experiment_leaves_nothing_and_goes_on(lab: Lab) -> None:
     assert list(out.glob(".run-*")) == []
 
 
+@pytest.mark.fast
 def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
     # Somebody else than root, who has to make the user namespace of the testbed first.
     unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
@@ -122,6 +125,7 @@ def test_in_a_user_namespace_without_privileges(lab: Lab) -> None:
     assert lab.left() == []
 
 
+@pytest.mark.fast
 def test_a_device_that_dies_keeps_what_was_finished(lab: Lab) -> None:
     plan = lab.plan(
         dut={"preset": "command", "command": "$program"},

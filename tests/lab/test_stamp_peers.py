@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from fetched import CRATES
 from peers import FAR, KEY, NEAR, adds_up
 
 if TYPE_CHECKING:
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.packages
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 PROBES = 10
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def stamp_suite() -> str:
-    built = Path(os.environ.get("CARGO_TARGET_DIR", "target"), "peers", "bin", "stamp-suite")
-    found = shutil.which("stamp-suite") or shutil.which(ROOT / built)
+    found = shutil.which("stamp-suite") or shutil.which(CRATES / "stamp-suite")
     if found is None:
-        pytest.skip("stamp-suite is not here (packaging/stamp-suite.sh builds it)")
+        pytest.skip("stamp-suite is not here (packaging/fetch.sh stamp-suite compiles it)")
     return found
 
 

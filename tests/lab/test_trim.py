@@ -134,9 +134,9 @@ def test_a_search_on_a_command_measures_what_it_leaves(
 
 @pytest.mark.long
 def test_boot_lines_are_tried_over_reboots_and_one_that_does_not_boot_is_left_out(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    lab: Lab,
 ) -> None:
-    guests.made(monkeypatch)
+    guests.made()
     lab.environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
     isolated, panics = "isolcpus=1", "rdinit=/none root=/dev/none"
     changes = {name: {"baseline": "", "changed": name} for name in ("isolated", "panics")}

@@ -18,6 +18,8 @@ from releases import entering
 if TYPE_CHECKING:
     from peers import Cable
 
+pytestmark = pytest.mark.packages
+
 AGENT = str(Path(sys.executable).with_name("tailtrim-agent"))
 DATAGRAMS = 200
 COMMENT = "a cable and a loopback"

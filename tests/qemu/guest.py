@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,9 +12,11 @@ from typing import Any
 
 import pytest
 import tools
+from fetched import KERNELS
+
+from tailtrim.nodes.agent import program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 CPUS = 4
 BOOT_TIMEOUT_S = 240
 # The guest speaks on its second serial port; what comes on the first one is kept for failures.
@@ -123,22 +124,13 @@ class Machine:
         return Boot(line, {name: content.strip() for name, _, content in parts})
 
 
-def agent() -> Path | None:
-    """Return the static agent, newest first."""
-    built = list(TARGET.glob("*-unknown-linux-*/release/tailtrim-agent"))
-    return max(built, key=lambda path: path.stat().st_mtime, default=None)
-
-
 def machine(flavour: str, folder: Path) -> Machine:
     """Return a machine with a flavour of Debian's kernel, or skip loudly."""
     tools.need(tools.QEMU, tools.BUSYBOX, tools.CPIO)
-    kernel = TARGET / "kernels" / flavour / "vmlinuz"
+    kernel = KERNELS / flavour / "vmlinuz"
     if not kernel.is_file():
         pytest.skip(f"no guests here: no {kernel} (packaging/kernels.sh gets it)")
-    static = agent()
-    if static is None:
-        pytest.skip("no guests here: no static agent (packaging/agent.sh builds it)")
-    return Machine(kernel, static, folder)
+    return Machine(kernel, Path(program()), folder)
 
 
 def _initramfs(agent: Path, folder: Path) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from guest import TARGET
+from fetched import KERNELS
 from tools import BUSYBOX, CPIO, QEMU, need
 
 from tailtrim.errors import RunError
@@ -117,7 +117,7 @@ def with_libraries(program: str) -> dict[str, Path]:
 def kernels(*flavours: str) -> list[Path]:
     """Return Debian's kernels, or skip loudly."""
     need(QEMU, BUSYBOX, CPIO)
-    found = [TARGET / "kernels" / flavour / "vmlinuz" for flavour in flavours]
+    found = [KERNELS / flavour / "vmlinuz" for flavour in flavours]
     for kernel in found:
         if not kernel.is_file():
             pytest.skip(f"no guests here: no {kernel} (packaging/kernels.sh gets it)")

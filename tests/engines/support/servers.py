@@ -203,17 +203,16 @@ def spark(folder: Path, *, executor_mib: int = 700, partitions: int = 4) -> Iter
         cluster.close()
 
 
-#: What ``make target/s3s/s3s.stamp`` installs.
-_S3S = Path(os.environ.get("CARGO_TARGET_DIR", "target"), "s3s", "bin", "s3s-fs").resolve()
-
-
 @contextmanager
 def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     """Run an S3 server in ``folder``; yields where its bucket is mounted, and the server."""
-    import tools  # noqa: PLC0415 - benchmarks use the other servers, without the tests' folders
+    # Benchmarks use the other servers, without the tests' folders.
+    import tools  # noqa: PLC0415
+    from fetched import CRATES  # noqa: PLC0415
 
-    if not _S3S.exists():
-        pytest.skip("no S3 server here (make target/s3s/s3s.stamp installs it)")
+    program = CRATES / "s3s-fs"
+    if not program.exists():
+        pytest.skip("no S3 server here (packaging/fetch.sh s3s compiles it)")
     tools.need(tools.S3FS)
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("no file systems in user space: /dev/fuse cannot be opened")
@@ -226,7 +225,7 @@ def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     at = ["--host", "127.0.0.1", "--port", str(port)]
     keys = ["--access-key", "tester", "--secret-key", "secret"]
     with (folder / "s3.log").open("wb") as log:
-        server = subprocess.Popen([_S3S, *at, *keys, root], stdout=log, stderr=log)
+        server = subprocess.Popen([program, *at, *keys, root], stdout=log, stderr=log)
         client = None
         try:
             _wait(lambda: _answers(port), server, "the S3 server")
@@ -235,8 +234,8 @@ def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
             asked = [f"url=http://127.0.0.1:{port}", "use_path_request_style", *given]
             words = [f"passwd_file={password}", *asked]
             options = [part for word in words for part in ("-o", word)]
-            program = shutil.which("s3fs") or "s3fs"
-            command: list[str | Path] = [program, "captures", mounted, "-f", *options]
+            mount = shutil.which("s3fs") or "s3fs"
+            command: list[str | Path] = [mount, "captures", mounted, "-f", *options]
             client = subprocess.Popen(command, stdout=log, stderr=log)
             _wait(mounted.is_mount, client, "s3fs")
             yield mounted, server
