@@ -1,8 +1,8 @@
 """Asks the databases of known vulnerabilities about all that the lock files name.
 
-RustSec's is asked about crates, PyPI's about Python packages. A vulnerability is an error (exit code
-1). A database that does not answer is skipped loudly; with ``TAILTRIM_ADVISORIES=required``, as
-``make test-all`` sets it, that is an error, too.
+RustSec's is asked about crates, PyPI's about Python packages. A vulnerability is an error (exit
+code 1). A database that does not answer is skipped loudly; with ``TAILTRIM_ADVISORIES=required``,
+as ``make test-all`` sets it, that is an error, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def say(line: str) -> None:
 
 
 def skip(why: str) -> bool:
-    """Say what is not checked, here and at the end of the suite; return whether it may be skipped."""
+    """Say what is not checked, here and at the suite's end; return whether it may be skipped."""
     say(f"{'error' if REQUIRED else 'SKIPPED'}: advisories: {why}")
     listed = os.environ.get("TAILTRIM_SKIPPED")
     if listed:

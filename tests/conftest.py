@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-#: A test is of one suite: that of its closest marker of these names, else that of its folder.
+#: A test is of one suite: that of its closest marker of these names (a parameter's is closer than
+#: its function's), else that of its folder.
 SUITES = ("fast", "lab", "reflectors", "guests", "simulations", "engines", "packages", "long")
 FOLDERS = {"lab": "lab", "qemu": "guests"}
 
@@ -30,7 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def suite_of(item: pytest.Item) -> str:
     """Return the suite of a test."""
-    named = (marker.name for marker in item.iter_markers() if marker.name in SUITES)
+    markers = [*reversed(item.own_markers), *item.iter_markers()]
+    named = (marker.name for marker in markers if marker.name in SUITES)
     return next(named, FOLDERS.get(item.path.parent.name, "fast"))
 
 

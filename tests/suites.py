@@ -5,8 +5,8 @@ python tests/suites.py SUITE
 SUITE: test lab reflectors guests simulations engines packages long; all; or shard: one of them but
 ``test``, chosen by the number of commits, which continuous integration runs beside ``test``.
 
-Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have. Results
-of the runners stay below ``target/results``.
+Exit code 1: a step failed, or something was skipped that ``tests/skips.toml`` does not have.
+Results of the runners stay below ``target/results``.
 """
 
 from __future__ import annotations

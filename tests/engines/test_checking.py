@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from servers import Cluster
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
-pytestmark = pytest.mark.engines
 
 from tailtrim.engines import checking
+
+pytestmark = pytest.mark.engines
 
 CHECK = [sys.executable, "-m", "tailtrim.cli", "engines", "check"]
 

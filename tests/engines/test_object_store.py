@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
-pytestmark = pytest.mark.engines
 
 from tailtrim.engines import stretches
+
+pytestmark = pytest.mark.engines
 
 Store = tuple["Path", "subprocess.Popen[bytes]"]
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from servers import Cluster
 
 pytest.importorskip("pyspark", reason="Spark needs pyspark")
-pytestmark = pytest.mark.engines
 
 from tailtrim.engines import stretches
 from tailtrim.engines.spark import Spark
+
+pytestmark = pytest.mark.engines
 
 
 class Here:

@@ -14,7 +14,7 @@ import pytest
 import tools
 from fetched import KERNELS
 
-from tailtrim.nodes.agent import program
+from tailtrim.nodes import agent as installed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CPUS = 4
@@ -130,7 +130,7 @@ def machine(flavour: str, folder: Path) -> Machine:
     kernel = KERNELS / flavour / "vmlinuz"
     if not kernel.is_file():
         pytest.skip(f"no guests here: no {kernel} (packaging/kernels.sh gets it)")
-    return Machine(kernel, Path(program()), folder)
+    return Machine(kernel, Path(installed.program()), folder)
 
 
 def _initramfs(agent: Path, folder: Path) -> Path:
