@@ -7,6 +7,7 @@ import select
 import socket
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.nodes.namespace import link
@@ -47,7 +48,7 @@ class Wire:
             port = f"end{number}"
             link(host, "veth0", self.node, port, macs=macs, mtu=1500)
             self.node.run("ip", "link", "set", port, "up")
-            self.sockets.append(self.node.inside(lambda port=port: _opened(port)))
+            self.sockets.append(self.node.inside(partial(_opened, port)))
         self.thread.start()
 
     def carry(self) -> None:
