@@ -20,6 +20,8 @@ from tailtrim.nodes.namespace import Namespace, link
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from wire import Fate
+
 NEAR = "10.99.0.1"
 NEAR_6, FAR_6 = "fd99::1", "fd99::2"
 
@@ -92,9 +94,9 @@ class Pair:
 
 
 @contextmanager
-def paired(folder: Path, holds_ns: tuple[int, int] | None = None) -> Iterator[Pair]:
-    """Make both hosts, or skip loudly; what lies between holds frames so long, there and back."""
-    names = ("near", "far") if holds_ns is None else ("near", "far", "between")
+def paired(folder: Path, fate: Fate | None = None) -> Iterator[Pair]:
+    """Make both hosts, or skip loudly; a wire between them does with frames as it is told."""
+    names = ("near", "far") if fate is None else ("near", "far", "between")
     with ExitStack() as stack:
         try:
             for name in names:
@@ -102,7 +104,7 @@ def paired(folder: Path, holds_ns: tuple[int, int] | None = None) -> Iterator[Pa
             nodes = [stack.enter_context(Namespace(name, folder / name)) for name in names]
         except HostError as problem:
             pytest.skip(f"no network namespaces here: {problem}")
-        lay = stack.enter_context(Wire(nodes[2], holds_ns)).lay if holds_ns else straight
+        lay = stack.enter_context(Wire(nodes[2], fate)).lay if fate else straight
         yield Pair(nodes[0], nodes[1], Lab(folder), lay)
 
 

@@ -1,4 +1,4 @@
-"""A wire that takes its time: it holds every frame for as long as it is told, each way."""
+"""A wire that holds, loses, doubles and reorders frames as it is told."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from tailtrim.nodes.namespace import link
@@ -18,14 +20,17 @@ if TYPE_CHECKING:
 _ALL = 3
 #: PACKET_VNET_HDR of <linux/if_packet.h>: with a frame goes what is still to be summed in it.
 _SOL_PACKET, _VNET_HEADER = 263, 15
+_VNET_HEADER_BYTES = 10
 _FRAME = 70_000
+#: Of a frame on its way there (0) or back (1): how many ns each of its copies is held.
+Fate = Callable[[int, bytes], Sequence[int]]
 
 
 class Wire:
     """Lies between two hosts in a node of its own, whose kernel sees none of the frames."""
 
-    def __init__(self, node: Namespace, holds_ns: tuple[int, int]) -> None:
-        self.node, self.holds_ns = node, holds_ns
+    def __init__(self, node: Namespace, fate: Fate) -> None:
+        self.node, self.fate = node, fate
         self.sockets: list[socket.socket] = []
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.carry)
@@ -47,7 +52,7 @@ class Wire:
             port = f"end{number}"
             link(host, "veth0", self.node, port, macs=macs, mtu=1500)
             self.node.run("ip", "link", "set", port, "up")
-            self.sockets.append(self.node.inside(lambda port=port: _opened(port)))
+            self.sockets.append(self.node.inside(partial(_opened, port)))
         self.thread.start()
 
     def carry(self) -> None:
@@ -63,9 +68,10 @@ class Wire:
                 frame, (_, _, kind, *_) = one.recvfrom(_FRAME)
                 if kind != socket.PACKET_OUTGOING:
                     way = self.sockets.index(one)
-                    due_ns = time.monotonic_ns() + self.holds_ns[way]
-                    heapq.heappush(held, (due_ns, number, frame, self.sockets[1 - way]))
-                    number += 1
+                    now_ns, out = time.monotonic_ns(), self.sockets[1 - way]
+                    for hold_ns in self.fate(way, frame[_VNET_HEADER_BYTES:]):
+                        heapq.heappush(held, (now_ns + hold_ns, number, frame, out))
+                        number += 1
 
 
 def _opened(port: str) -> socket.socket:
