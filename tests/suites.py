@@ -58,13 +58,12 @@ def pytest(name: str, suite: str, *words: str) -> Step:
     return Step(name, ("pytest", "--quiet", "--suite", suite, f"--junitxml={junit}", *words), junit)
 
 
-def lab(suite: str) -> tuple[Step, Step]:
-    """Return the steps of tests on live testbeds: side by side, then those that run alone."""
-    groups = ("--dist", "loadgroup", "--no-loadscope-reorder")
-    together = ("-m", "not alone", "--numprocesses", "3", *groups)
+def with_alone(name: str, suite: str, *words: str) -> tuple[Step, Step]:
+    """Return the steps of tests side by side, then of those with nothing beside them."""
+    together = ("-m", "not alone", "--numprocesses", "3", "--dist", "loadgroup")
     return (
-        pytest(f"{suite}-together", suite, "tests/lab", *together),
-        pytest(f"{suite}-alone", suite, "tests/lab", "-m", "alone"),
+        pytest(f"{name}-together", suite, *words, *together, "--no-loadscope-reorder"),
+        pytest(f"{name}-alone", suite, *words, "-m", "alone"),
     )
 
 
@@ -84,10 +83,10 @@ SUITES: dict[str, tuple[Step, ...]] = {
         Step("check", ("make", "check")),
         Step("rust", NEXTEST, "target/nextest/default/junit.xml"),
         pytest("python", "fast", "--ignore", "tests/lab", *FILES),
-        *lab("fast"),
+        *with_alone("laboratory", "fast", "tests/lab"),
     ),
-    "lab": (TOOLS, fetch("roots"), *lab("lab")),
-    "reflectors": (TOOLS, *lab("reflectors")),
+    "lab": (TOOLS, fetch("roots"), *with_alone("lab", "lab")),
+    "reflectors": (TOOLS, *with_alone("reflectors", "reflectors")),
     "guests": (TOOLS, fetch("kernels"), pytest("guests", "guests", *FILES)),
     "simulations": (
         Step(
@@ -110,11 +109,11 @@ SUITES: dict[str, tuple[Step, ...]] = {
         TOOLS,
         fetch("docs", "validator", "stamp-suite", "roots"),
         Step("dist", ("make", "dist")),
-        pytest("packages", "packages", *FILES),
+        *with_alone("packages", "packages"),
     ),
     "long": (TOOLS, fetch("roots"), pytest("long", "long")),
 }
-SHARDS = tuple(name for name in SUITES if name not in ("test", "long"))
+SHARDS = tuple(name for name in SUITES if name != "test")
 
 
 def main() -> int:

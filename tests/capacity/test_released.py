@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from small_experiment import CITATION
 from trials import Simulated
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tailtrim.capacity.conducting import Searching
+
+
+pytestmark = pytest.mark.long
 
 
 def test_a_search_is_released_and_verified(

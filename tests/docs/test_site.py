@@ -14,6 +14,8 @@ import pytest
 from tailtrim.cli.catalogue import CATALOGUE
 from tailtrim.plan.model import Plan
 
+pytestmark = pytest.mark.packages
+
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 MKDOCS = BIN / "mkdocs"

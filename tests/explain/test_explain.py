@@ -121,6 +121,7 @@ def test_a_tick_is_found_among_many_late_packets_and_told_once(
     assert len(found.warnings) == 1
 
 
+@pytest.mark.long
 @pytest.mark.published
 @pytest.mark.parametrize("batch", ["4", "32"])
 def test_ticks_are_found_in_bursts_of_four(published: Path, tmp_path: Path, batch: str) -> None:

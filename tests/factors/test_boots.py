@@ -100,7 +100,7 @@ def test_two_boots_have_no_verdict(tmp_path: Path) -> None:
 
 
 def test_the_report_says_that_latencies_are_not_those_of_hardware(tmp_path: Path) -> None:
-    ended = CliRunner().invoke(app, ["report", str(experiment(tmp_path, 3))])
+    ended = CliRunner().invoke(app, ["report", "--pdf", str(experiment(tmp_path, 3))])
     assert ended.exit_code == 0, ended.stderr
     text = (tmp_path / "report" / "boots.md").read_text("utf-8")
     assert "Latencies in µs, of an emulated CPU (tcg), not of hardware" in text

@@ -79,6 +79,7 @@ def test_the_printed_tables_hold_and_two_sentences_are_not_decided(
     assert len(found) == 10
 
 
+@pytest.mark.long
 def test_they_are_released_and_every_number_is_derived_again(
     experiment: RecordedExperiment, tmp_path: Path
 ) -> None:

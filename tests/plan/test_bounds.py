@@ -107,6 +107,7 @@ def test_the_command_says_it_in_one_error(tmp_path: Path) -> None:
     assert ended.stderr == f"error: {path}: line 1: {DEEP}\n"
 
 
+@pytest.mark.long
 def test_the_longest_honest_plan(tmp_path: Path) -> None:
     assert tree.MOST_NODES > MOST_RUNS
     path = tmp_path / "plan.yml"

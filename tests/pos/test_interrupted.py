@@ -16,6 +16,8 @@ import pytest
 if TYPE_CHECKING:
     from pos_runs import PosRun
 
+pytestmark = pytest.mark.lab
+
 SCRIPT = """#!/bin/bash
 set -e
 pos allocations allocate a b

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from pos_runs import PosRun
 
+pytestmark = pytest.mark.lab
+
 ALLOCATE = entry("/allocations/allocate?nodes=a&nodes=b")
 
 

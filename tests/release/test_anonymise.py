@@ -16,6 +16,8 @@ from tailtrim.errors import ReleaseError
 from tailtrim.release import Level, Wanted, release, verify
 from tailtrim.release.anonymous import Anonymous
 
+pytestmark = pytest.mark.long
+
 QUICK = ("files", "grid", "numbers", "validity")
 RUN = "experiment/run-001"
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tailtrim.release import Level
 
+pytestmark = pytest.mark.long
+
 HOLDS = "- claim: The forwarder is fast\n  expect: p50 < 1s\n"
 FAILS = "- claim: The forwarder takes no time\n  expect: p50 < 1ns\n"
 OPEN = "- claim: The tail is short\n  expect: p99.9999 < 1s\n"

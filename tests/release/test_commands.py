@@ -7,8 +7,13 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+pytestmark = pytest.mark.long
 
 
 def tailtrim(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -16,6 +21,7 @@ def tailtrim(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*program, *words], capture_output=True, text=True, check=False, cwd=cwd)
 
 
+@pytest.mark.fast
 def test_an_experiment_is_released_and_verified(experiment: Path, tmp_path: Path) -> None:
     made = tailtrim("release", experiment, "--out", "out", "--captures", "none", cwd=tmp_path)
     assert made.returncode == 0, made.stderr

@@ -12,6 +12,8 @@ import pytest
 
 from tailtrim.rundir.writing import sha256
 
+pytestmark = pytest.mark.long
+
 #: Each for itself: run crates of the validator build on RO-Crate 1.1, and this is 1.2.
 PROFILES = (
     "ro-crate-1.2",
@@ -42,11 +44,13 @@ def issues(root: Path, profile: str) -> list[str]:
     return found
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_public_validator_finds_nothing(released: Path, profile: str) -> None:
     assert issues(released, profile) == []
 
 
+@pytest.mark.packages
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_public_validator_looks_at_it(copied: Path, profile: str) -> None:
     place = copied / "ro-crate-metadata.json"

@@ -14,6 +14,8 @@ from tailtrim.release.rerun import Rerun
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 LINE = {"begin_ns": 0, "samples": 9, "lost": 0, "latency_ns": {"min": 1, "max": 9}}
 AROUND = ("around/7-egress.pcap", "around/7-ingress.pcap")
 #: A run that ended, and one that did not.

@@ -20,6 +20,8 @@ from tailtrim.plan import load
 from tailtrim.release import Level, Wanted, release, verify
 from tailtrim.release.withheld import Withheld
 
+pytestmark = pytest.mark.long
+
 THREE_HOSTS = Path(__file__).parents[2] / "examples" / "three-hosts" / "testbed.yml"
 QUICK = ("files", "grid", "numbers", "validity")
 RUN = "experiment/run-001"

@@ -18,6 +18,8 @@ from tailtrim.release import LEVELS, Level, Verdict, checksums, verify
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+pytestmark = pytest.mark.long
+
 RUN = "experiment/run-001"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tailtrim import RunDirectory
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.packages]
 
 # Presses, drags and reads as a person would, and leaves what it saw in the title.
 ACT = """

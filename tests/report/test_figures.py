@@ -157,7 +157,7 @@ def test_bands_of_several_runs_are_translucent_and_in_their_colours(
 def test_the_cloud_in_an_svg_is_a_picture_in_its_place(testpmd: RunDirectory) -> None:
     figure = timelines.worst([ReportedRun(0, "run", testpmd)])
     assert figure is not None
-    contents = drawing.render(figure, ["run"])
+    contents = drawing.render(figure, ["run"], formats=["svg", "pdf"])
     svg = contents["svg"].decode()
     assert len(svg) < 150_000
     assert b"/Subtype /Image" not in contents["pdf"], "there the points stay points"
@@ -302,7 +302,7 @@ def test_without_samples_the_figures_that_remain_are_drawn(
     drawn = series([ReportedRun(0, "nothing", make_run([None] * 20))])
     assert [figure.key for figure in drawn] == ["gaps", "seconds"]
     for figure in drawn:
-        assert drawing.render(figure, ["nothing"])["pdf"].startswith(b"%PDF")
+        assert drawing.render(figure, ["nothing"], formats=["pdf"])["pdf"].startswith(b"%PDF")
 
 
 @pytest.mark.parametrize("latencies", [[7_000], [7_000] * 50, [-300, -200, 900], [0, 5, 80_000]])

@@ -62,7 +62,7 @@ def test_a_step_is_told_with_its_minute_and_its_medians(run: RunDirectory, tmp_p
     assert "The device's CPUs counted no ms of steal." in text
     assert "Not counted: SMIs (/dev/cpu/1/msr is not there)." in text
     figures = {path.name for path in (tmp_path / "report" / "figures").iterdir()}
-    assert {"minutes.svg", "minutes.pdf", "minutes.csv"} <= figures
+    assert {"minutes.svg", "minutes.csv"} <= figures
 
 
 def test_nothing_is_told_of_minutes_that_do_not_change(run: RunDirectory, tmp_path: Path) -> None:

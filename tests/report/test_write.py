@@ -21,12 +21,18 @@ EVIL = "<script>alert(1)<!--"
 
 
 def test_everything_is_written_and_named(testpmd: RunDirectory, tmp_path: Path) -> None:
-    files = write([testpmd], tmp_path / "new" / "report")
-    assert files[0] == tmp_path / "new" / "report" / "report.html"
-    keys = ["hdr", "worst", "histogram", "cdf", "gaps", "seconds"]
-    expected = [f"{key}.{suffix}" for key in keys for suffix in ("svg", "pdf", "csv")]
-    assert [file.name for file in files[1:]] == expected
-    assert all(file.stat().st_size for file in files)
+    out = tmp_path / "new" / "report"
+    for formats, pdf in ((("svg", "pdf", "csv"), True), (("svg", "csv"), False)):
+        files = write([testpmd], out, pdf=pdf)
+        assert files[0] == out / "report.html"
+        keys = ["hdr", "worst", "histogram", "cdf", "gaps", "seconds"]
+        expected = [f"{key}.{suffix}" for key in keys for suffix in formats]
+        assert [file.name for file in files[1:]] == expected
+        assert all(file.stat().st_size for file in files)
+        linked = [attributes["href"] for tag, attributes in page_of(out).tags if tag == "a"]
+        assert linked == ["figures/", *(f"figures/{name}" for name in expected)]
+        # PDFs of an earlier report do not stay.
+        assert {file.name for file in (out / "figures").iterdir()} == set(expected)
 
 
 def test_the_same_input_gives_the_same_bytes(testpmd: RunDirectory, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from releases import of_release
 from tailtrim.roundtrip import HpctPing, read_hpct, write_hpct
 from tailtrim.roundtrip.hpct import hpct_name
 
+pytestmark = pytest.mark.packages
+
 DATA = Path(__file__).parents[1] / "data" / "hpct"
 PINGS = ("ping-icmp", "ping-udp", "ping-refused")
 TRACEROUTES = ("traceroute-icmp", "traceroute-udp", "traceroute-refused")

@@ -38,6 +38,7 @@ def test_keeps_exactly_what_helps_in_19_of_20() -> None:
     assert sum(one == PLANTED.helpful for one in kept) >= 19
 
 
+@pytest.mark.simulations
 @pytest.mark.parametrize("noise", ["normal", "heavy", "disturbed"])
 def test_false_keeps_stay_below_the_asked_rate_in_200_searches(noise: Noise) -> None:
     world = replace(PLANTED, noise=noise)

@@ -176,7 +176,7 @@ def _write(found: Prediction, out: Path) -> None:
     }
     figure = predicted_load(found)
     if figure is not None:
-        for suffix, content in render(figure, ()).items():
+        for suffix, content in render(figure, (), formats=("svg", "pdf")).items():
             files[f"{figure.key}.{suffix}"] = content
         files[f"{figure.key}.csv"] = csv(figure, ())
     try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   tailtrim report results/hw
+  tailtrim report results/hw --pdf             # figures for a paper
   tailtrim report results/hw results/vm --name bare-metal --name virtual --out comparison
   tailtrim report results/forwarder-tail       # all runs of an experiment
   tailtrim report results/forwarder-tail --assert 'p99.9 < 50us'       # with a line at 50 µs
@@ -27,7 +28,7 @@ Examples:
 """
 
 
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     directories: Annotated[
         list[Path],
         typer.Argument(
@@ -54,15 +55,18 @@ def command(
             " several runs, of the current directory.",
         ),
     ] = None,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Draw each figure as PDF, too: it takes twice the time.")
+    ] = False,
     asserts: asserting.Asserts = None,
     junit: asserting.Junit = None,
 ) -> None:
-    """Write a page and figures (SVG, PDF, CSV) of one run, of several, or of an experiment."""
+    """Write a page and figures (SVG, CSV) of one run, of several, or of an experiment."""
     objectives = asserting.asked(asserts, junit)
     if out is None:
         out = directories[0] / "report" if len(directories) == 1 else Path("report")
     try:
-        measured = _write(directories, name, out, objectives)
+        measured = _write(directories, name, out, objectives, pdf=pdf)
     except TailtrimError as error:
         complain(error)
         raise typer.Exit(USAGE) from error
@@ -70,7 +74,12 @@ def command(
 
 
 def _write(
-    directories: list[Path], names: list[str] | None, out: Path, objectives: list[Objective]
+    directories: list[Path],
+    names: list[str] | None,
+    out: Path,
+    objectives: list[Objective],
+    *,
+    pdf: bool,
 ) -> list[Measured]:
     """Write the report; return the runs that objectives are for."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
@@ -83,22 +92,22 @@ def _write(
     from tailtrim.trim.report import write as write_search  # noqa: PLC0415
 
     if len(directories) == 1 and is_search(directories[0]):
-        _tell(write_search(findings(found_search(directories[0])), out))
+        _tell(write_search(findings(found_search(directories[0])), out, pdf=pdf))
         return asserting.of_experiment(recorded(directories[0])) if objectives else []
     if len(directories) == 1 and is_experiment(directories[0]):
         if factors.has_factors(directories[0]):
-            tell_factors(directories[0], out)
+            tell_factors(directories[0], out, pdf=pdf)
             if not objectives:
                 return []
             experiment = recorded(directories[0])
         else:
             experiment = recorded(directories[0])
-            _tell(write_experiment(experiment, out, objectives=objectives))
+            _tell(write_experiment(experiment, out, objectives=objectives, pdf=pdf))
             if factors.has_boots(directories[0]):
-                tell_boots(directories[0], out)
+                tell_boots(directories[0], out, pdf=pdf)
         return asserting.of_experiment(experiment)
     runs = [RunDirectory(directory) for directory in directories]
-    _tell(write(runs, out, names=names, objectives=objectives))
+    _tell(write(runs, out, names=names, objectives=objectives, pdf=pdf))
     named = zip(names or names_of(runs), runs, strict=True)
     return [Measured(name, run, name) for name, run in named]
 
@@ -110,25 +119,25 @@ def _tell(files: list[Path]) -> None:
         say(f"Figures: {figures[0].parent} ({len(figures)} files)")
 
 
-def tell_factors(experiment: Path, out: Path) -> None:
+def tell_factors(experiment: Path, out: Path, *, pdf: bool = False) -> None:
     """Print what each factor makes of the latency, and write its page, table and figures."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
-    _tell_effects(factors.effects_of(experiment), experiment, out)
+    _tell_effects(factors.effects_of(experiment), experiment, out, pdf=pdf)
 
 
-def tell_boots(experiment: Path, out: Path) -> None:
+def tell_boots(experiment: Path, out: Path, *, pdf: bool = False) -> None:
     """Print what each kernel and boot line makes of the latency, and write the same."""
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
 
-    _tell_effects(factors.boots_of(experiment), experiment, out)
+    _tell_effects(factors.boots_of(experiment), experiment, out, pdf=pdf)
 
 
-def _tell_effects(found: Effects, experiment: Path, out: Path) -> None:
+def _tell_effects(found: Effects, experiment: Path, out: Path, *, pdf: bool) -> None:
     from tailtrim import factors  # noqa: PLC0415 - other commands start without
     from tailtrim.cli.terminal import Terminal  # noqa: PLC0415 - not for other reports
     from tailtrim.experiment import recorded  # noqa: PLC0415
 
     Terminal().print(factors.render(found))
-    page, table, *_ = factors.write(found, recorded(experiment), out)
+    page, table, *_ = factors.write(found, recorded(experiment), out, pdf=pdf)
     say(f"Page:    {page}\nTable:   {table}\nFigures: {page.parent / 'figures'}")

@@ -114,9 +114,9 @@ def _draw(simulation: Simulation, path: Path) -> None:
     from tailtrim.report.figures.simulated_interrupts import observed  # noqa: PLC0415
 
     suffix = path.suffix.removeprefix(".")
-    drawn = render(observed(simulation), ["simulated"])
-    if suffix not in drawn:
+    if suffix not in ("svg", "pdf"):
         raise OutputError(f"{path}: expected a name that ends in .svg or .pdf")
+    drawn = render(observed(simulation), ["simulated"], formats=[suffix])
     try:
         path.write_bytes(drawn[suffix])
     except OSError as error:

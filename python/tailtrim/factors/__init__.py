@@ -37,8 +37,10 @@ __all__ = [
 ]
 
 
-def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[Path]:
-    """Write a page, the table as Markdown and JSON, and the figures (SVG, PDF, CSV).
+def write(
+    effects: Effects, experiment: RecordedExperiment, out: Path, *, pdf: bool = False
+) -> list[Path]:
+    """Write a page, the table as Markdown and JSON, and the figures (SVG, CSV; PDF if asked).
 
     The page of factors is ``report.html``. Of boots it is ``boots.html``, beside the report of all
     runs.
@@ -54,4 +56,4 @@ def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[P
     pictures.require()
     from tailtrim.factors import effect_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return effect_files.write(effects, experiment, out)
+    return effect_files.write(effects, experiment, out, pictures.formats(pdf=pdf))

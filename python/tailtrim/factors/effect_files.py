@@ -16,7 +16,7 @@ from tailtrim.report.storing import FIGURES, store
 from tailtrim.report.units import percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tailtrim.experiment import RecordedExperiment
@@ -29,17 +29,19 @@ _CASES = ("loop", "case", "runs", "samples", *(f"p{percent(p)}_ns" for p in QUAN
 _RULES = ("loop", "firewall", "rule", "median_ns")
 
 
-def write(effects: Effects, experiment: RecordedExperiment, out: Path) -> list[Path]:
+def write(
+    effects: Effects, experiment: RecordedExperiment, out: Path, formats: Sequence[str]
+) -> list[Path]:
     """See :func:`tailtrim.factors.write`."""
     told = {"schema": SCHEMA, **asdict(effects)}
     figures = effect_figures.figures(effects)
     contents = {
-        _PAGES[effects.kind]: effect_page.render(effects, experiment, figures),
+        _PAGES[effects.kind]: effect_page.render(effects, experiment, figures, formats),
         f"{effects.kind}.md": markdown(effects).encode(),
         f"{effects.kind}.json": (json.dumps(told, indent=2) + "\n").encode(),
     }
     for figure in figures:
-        for suffix, drawn in drawing.render(figure, ()).items():
+        for suffix, drawn in drawing.render(figure, (), formats=formats).items():
             contents[f"{FIGURES}/{figure.key}.{suffix}"] = drawn
         head = _RULES if figure.key == "rules" else _CASES
         contents[f"{FIGURES}/{figure.key}.csv"] = _csv(head, effects)

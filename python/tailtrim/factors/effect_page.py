@@ -19,10 +19,16 @@ if TYPE_CHECKING:
     from tailtrim.report.figures.figure import Figure
 
 
-def render(effects: Effects, experiment: RecordedExperiment, figures: Sequence[Figure]) -> bytes:
+def render(
+    effects: Effects,
+    experiment: RecordedExperiment,
+    figures: Sequence[Figure],
+    formats: Sequence[str],
+) -> bytes:
     """Return the page as UTF-8: the table of effects and the figures."""
     environment, scripts, styles = assets()
     page = environment.get_template("factors.html.j2").render(
+        formats=formats,
         policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,

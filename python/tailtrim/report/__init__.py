@@ -33,11 +33,12 @@ def write(
     *,
     names: Sequence[str] | None = None,
     objectives: Sequence[Objective] = (),
+    pdf: bool = False,
 ) -> list[Path]:
     """Write the report of one or more runs.
 
     ``out`` gets ``report.html``, one page that needs nothing else, and ``figures/`` with each
-    figure as SVG and PDF, and its values as CSV. Files of an earlier report are replaced, others
+    figure as SVG, and its values as CSV. Files of an earlier report are replaced, others
     stay. The same runs and names give the same bytes. Nothing is written before everything is
     drawn.
 
@@ -46,6 +47,7 @@ def write(
         out: the directory, made when missing.
         names: what to call each run; by default :func:`names_of`.
         objectives: limits to draw in the figures and to hold the runs against.
+        pdf: draw each figure as PDF, too, which takes about as long as all else.
 
     Returns:
         The files written, the page first.
@@ -61,7 +63,7 @@ def write(
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
     names = names_of(runs) if names is None else names
-    return report_files.write(runs, out, names, objectives)
+    return report_files.write(runs, out, names, objectives, pictures.formats(pdf=pdf))
 
 
 def write_experiment(
@@ -69,6 +71,7 @@ def write_experiment(
     out: str | os.PathLike[str],
     *,
     objectives: Sequence[Objective] = (),
+    pdf: bool = False,
 ) -> list[Path]:
     """Write the report of an experiment: its complete runs, and what became of the others.
 
@@ -84,7 +87,7 @@ def write_experiment(
     pictures.require()
     from tailtrim.report import report_files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return report_files.write_experiment(experiment, out, objectives)
+    return report_files.write_experiment(experiment, out, objectives, pictures.formats(pdf=pdf))
 
 
 def names_of(runs: Sequence[RunDirectory]) -> list[str]:

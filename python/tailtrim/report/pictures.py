@@ -23,3 +23,8 @@ def require() -> None:
         failure = PicturesError(f"pages and figures need {named}, which {verb} not installed")
         failure.add_note("pip install 'tailtrim[pictures]'")
         raise failure
+
+
+def formats(*, pdf: bool) -> tuple[str, ...]:
+    """Return the formats of each figure of a report."""
+    return ("svg", "pdf") if pdf else ("svg",)

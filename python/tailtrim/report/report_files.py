@@ -64,6 +64,7 @@ def write(
     out: str | os.PathLike[str],
     names: Sequence[str],
     objectives: Sequence[Objective] = (),
+    formats: Sequence[str] = ("svg",),
 ) -> list[Path]:
     """See :func:`tailtrim.report.write`."""
     if not directories:
@@ -74,18 +75,21 @@ def write(
         ReportedRun(index, units.printable(name), directory)
         for index, (directory, name) in enumerate(zip(directories, names, strict=True))
     ]
-    return _write(runs, distinct(len(runs)), Path(out), None, objectives)
+    return _write(runs, distinct(len(runs)), Path(out), None, objectives, formats)
 
 
 def write_experiment(
-    experiment: RecordedExperiment, out: str | os.PathLike[str], objectives: Sequence[Objective]
+    experiment: RecordedExperiment,
+    out: str | os.PathLike[str],
+    objectives: Sequence[Objective],
+    formats: Sequence[str],
 ) -> list[Path]:
     """See :func:`tailtrim.report.write_experiment`."""
     complete = experiment.complete
     if not complete:
         raise ReportError(f"{experiment.path}: no run of the experiment is complete")
     looks = looks_of([run for run, _ in complete])
-    return _write(runs_of(experiment), looks, Path(out), experiment, objectives)
+    return _write(runs_of(experiment), looks, Path(out), experiment, objectives, formats)
 
 
 def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
@@ -102,23 +106,24 @@ def runs_of(experiment: RecordedExperiment) -> list[ReportedRun]:
     return runs
 
 
-def _write(
+def _write(  # noqa: PLR0913, PLR0917 - all that a report is of
     runs: Sequence[ReportedRun],
     looks: Sequence[Look],
     out: Path,
     experiment: RecordedExperiment | None,
     objectives: Sequence[Objective],
+    formats: Sequence[str],
 ) -> list[Path]:
     capacity = capacity_of(experiment)
     figures = series(runs, warm_ups(capacity))
     drawn = [with_bounds(with_objectives(figure, objectives), capacity) for figure in figures]
     sections = cause_section.sections(runs)
     found = CapacitySection.of(capacity)
-    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found)
+    shown = run_page.Shown(runs, looks, drawn, sections, experiment, objectives, found, formats)
     contents = {"report.html": run_page.render(shown)}
     names = [run.name for run in runs]
     for figure in shown.all_figures:
-        for suffix, content in drawing.render(figure, names, looks).items():
+        for suffix, content in drawing.render(figure, names, looks, formats=formats).items():
             contents[f"{FIGURES}/{figure.key}.{suffix}"] = content
         contents[f"{FIGURES}/{figure.key}.csv"] = values.csv(figure, names)
     return store(out, contents, outdated=_OURS.fullmatch)

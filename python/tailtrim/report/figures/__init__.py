@@ -1,1 +1,1 @@
-"""Figures: what each shows as values (:mod:`.figure`), and their SVG and PDF (:mod:`.drawing`)."""
+"""Figures: what each shows as values (:mod:`.figure`), and their SVG or PDF (:mod:`.drawing`)."""

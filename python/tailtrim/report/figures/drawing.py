@@ -100,9 +100,13 @@ _SHORT_ALPHA = 0.4
 
 
 def render(
-    figure: Figure, names: Sequence[str], looks: Sequence[Look] | None = None
+    figure: Figure,
+    names: Sequence[str],
+    looks: Sequence[Look] | None = None,
+    *,
+    formats: Sequence[str] = ("svg",),
 ) -> dict[str, bytes]:
-    """Draw a figure; return the files' contents by their suffix.
+    """Draw a figure; return the files' contents by their format: ``svg``, ``pdf``.
 
     ``names`` and ``looks`` are those of the runs; a figure may have its own.
     """
@@ -113,12 +117,12 @@ def render(
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         canvas = _draw(figure, names, looks)
         contents = {}
-        for suffix, metadata in _METADATA.items():
+        for suffix in formats:
             # A PDF needs 16 bytes a point, an SVG 110: there clouds are pixels.
             for cloud in canvas.findobj(_is_cloud):
                 cloud.set_rasterized(suffix == "svg")
             file = io.BytesIO()
-            canvas.savefig(file, format=suffix, metadata=metadata, dpi=_DOTS_PER_INCH)
+            canvas.savefig(file, format=suffix, metadata=_METADATA[suffix], dpi=_DOTS_PER_INCH)
             contents[suffix] = file.getvalue()
             # What the first found for the places of things holds for the second.
             canvas.set_layout_engine("none")

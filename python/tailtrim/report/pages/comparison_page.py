@@ -96,7 +96,7 @@ def draw(comparisons: Sequence[Comparison], place: Path) -> None:
     if suffix == "csv":
         _store(place, values.csv(figure, names))
     else:
-        _store(place, drawing.render(figure, names)[suffix])
+        _store(place, drawing.render(figure, names, formats=[suffix])[suffix])
 
 
 def _store(place: Path, content: bytes) -> None:

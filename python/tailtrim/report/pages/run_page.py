@@ -45,7 +45,7 @@ class Shown:
 
     With an ``experiment``, the page has its name, says where and when it was run, and what became
     of runs that failed or are invalid. ``capacity`` is what was found where they are trials of a
-    search.
+    search. Each figure has a file of each of the ``formats``.
     """
 
     runs: Sequence[ReportedRun]
@@ -55,6 +55,7 @@ class Shown:
     experiment: RecordedExperiment | None = None
     objectives: Sequence[slo.Objective] = ()
     capacity: CapacitySection | None = None
+    formats: Sequence[str] = ("svg",)
 
     @property
     def all_figures(self) -> list[Figure]:
@@ -95,6 +96,7 @@ def render(shown: Shown) -> bytes:
         sweeps=[one for one in shown.figures if one.key.startswith(_SWEEP)],
         figures=[one for one in shown.figures if not one.key.startswith(_SWEEP)],
         data=embedded(names, shown.looks, drawn),
+        formats=shown.formats,
         places={figure.key: place for place, figure in enumerate(drawn)},
         sections=shown.sections,
         quantiles=QUANTILES,

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["Findings", "findings", "write"]
 
 
-def write(found: Findings, out: Path) -> list[Path]:
+def write(found: Findings, out: Path, *, pdf: bool = False) -> list[Path]:
     """Write the report of a search.
 
-    ``out`` gets ``report.html``, ``findings.json``, and ``figures/`` with each figure as SVG and
-    PDF, and its values as CSV. Files of an earlier report are replaced.
+    ``out`` gets ``report.html``, ``findings.json``, and ``figures/`` with each figure as SVG, as
+    PDF where ``pdf`` asks for it, and its values as CSV. Files of an earlier report are replaced.
 
     Returns:
         The files written, the page first.
@@ -31,4 +31,4 @@ def write(found: Findings, out: Path) -> list[Path]:
     pictures.require()
     from tailtrim.trim.report import files  # noqa: PLC0415 - brings matplotlib, which takes long
 
-    return files.write(found, out)
+    return files.write(found, out, pictures.formats(pdf=pdf))

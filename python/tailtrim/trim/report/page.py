@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 EXPORT = "export"
 
 
-def render(found: Findings, figures: Sequence[Figure]) -> bytes:
+def render(found: Findings, figures: Sequence[Figure], formats: Sequence[str]) -> bytes:
     """Return the page as UTF-8."""
     environment, scripts, styles = assets()
     search, experiment = found.search, found.search.experiment
     page = environment.get_template("trim.html.j2").render(
+        formats=formats,
         policy=policy(scripts, styles),
         scripts=scripts,
         styles=styles,
