@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 #: A test is of one suite: that of its closest marker of these names (a parameter's is closer than
@@ -34,6 +39,18 @@ def suite_of(item: pytest.Item) -> str:
     markers = [*reversed(item.own_markers), *item.iter_markers()]
     named = (marker.name for marker in markers if marker.name in SUITES)
     return next(named, FOLDERS.get(item.path.parent.name, "fast"))
+
+
+@pytest.fixture(scope="session")
+def own_temporary_files() -> Iterator[None]:
+    """Let tests that look for what is left see their own files, not those of tests beside them."""
+    with (
+        tempfile.TemporaryDirectory(prefix="lab-") as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
 
 
 @pytest.fixture(scope="session")

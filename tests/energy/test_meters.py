@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import redfish_chassis
 import sensor_tree
 from outlet_emulator import FIRST, PASSWORD, USER, Emulator
+from ports import reserved_port
 from pydantic import TypeAdapter, ValidationError
 from tools import need
 
@@ -215,9 +215,7 @@ def test_a_value_that_a_shelly_does_not_trust_is_refused() -> None:
 def controller(request: pytest.FixtureRequest) -> Iterator[Meter]:
     pytest.importorskip("pyghmi", reason="pyghmi is not installed: no management controller")
     need(IPMITOOL)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved_port()
     manner = getattr(request, "param", "obeys")
     words = [sys.executable, str(_CONTROLLER), str(port), "admin", PASSWORD, manner]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:

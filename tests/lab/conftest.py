@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,15 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_temporary_files() -> Iterator[None]:
-    """Let tests that look for what is left see their own files, not those of tests beside them."""
-    with (
-        tempfile.TemporaryDirectory(prefix="lab-") as folder,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        patch.setenv("TMPDIR", folder)
-        patch.setattr(tempfile, "tempdir", folder)
-        yield
+def _own_files(own_temporary_files: None) -> None:
+    """Keep temporary files apart from those of other tests."""
 
 
 def namespaces() -> str | None:

@@ -93,7 +93,7 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     """Pull the cable of the controller: neither side hears that the other has gone."""
     plan = lab.plan(
         testbed=described(three_hosts),
-        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": 20},
+        traffic={"rate_pps": 2_000, "flows": 4, "duration_s": 300},
     )
     words = lab.command("run", str(plan), "--out", "out", "--json")
     generator, dut = three_hosts.hosts["gen"], three_hosts.hosts["dut"]
@@ -102,10 +102,8 @@ def test_a_host_that_falls_silent_ends_what_runs_there(lab: Lab, three_hosts: Ho
     ) as running:
         _until(lambda: generator.find("generate --port"))
         dut.run("ip", "link", "set", "control", "down")
-        began_s = time.monotonic()
+        # 8 s of silence tell that it is lost; without that, the generator would go on for minutes.
         _until(lambda: not generator.find("generate --port"))
-        # 8 s of silence tell that it is lost; without that, the generator would go on for 20 s.
-        assert time.monotonic() - began_s < 16
         # Then it is asked once more whether it is there.
         _, told = running.communicate(timeout=60)
     assert running.returncode == 4, told

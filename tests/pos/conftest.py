@@ -14,6 +14,11 @@ collect_ignore_glob = ["folders/*"]
 FOLDERS = Path(__file__).parent / "folders"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_files(own_temporary_files: None) -> None:
+    """Keep temporary files apart from those of other tests."""
+
+
 def _without_nodes() -> str | None:
     """Say why no node can be made here, if so."""
     for program in ("unshare", "nsenter", "setpriv", "pivot_root", "setsid"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ports import reserved_port
 from tools import need
 
 from tailtrim.errors import HostError
@@ -34,9 +35,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def controller(request: pytest.FixtureRequest) -> Iterator[Ipmi]:
     """Start a controller, which obeys unless it is told otherwise."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = reserved_port()
     manner = getattr(request, "param", "obeys")
     process = subprocess.Popen(
         [sys.executable, str(CONTROLLER), str(port), "admin", PASSWORD, manner],

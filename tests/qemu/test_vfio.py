@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from guest import TARGET
 from shell_guest import CONSOLE, Guest, archive, booted, shell, with_libraries
 from tools import BUSYBOX, CPIO, MMDEBSTRAP, QEMU, need
 
@@ -56,11 +55,10 @@ sh -c "$1" sh /sys "$(cat /tmp/parking)" "$2" eth1 </tmp/hold >/tmp/told 2>/tmp/
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Guest]:
+def machine(tmp_path: Path) -> Iterator[Guest]:
     if os.geteuid() != 0:
         pytest.skip("mmdebstrap makes images as root here")
     need(QEMU, BUSYBOX, CPIO, MMDEBSTRAP, SQFSTAR, DEPMOD)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(TARGET / "cache"))
     try:
         made = image.built(RECIPE)
     except HostError as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ def sail(folder: Path) -> Iterator[str]:
     """Run Sail in a process of its own; yields its URL."""
     if find_spec("pysail") is None or find_spec("pyspark") is None:
         pytest.skip("Sail is missing: pip install --require-hashes -r requirements-spark.lock")
-    port = _free_port()
+    port = reserved_port()
     program = (
         "from pysail.spark import SparkConnectServer;"
         f"SparkConnectServer(ip='127.0.0.1', port={port}).start(background=False)"
@@ -111,7 +112,7 @@ class Cluster:
         self._executor_mib = executor_mib
         self._processes: list[subprocess.Popen[bytes]] = []
         deploy = "org.apache.spark.deploy"
-        master, port = _free_port(), _free_port()
+        master, port = reserved_port(), reserved_port()
         self._master = f"spark://127.0.0.1:{master}"
         one = ["--host", "127.0.0.1", "--port", str(master), "--webui-port", "0"]
         self._start("spark-class", f"{deploy}.master.Master", *one, memory="256m")
@@ -221,7 +222,7 @@ def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
     mounted.mkdir()
     password.touch(mode=0o600)
     password.write_text("tester:secret\n")
-    port = _free_port()
+    port = reserved_port()
     at = ["--host", "127.0.0.1", "--port", str(port)]
     keys = ["--access-key", "tester", "--secret-key", "secret"]
     with (folder / "s3.log").open("wb") as log:
@@ -250,12 +251,6 @@ def s3(folder: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
 def _accepts(note: Path) -> bool:
     """Whether PostgreSQL takes connections: the socket is there before it does."""
     return note.exists() and note.read_text().split()[-1:] == ["ready"]
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _answers(port: int) -> bool:
