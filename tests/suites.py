@@ -58,11 +58,11 @@ def pytest(name: str, suite: str, *words: str) -> Step:
     return Step(name, ("pytest", "--quiet", "--suite", suite, f"--junitxml={junit}", *words), junit)
 
 
-def with_alone(name: str, suite: str, *words: str) -> tuple[Step, Step]:
+def with_alone(name: str, suite: str, *words: str, dist: str = "loadgroup") -> tuple[Step, Step]:
     """Return the steps of tests side by side, then of those with nothing beside them."""
-    together = ("-m", "not alone", "--numprocesses", "3", "--dist", "loadgroup")
+    together = ("-m", "not alone", "--numprocesses", "3", "--dist", dist, "--no-loadscope-reorder")
     return (
-        pytest(f"{name}-together", suite, *words, *together, "--no-loadscope-reorder"),
+        pytest(f"{name}-together", suite, *words, *together),
         pytest(f"{name}-alone", suite, *words, "-m", "alone"),
     )
 
@@ -83,7 +83,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
         Step("check", ("make", "check")),
         Step("rust", NEXTEST, "target/nextest/default/junit.xml"),
         pytest("python", "fast", "--ignore", "tests/lab", *FILES),
-        *with_alone("laboratory", "fast", "tests/lab"),
+        *with_alone("laboratory", "fast", "tests/lab", dist="worksteal"),
     ),
     "lab": (TOOLS, fetch("roots"), *with_alone("lab", "lab")),
     "reflectors": (TOOLS, *with_alone("reflectors", "reflectors")),

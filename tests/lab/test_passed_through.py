@@ -25,6 +25,8 @@ from tailtrim.nodes.vm.pci import PassedPort
 if TYPE_CHECKING:
     from laboratory import Lab
 
+pytestmark = pytest.mark.guests
+
 #: The ports of the guest and the interfaces that they are cabled to: ADDRESS=INTERFACE for in and
 #: out, such as "0000:03:00.0=enp4s0f0 0000:03:00.1=enp4s0f1". Only who laid the cables knows them.
 PORTS = "TAILTRIM_PASSED_THROUGH"
@@ -128,7 +130,6 @@ from tailtrim.nodes.namespace import Namespace
 from tailtrim.nodes.vm.pci import PassedPort
 from tailtrim.nodes.vm.vfio import Bound
 
-pytestmark = pytest.mark.guests
 def ip(*words):
     return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
 ip("link", "add", "eth4", "mtu", "1400", "type", "veth", "peer", "name", "far")
