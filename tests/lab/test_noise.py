@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.packages
+
 CPUS = sorted(os.sched_getaffinity(0))
 CPU = CPUS[-1]
 SECONDS = 2
@@ -38,8 +40,6 @@ MS_NS = 1_000_000
 
 BURSTS = f"""
 import os, sys, time
-
-pytestmark = pytest.mark.packages
 os.sched_setaffinity(0, [{CPU}])
 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param({PRIORITY + 20}))
 print("ready", flush=True)

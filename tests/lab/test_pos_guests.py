@@ -19,6 +19,8 @@ from tailtrim.pos.guest_nodes import images_of
 if TYPE_CHECKING:
     from laboratory import Lab
 
+pytestmark = pytest.mark.guests
+
 SCRIPT = """#!/bin/bash
 set -e
 pos allocations allocate ada bob
@@ -54,8 +56,6 @@ pos_run waits -- sleep 1000
 pos_kill waits
 python3 -c '
 import socket, subprocess
-
-pytestmark = pytest.mark.guests
 link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 link.bind(("10.1.2.2", 7000))
 link.settimeout(120)
