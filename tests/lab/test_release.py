@@ -46,9 +46,9 @@ def test_the_demo_is_released_verified_and_measured_again(lab: Lab) -> None:
     passed = ("files", "grid", "numbers", "figures", "validity")
     assert verdicts == dict.fromkeys(passed, "pass") | {"claims": "skipped"}
     assert levels["numbers"]["told"] == "6 runs from captures, 0 from samples"
-    # Whether a run on a machine that tests is the same again is open; that it was measured is not.
+    # On a busy machine the second run may differ; that it was measured and judged is asserted.
     rerun = levels["rerun"]
-    assert rerun["verdict"] in ("pass", "fail"), rerun
+    assert rerun["verdict"] != "skipped", rerun
     assert (done.returncode == 1) == (rerun["verdict"] == "fail")
     (run,) = [path for path in (lab.folder / "again").glob("run-*") if path.is_dir()]
     assert rerun["told"] == run.name

@@ -45,9 +45,9 @@ def test_a_run_is_measured_again_on_hosts(lab: Lab, three_hosts: Hosts, where: s
     assert done.stdout, done.stderr
     levels = {one["level"]: one for one in json.loads(done.stdout)["levels"]}
     assert levels["files"]["verdict"] == "pass", levels["files"]
-    # Whether a run on a machine that tests is the same again is open; that it was measured is not.
+    # On a busy machine the second run may differ; that it was measured and judged is asserted.
     rerun = levels["rerun"]
-    assert rerun["verdict"] in ("pass", "fail"), rerun
+    assert rerun["verdict"] != "skipped", rerun
     assert rerun["told"] == "run-000"
     assert done.returncode == (1 if rerun["verdict"] == "fail" else 0)
     run = lab.folder / "again" / "run-000"
