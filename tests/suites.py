@@ -137,7 +137,7 @@ def main() -> int:
     steps = list(dict.fromkeys(step for name in asked for step in SUITES[name]))
     ended = [(step, *timed(step)) for step in steps]
     results = [result for step, _, _ in ended for result in read(step)]
-    unlisted = summary(" ".join(asked), ended, results)
+    unlisted = summary(asked, ended, results)
     return 1 if unlisted or any(code for _, code, _ in ended) or not results else 0
 
 
@@ -171,7 +171,7 @@ def read(step: Step) -> Iterator[Result]:
         )
 
 
-def summary(name: str, ended: list[tuple[Step, int, float]], results: list[Result]) -> int:
+def summary(asked: list[str], ended: list[tuple[Step, int, float]], results: list[Result]) -> int:
     """Tell all of a suite; return how many skips are not listed."""
     say(f"\n== {SLOWEST} slowest of {len(results)} tests")
     for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
@@ -180,7 +180,7 @@ def summary(name: str, ended: list[tuple[Step, int, float]], results: list[Resul
     outside = told.read_text().splitlines() if told.exists() else []
     reasons = Counter([result.skipped for result in results if result.skipped is not None])
     reasons.update(outside)
-    listed = listed_skips()
+    listed = listed_skips(asked)
     unlisted = 0
     say(f"\n== {reasons.total()} skipped")
     for reason, count in sorted(reasons.items()):
@@ -193,17 +193,18 @@ def summary(name: str, ended: list[tuple[Step, int, float]], results: list[Resul
             f"{seconds / 60:8.1f}  {step.name}"
             + (f"   <- FAILED, exit code {code}" if code else "")
         )
-    say(f"{sum(seconds for _, _, seconds in ended) / 60:8.1f}  {name}")
+    say(f"{sum(seconds for _, _, seconds in ended) / 60:8.1f}  {' '.join(asked)}")
     failed = sum(result.failed for result in results)
     skipped = sum(result.skipped is not None for result in results)
     say(f"\n{len(results) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return unlisted
 
 
-def listed_skips() -> list[str]:
-    """Return the patterns of reasons for which a test may be skipped here."""
+def listed_skips(asked: list[str]) -> list[str]:
+    """Return the patterns of reasons for which a test of these suites may be skipped here."""
     listed = tomllib.loads((ROOT / "tests" / "skips.toml").read_text())
-    patterns = [entry["reason"] for entry in listed["skip"]]
+    entries = [entry for entry in listed["skip"] if {*entry.get("suites", asked)} & {*asked}]
+    patterns = [entry["reason"] for entry in entries]
     return patterns if os.geteuid() == 0 else patterns + listed["without_root"]
 
 

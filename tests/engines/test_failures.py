@@ -94,6 +94,7 @@ def test_a_spark_that_is_not_there() -> None:
     assert time.monotonic() - started < 60
 
 
+@pytest.mark.engines
 def test_a_spark_that_goes_away(
     decoded: Decoded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,7 +145,9 @@ def test_the_file_that_is_being_written_to_is_left(tmp_path: Path) -> None:
     assert decoded.captures[0].rows == 300
 
 
-@pytest.mark.parametrize("program", ["tcpdump", "dumpcap"])
+@pytest.mark.parametrize(
+    "program", ["tcpdump", pytest.param("dumpcap", marks=pytest.mark.packages)]
+)
 def test_a_real_writer(tmp_path: Path, program: str) -> None:
     command = of_release("sid-peers", program) if program == "dumpcap" else [program]
     if shutil.which(command[0]) is None:

@@ -16,7 +16,9 @@ SAFE = {"name": "b", "version": "1", "vulns": []}
 UNKNOWN = {"name": "c", "skip_reason": "not found"}
 
 
-def check(folder: Path, *, crates: str, packages: str) -> tuple[int, str, list[str]]:
+def check(
+    folder: Path, *, crates: str, packages: str, required: bool = False
+) -> tuple[int, str, list[str]]:
     """Return exit code, text and the list of what was skipped, of databases that answer so."""
     for name, script in (("cargo-deny", crates), ("pip-audit", packages)):
         program = folder / name
@@ -27,6 +29,7 @@ def check(folder: Path, *, crates: str, packages: str) -> tuple[int, str, list[s
     environment = os.environ | {
         "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "TAILTRIM_SKIPPED": str(skipped),
+        "TAILTRIM_ADVISORIES": "required" if required else "",
     }
     command = [sys.executable, str(SCRIPT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -58,9 +61,11 @@ def test_a_vulnerable_crate_is_an_error(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_had_is_told(tmp_path: Path, packages: str) -> None:
     code, text, skipped = check(tmp_path, crates="echo no route >&2; exit 1", packages=packages)
     assert code == 0
+    assert check(tmp_path, crates="exit 0", packages=packages, required=True)[0] == 1
     assert [line.split(": ")[1] for line in skipped] == [
         "crates",
         "requirements.lock",
+        "requirements-test.lock",
         "requirements-spark.lock",
     ]
     assert text == "".join(f"SKIPPED: {line}\n" for line in skipped)
