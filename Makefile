@@ -16,8 +16,8 @@ VENV := .venv
 # What tests run: compiled for short compilation, with all checks. Nothing is measured with it.
 TEST := target/test
 SUITES := lab reflectors guests simulations engines packages long
-# A lock names all that is needed.
-LOCKED := --quiet --disable-pip-version-check --no-deps --require-hashes
+# A lock names all that is needed. Modules are compiled when they are used first.
+LOCKED := --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes
 RUST := .cargo/config.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name '*.[ch]' -o -name Cargo.toml)
 
 # Python packages are unpacked while cargo compiles. Cargo counts its own jobs.
