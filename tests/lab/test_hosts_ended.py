@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -29,8 +30,16 @@ _PHASES = {
 }
 
 
-@pytest.mark.parametrize("phase", list(_PHASES))
-@pytest.mark.parametrize("victim", ["controller", "sshd", "agent"])
+_FAST = ("agent", "measuring")
+
+
+@pytest.mark.parametrize(
+    ("victim", "phase"),
+    [
+        pytest.param(*case, marks=[pytest.mark.fast] if case == _FAST else [])
+        for case in itertools.product(("controller", "sshd", "agent"), _PHASES)
+    ],
+)
 def test_what_is_killed_leaves_nothing(
     lab: Lab, three_hosts: Hosts, victim: str, phase: str
 ) -> None:

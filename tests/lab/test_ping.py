@@ -237,6 +237,7 @@ def on_a_bad_wire(way: int, frame: bytes) -> Sequence[int]:
     return {3: [], 4: [0, 0], 5: [300_000_000]}.get(digit, [0])
 
 
+@pytest.mark.fast
 def test_a_wire_loses_duplicates_and_reorders(tmp_path: Path) -> None:
     with paired(tmp_path, on_a_bad_wire) as pair:
         stream = pair.measure(FAR, "-p", "icmp", "--rate", "100pps", "-n", "200", *TIMEOUT)
