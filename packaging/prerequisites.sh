@@ -61,7 +61,7 @@ dist)
     need help2man help2man
     ;;
 test)
-    missing=$(python tests/needed/tools.py $2)
+    missing=$(python tests/needed/tools.py)
     ;;
 *)
     echo "usage: prerequisites.sh build|live|docs|dist|test" >&2

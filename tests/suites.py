@@ -167,8 +167,14 @@ def read(step: Step) -> Iterator[Result]:
             f"{case.get('classname')}::{case.get('name')}",
             float(case.get("time", "0")),
             case.find("failure") is not None or case.find("error") is not None,
-            None if skipped is None else skipped.get("message", ""),
+            None if skipped is None else reason_of(skipped),
         )
+
+
+def reason_of(skipped: ET.Element) -> str:
+    """Return why a test was skipped; of a module, pytest has it in a tuple with its place."""
+    message = skipped.get("message", "")
+    return str(skipped.text).strip() if message == "collection skipped" else message
 
 
 def summary(asked: list[str], ended: list[tuple[Step, int, float]], results: list[Result]) -> int:
