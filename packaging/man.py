@@ -10,10 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 from commands import every
+
+from tailtrim import __version__
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
                 *("help2man", "--no-info", "--name", command.summary),
                 *(
                     "--version-string",
-                    version("tailtrim"),
+                    __version__,
                     " ".join(map(str, (command.path, *command.words))),
                 ),
             ],
