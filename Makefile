@@ -25,7 +25,7 @@ MAKEFLAGS += --jobs=2
 export CARGO_MAKEFLAGS :=
 # Programs of the environment first.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
-test% check format docs: export PATH := $(CURDIR)/$(TEST)/bin:$(PATH)
+test test-% check format docs: export PATH := $(CURDIR)/$(TEST)/bin:$(PATH)
 
 .PHONY: setup demo dist test $(SUITES:%=test-%) test-all test-shard check format bench docs fuzz clean
 .DELETE_ON_ERROR:
