@@ -216,7 +216,7 @@ mod tests {
 
     // The binomial error of 1,000 runs is 0.7 %.
     #[test]
-    #[ignore = "a simulation of seconds"]
+    #[ignore = "simulation: make test-simulations runs it"]
     fn the_interval_holds_the_mean() {
         for (kept, samples) in [(0.0, 3_000), (0.9, 3_000), (0.99, 30_000)] {
             let percent = coverage_percent(kept, samples);

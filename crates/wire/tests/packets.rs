@@ -78,7 +78,7 @@ fn unauthenticated_packets_are_as_drawn() {
     let short = StampError::Short { bytes: 43, least: 44 };
     assert_eq!(SenderPacket::read(None, &packet[..43]), Err(short));
     assert_eq!(sender().write(None, &mut packet[..43]), Err(short));
-    assert_eq!(short.to_string(), "a STAMP packet of 43 bytes, expected 44 or more");
+    assert!(short.to_string().ends_with("43 bytes, expected 44 or more"), "{short}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_cause_that_stands_still_against_the_schedule_is_called_aliased() {
 }
 
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn two_clocks_are_two_causes() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 4e6, durations_ns: vec![9_000] };
     let host = Interrupts { start_ns: 333_333, period_ns: 1e9 / 97.3, durations_ns: vec![30_000] };
@@ -85,7 +85,7 @@ fn two_clocks_are_two_causes() {
 
 /// Their common multiple has the same lines: 3,500 and 4,500 Hz were told.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn commensurable_clocks_are_told_apart() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 4e6, durations_ns: vec![10_000] };
     let other = Interrupts { start_ns: 1_333_333, period_ns: 1e7, durations_ns: vec![20_000] };
@@ -109,7 +109,7 @@ fn a_clock_whose_phases_are_not_met_is_not_covered() {
 }
 
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_residual_tick_of_one_hertz_is_found() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 1e9, durations_ns: vec![700_000] };
     let found = explain(&run("poisson", 100_000, 50, &[tick]));
@@ -135,7 +135,7 @@ fn nothing_is_found_in_nothing() {
 
 /// A random case: the peak of the 41st harmonic was the highest, and only 40 were looked at.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_cause_is_found_by_a_high_harmonic() {
     let hz = 122.542_33;
     let tick = Interrupts { start_ns: 73_968, period_ns: 1e9 / hz, durations_ns: vec![12_046] };
@@ -146,7 +146,7 @@ fn a_cause_is_found_by_a_high_harmonic() {
 
 /// Stalls begin with the first packet of a burst: a batch of four was told, and the tick was not.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn bursts_are_no_batch_of_the_device() {
     let tick =
         Interrupts { start_ns: 100_000, period_ns: 1e9 / 249.988, durations_ns: vec![60_000] };
@@ -158,7 +158,7 @@ fn bursts_are_no_batch_of_the_device() {
 
 /// 921.6 packets are a simple fraction of their rate, but no whole number: nothing was told at 10.85 Hz.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_clock_near_a_fraction_of_the_packets_rate_is_found() {
     let period_ns = 921.6 * 99_921.0;
     let slow = Interrupts { start_ns: 100_000, period_ns, durations_ns: vec![480_000] };
@@ -169,7 +169,7 @@ fn a_clock_near_a_fraction_of_the_packets_rate_is_found() {
 
 /// A mean frequency without error was told of a clock that wanders around it.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_clock_that_wanders_is_told_as_that() {
     let mut samples = run("cbr", 99_921, 30, &[]);
     for sample in &mut samples {
@@ -187,7 +187,7 @@ fn a_clock_that_wanders_is_told_as_that() {
 
 /// The mean of the packets that another cause delays was subtracted, too: packets seemed faster.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_small_cause_beside_a_large_one_makes_packets_slower() {
     let large =
         Interrupts { start_ns: 100_000, period_ns: 1e9 / 116.99, durations_ns: vec![300_000] };
@@ -204,7 +204,7 @@ fn a_small_cause_beside_a_large_one_makes_packets_slower() {
 
 /// Where two clocks of one source meet, packets wait longest: what was told first, and alone, was a fraction of both.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn clocks_that_meet_are_not_told_as_their_common_fraction() {
     let tick = Interrupts { start_ns: 100_000, period_ns: 4e6, durations_ns: vec![60_000] };
     let fast = Interrupts { start_ns: 133_000, period_ns: 4e6 / 3.75, durations_ns: vec![45_000] };
@@ -218,7 +218,7 @@ fn clocks_that_meet_are_not_told_as_their_common_fraction() {
 
 /// Every second stall of the faster clock is within one of the slower clock: the slower frequency was told twice.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_clock_that_is_half_hidden_by_a_slower_one_has_its_own_frequency() {
     let slow =
         Interrupts { start_ns: 100_000, period_ns: 4_629_416.0, durations_ns: vec![300_000] };
@@ -232,7 +232,7 @@ fn a_clock_that_is_half_hidden_by_a_slower_one_has_its_own_frequency() {
 
 /// What the schedule folds of a told clock's ninth multiple was told as a clock of 999.9 Hz.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_folded_multiple_of_a_clock_is_not_told() {
     let slow = Interrupts { start_ns: 100_000, period_ns: 1e6, durations_ns: vec![91_000] };
     let fast = Interrupts { start_ns: 352_000, period_ns: 1e9 / 1.5e3, durations_ns: vec![2_700] };
@@ -246,7 +246,7 @@ fn a_folded_multiple_of_a_clock_is_not_told() {
 
 /// The power of ten stalls among hundreds is above noise at no frequency.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_rare_cause_is_found_among_other_stalls() {
     for (seed, hz, ns) in [(1, 10.6, 6_000), (2, 7.87, 8_000), (3, 30.81, 3_000)] {
         let rare = Interrupts { start_ns: 4_321, period_ns: 1e9 / hz, durations_ns: vec![ns] };
@@ -266,7 +266,7 @@ fn a_rare_cause_is_found_among_other_stalls() {
 
 /// A clock of nearly one in 9,216 packets was taken for a batch of so many.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_slow_clock_is_no_batch() {
     let slow = Interrupts { start_ns: 98_765, period_ns: 1e9 / 1.0824, durations_ns: vec![90_119] };
     let found = explain(&run("cbr", 100_000, 20, &[slow]));
@@ -276,7 +276,7 @@ fn a_slow_clock_is_no_batch() {
 
 /// A few events fit many frequencies: one was told, and it was wrong.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn what_many_frequencies_fit_is_not_told() {
     let rare =
         Interrupts { start_ns: 13_432_238, period_ns: 1e9 / 13.5565, durations_ns: vec![4_033] };
@@ -304,7 +304,7 @@ fn moved(period_ns: f64, interval_ns: u64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    #[ignore = "simulation: make test runs it"]
+    #[ignore = "simulation: make test-simulations runs it"]
     fn any_period_is_found_within_a_thousandth(
         hz in 40.0_f64..2_000.0,
         start_ns in 0_i64..100_000,
@@ -328,7 +328,7 @@ proptest! {
 /// What a clock did to the next packet, 2.8 µs whenever it came, looked like clocks of 2,265.66 and 2,190.63 Hz: fractions of sums
 /// with the packets' rate.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn the_packet_behind_a_clock_is_of_that_clock() {
     let (period_ns, stall_ns) = (1e9 / 945.25, 18_000.0);
     for seconds in [7, 15] {
@@ -363,7 +363,7 @@ fn mixed(number: u64) -> u64 {
 /// Every 129th packet takes longer, or most of these do, with another number after the device was stopped: 1,008.54 Hz was
 /// told, which comes 13 times in 129 packets.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn what_recurs_with_packets_is_no_clock() {
     let ring_hz = 1e9 / 99_921.0 / 129.0;
     for (seconds, percent) in [(7, 40), (15, 60), (30, 60), (15, 100), (30, 100)] {

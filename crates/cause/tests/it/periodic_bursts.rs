@@ -113,7 +113,7 @@ fn only(found: &Periodic) -> &PeriodicCause {
 
 /// The packets behind the tick leave at their burst's end instead of the tick's: nothing was told of bursts of 32.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_tick_is_found_in_bursts_that_keep_the_device_busy() {
     for (burst, batch) in [(8, 1), (8, 4), (32, 1), (32, 4), (32, 32)] {
         let samples = run(burst, batch, 5, clock(249.988, 20_000.0));
@@ -127,7 +127,7 @@ fn a_tick_is_found_in_bursts_that_keep_the_device_busy() {
 }
 
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn bursts_without_a_clock_have_no_cause() {
     for (burst, batch) in [(8, 1), (8, 4), (32, 1), (32, 4), (32, 32)] {
         assert_eq!(explain(&run(burst, batch, 7, |_| None)).causes, [], "{burst} {batch}");
@@ -143,7 +143,7 @@ fn bursts_without_a_clock_have_no_cause() {
 
 /// Any clock is told as it is, as an alias that names it, or not at all.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn no_other_frequency_is_told_in_busy_bursts() {
     let mut random = Random(11);
     let mut told = 0;
@@ -166,7 +166,7 @@ fn no_other_frequency_is_told_in_busy_bursts() {
 
 /// A clock whose phase wanders, near a multiple of the rate of bursts or of packets: its mean frequency or nothing.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_clock_that_wanders_near_the_schedule_is_told_right_or_not() {
     for (burst, hz) in
         [(32, 940.0), (32, 938.5), (8, 1_251.2), (8, 2_500.0), (1, 940.0), (1, 1_000.6)]

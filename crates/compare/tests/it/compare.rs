@@ -133,7 +133,7 @@ fn false_positives(
 
 /// The quick version of `examples/compare_errors.rs`; 400 comparisons know a rate within 1.1 %.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn false_positives_are_as_rare_as_asked() {
     for process in [Process::Independent, Process::Clustered(8.0), Process::Autocorrelated(0.9)] {
         let (any, alone) = false_positives([process; 2], 1, 30_000, 400);
@@ -148,7 +148,7 @@ fn false_positives_are_as_rare_as_asked() {
 
 /// Blocks of sides that depend differently are no longer alike: by deals alone it was 0.1025.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn false_positives_are_rare_where_one_side_depends() {
     let processes = [Process::Independent, Process::Autocorrelated(0.97)];
     let (any, alone) = false_positives(processes, 1, 30_000, 400);
@@ -156,7 +156,7 @@ fn false_positives_are_rare_where_one_side_depends() {
 }
 
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn what_could_have_been_shown_is_shown_that_often() {
     let (mut shown, mut tried) = (0, 0);
     for seed in 0..150 {
@@ -172,7 +172,7 @@ fn what_could_have_been_shown_is_shown_that_often() {
 }
 
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn a_run_to_run_difference_is_no_difference_of_the_sides() {
     // The runs' levels differ by 5 %: with one run a side that is taken for the sides' difference,
     // with five repetitions it is not.

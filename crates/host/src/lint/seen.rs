@@ -277,10 +277,8 @@ mod tests {
             report.findings.iter().map(|finding| (finding.kind, finding.word.as_str())).collect();
         assert!(found.contains(&(Kind::NotEffective, "nohz_full=1-3")), "{found:?}");
         let near = report.findings.iter().find(|found| found.kind == Kind::NearMiss).unwrap();
-        assert_eq!(
-            near.seen.as_deref(),
-            Some("the log names it as unknown; it is an argument of PID 1")
-        );
+        let seen = near.seen.as_deref().unwrap();
+        assert!(seen.contains("unknown") && seen.contains("argument of PID 1"), "{seen}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn cut_among_its_marks_it_is_read_and_cut_before_it_is_refused() {
         }
     }
     let told = Journal::parse(&all[..planned - 1]).unwrap_err().to_string();
-    assert_eq!(told, "it ends after 1 of 2 steps; 2 values may still be changed");
+    assert!(told.contains("1 of 2 steps") && told.contains("2 values"), "{told}");
 }
 
 #[test]
@@ -119,17 +119,11 @@ fn a_journal_cannot_choose_what_is_run_or_written() {
         Journal::parse(&rewritten(&bytes, from, to)).unwrap_err().to_string()
     };
     let run = told(r#""then":"update-grub""#, r#""then":"sh""#);
-    assert!(
-        run.starts_with("line 2: unknown variant `sh`, expected one of `update-grub`"),
-        "{run}"
-    );
+    assert!(run.starts_with("line 2: ") && run.contains("`update-grub`"), "{run}");
     let free = told(r#""then":"update-grub""#, r#""then":["sh","-c","id"]"#);
     assert!(free.starts_with("line 2: "), "{free}");
     let path = told("/etc/default/grub.d/99-tailtrim.cfg", "/etc/cron.d/x");
-    assert_eq!(
-        path,
-        "line 2: no change of this program writes /etc/cron.d/x; 1 value may still be changed"
-    );
+    assert!(path.starts_with("line 2: ") && path.contains("writes /etc/cron.d/x"), "{path}");
     let id = rewritten(&bytes, r#""id":"1""#, r#""id":"../../x""#);
     assert_eq!(Journal::parse(&id), Err(JournalError::NoJournal { steps: 1 }));
 }

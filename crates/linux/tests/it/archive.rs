@@ -50,7 +50,7 @@ fn a_boot_line_that_no_kernel_takes_is_not_read() {
     for path in [archive, below] {
         let tree = open(&path).unwrap();
         let told = tree.read("/proc/cmdline").unwrap_err().to_string();
-        assert_eq!(told, "/proc/cmdline: longer than 4097 bytes, not a file of the kernel");
+        assert!(told.starts_with("/proc/cmdline: longer than 4097 bytes"), "{told}");
         let running = Running::read(tree.as_ref());
         assert_eq!(running.line, None);
         assert!(running.unread.iter().any(|why| why.contains("longer than 4097")));
@@ -65,11 +65,11 @@ fn a_boot_line_that_no_kernel_takes_is_not_read() {
 fn more_interfaces_than_a_host_has_are_not_gone_through() {
     let folder = tempfile::tempdir().unwrap();
     let archive = written(&folder, "many.tar", &tar(interfaces(300_000)));
-    assert!(refused(&archive).contains("more than 150000 files, not a capture of a host"));
+    assert!(refused(&archive).contains("more than 150000 files"));
     let archive = written(&folder, "more.tar", &tar(interfaces(limits::NAMES + 1)));
     let tree = open(&archive).unwrap();
     assert!(matches!(tree.list("/sys/class/net"), Err(Unread::Broken { problem, .. })
-        if problem == "more than 32768 names, not a folder of the kernel"));
+        if problem.starts_with("more than 32768 names")));
     let archive = written(&folder, "some.tar", &tar(interfaces(1_000)));
     assert_eq!(open(&archive).unwrap().list("/sys/class/net").unwrap().len(), 1_000);
 }
@@ -80,14 +80,14 @@ fn a_file_that_no_capture_can_be_is_refused_before_it_is_read() {
     let path = folder.path().join("host.tar");
     File::create(&path).unwrap().set_len(200 << 20).unwrap();
     let told = refused(&path);
-    assert!(told.contains("more than 160 MiB, not a capture of a host"), "{told}");
+    assert!(told.contains("more than 160 MiB"), "{told}");
     // And one that becomes one once it is decompressed.
     let many = (0..200).map(|number| (format!("proc/irq/{number}/x"), vec![0; 1 << 20]));
     let bytes = zstd::encode_all(&tar(many)[..], 1).unwrap();
     assert!(bytes.len() < 1 << 20);
     let bomb = written(&folder, "bomb.tar.zst", &bytes);
     let told = refused(&bomb);
-    assert!(told.contains("more than 160 MiB, not a capture of a host"), "{told}");
+    assert!(told.contains("more than 160 MiB"), "{told}");
 }
 
 #[test]
@@ -96,10 +96,10 @@ fn content_that_is_too_long_or_too_deep_is_told() {
     let page = "sys/class/net/eth0/operstate".to_owned();
     let archive = written(&folder, "page.tar", &tar([(page, vec![b'x'; 100_000])]));
     let told = open(&archive).unwrap().read("/sys/class/net/eth0/operstate").unwrap_err();
-    assert!(told.to_string().ends_with(": longer than 65536 bytes, not a file of the kernel"));
+    assert!(told.to_string().contains(": longer than 65536 bytes"));
     let deep = "sys/".repeat(40) + "x";
     let archive = written(&folder, "deep.tar", &tar([(deep, Vec::new())]));
-    assert!(refused(&archive).contains("and 42 names, expected at most 4096 and 32"));
+    assert!(refused(&archive).contains("42 names, expected at most 4096 and 32"));
 }
 
 #[test]
@@ -142,8 +142,5 @@ fn a_path_is_the_same_however_it_was_packed() {
         assert_eq!(tree.list("/").unwrap(), ["proc", "tailtrim"], "{packed}");
     }
     let told = refused(&written(&folder, "host.tar", &tar_of("proc/../../etc/shadow")));
-    assert!(
-        told.contains("proc/../../etc/shadow: a path that goes up, not a capture of a host"),
-        "{told}"
-    );
+    assert!(told.contains("proc/../../etc/shadow: a path that goes up"), "{told}");
 }

@@ -144,7 +144,7 @@ fn a_capture_that_is_shortened_while_it_is_read_is_an_error_and_no_crash() {
             24 + records.len() * 216
         );
         assert!(text.contains(&expected), "{text}");
-        assert!(text.contains(": another process shortened it; expected "), "{text}");
+        assert!(text.contains("shortened it; expected "), "{text}");
         let (source, (salvaged, none)) = changed(shorten, SALVAGE());
         assert!(none.is_none() && salvaged == records);
         assert!(source.capture.damage().unwrap().to_string().contains("shortened it"));
@@ -267,39 +267,25 @@ fn damaged_compression_is_reported() {
 fn what_cannot_be_opened() {
     let files = Files::new();
     let missing = files.path("nowhere/a.pcap");
-    assert_eq!(
-        error(&missing).to_string(),
-        format!("{}: cannot be opened: No such file or directory (os error 2)", missing.display())
-    );
     assert_eq!(error(&missing).remedy(), None);
-    assert_eq!(
-        error(files.0.path()).to_string(),
-        format!(
-            "{}: cannot be opened: this is a directory, expected a capture file",
-            files.0.path().display()
-        )
-    );
+    for (path, why) in [(missing.as_path(), "No such file"), (files.0.path(), "a directory")] {
+        assert!(matches!(error(path), CaptureError::Open { path: named, source }
+            if named == path.display().to_string() && source.to_string().contains(why)));
+    }
     let empty = files.write("empty.pcap", &[]);
-    assert_eq!(
-        error(&empty).to_string(),
-        format!(
-            "{}: the file is empty, expected a capture (pcap, pcapng or mscap)",
-            empty.display()
-        )
-    );
+    assert!(matches!(error(&empty), CaptureError::Empty { path }
+        if path == empty.display().to_string()));
     for (name, nothing) in [("nothing.zst", zstd(&[])), ("nothing.gz", gzip(&[]))] {
         let path = files.write(name, &nothing);
         assert!(matches!(error(&path), CaptureError::Empty { .. }));
     }
     let text = files.write("notes.txt", b"not a capture at all, this one");
-    assert_eq!(
-        error(&text).to_string(),
-        format!(
-            "{}: byte 0: magic number 6e 6f 74 20, expected a pcap (a1b2c3d4 or a1b23c4d, either byte order), \
-             pcapng (0a0d0d0a), zstd or gzip magic number, or the name ending .mscap",
-            text.display()
-        )
-    );
+    assert!(matches!(error(&text), CaptureError::Format { path, found, expected }
+        if path == text.display().to_string()
+            && found.ends_with("6e 6f 74 20")
+            && ["a1b2c3d4", "a1b23c4d", "0a0d0d0a", "zstd", "gzip", ".mscap"]
+                .iter()
+                .all(|known| expected.contains(known))));
 }
 
 /// A named pipe into which the pieces are written one after the other.
@@ -345,13 +331,10 @@ fn a_pipe_that_ends_early() {
     let path = fifo(&files, "fifo", vec![bytes[..24 + 3 * 216 + 5].to_vec()]);
     let (records, error) = read(&mut open(&path, Reading::default()).unwrap());
     assert_eq!(records.len(), 3);
-    assert_eq!(
-        error.unwrap().to_string(),
-        format!(
-            "{}: byte 672: the capture ends 5 bytes into a record header, expected 16 bytes",
-            path.display()
-        )
-    );
+    let error = error.unwrap();
+    assert!(matches!(&error, CaptureError::Damaged { path: named, offset: 672, records: 3, .. }
+        if *named == path.display().to_string()));
+    assert!(error.to_string().contains(" 5 bytes into a record header"), "{error}");
     let path = fifo(&files, "silent", vec![]);
     assert!(matches!(open(&path, Reading::default()), Err(CaptureError::Empty { .. })));
 }

@@ -286,10 +286,7 @@ mod tests {
         assert!(Builder::new(plain(), 60).is_ok());
         let tagged = Addressing { vlan: Some(5), ..plain() };
         let error = Builder::new(tagged, 60).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a frame of 64 bytes has no room for the probe, expected 68 or more (both with FCS)"
-        );
+        assert!(error.contains("64 bytes") && error.contains("expected 68 or more"), "{error}");
         let flows = Addressing { flows: 60_000, ..plain() };
         assert!(Builder::new(flows, 60).unwrap_err().to_string().contains("beyond port 65535"));
     }

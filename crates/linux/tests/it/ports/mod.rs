@@ -179,11 +179,11 @@ fn what_cannot_be_opened_says_why() {
         cable(1_500);
         for kind in [PortKind::Packet, PortKind::Xdp] {
             let error = error(name(kind, "nowhere"));
-            assert!(error.ends_with("nowhere: no such interface: No such device (os error 19)"));
+            assert!(error.contains("nowhere: no such interface: "), "{error}");
         }
         let error = error(name(PortKind::Xdp, "near"));
         assert!(error.starts_with("xdp:near: "), "{error}");
-        assert!(error.ends_with("(AF_XDP needs root; in a user namespace use packet:IFACE)"));
+        assert!(error.contains("needs root") && error.contains("packet:IFACE"), "{error}");
     }
 }
 
@@ -213,11 +213,11 @@ fn a_queue_has_one_port() {
         let near = name(PortKind::Xdp, "near");
         let first = open(&near, receiving).unwrap();
         let error = open(&near, receiving).map(drop).unwrap_err().to_string();
-        assert!(error.contains("another AF_XDP socket has this queue"), "{error}");
+        assert!(error.contains("another AF_XDP socket"), "{error}");
         drop(first);
         drop(open(&near, receiving).unwrap());
         let queue = tailtrim_linux::port::PortName { queue: 7, ..near };
         let error = open(&queue, receiving).map(drop).unwrap_err().to_string();
-        assert!(error.contains("does the interface have this queue?"), "{error}");
+        assert!(error.contains("have this queue?"), "{error}");
     }
 }

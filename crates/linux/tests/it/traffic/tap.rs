@@ -54,10 +54,8 @@ fn a_full_disk_is_one_clear_error() {
     let sink = Sink::of(CaptureFile::create(path, false).unwrap());
     let (stopped, seen) = (AtomicBool::new(true), AtomicU64::new(0));
     let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "/dev/full: cannot be written after 1 frames: No space left on device (os error 28)"
-    );
+    assert!(error.starts_with("/dev/full: "), "{error}");
+    assert!(error.contains("after 1 frames: No space left"), "{error}");
 }
 
 /// A port with stamps of the kernel whose interface is gone after it was waited for so many times, and that has dropped

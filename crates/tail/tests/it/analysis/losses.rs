@@ -54,7 +54,7 @@ fn coverage_percent(burst: u64) -> u64 {
 /// Taken as independent, losses in bursts of twenty gave an interval that held the quantile in half of the runs.
 /// The error of 200 runs is 1.5 %.
 #[test]
-#[ignore = "simulation: make test runs it"]
+#[ignore = "simulation: make test-simulations runs it"]
 fn bursts_of_losses_widen_delivery_adjusted_intervals() {
     for burst in [1, 20] {
         let percent = coverage_percent(burst);

@@ -18,12 +18,13 @@ mod warnings;
 mod worlds;
 
 use crate::support::frames::probe;
-use crate::support::{Creeping, How, Pcap, SECOND_NS, Trickle};
+use crate::support::{Creeping, How, Pcap, SECOND_NS, Trickle, says};
 use std::io;
 use std::ops::ControlFlow;
 use tailtrim_tail::analysis::{Analysis, AnalysisError, Options, Sample, Sink, analyze};
 use tailtrim_tail::capture::{Capture, Input, Streamed, Whole};
 use tailtrim_tail::matching::Window;
+use tailtrim_tail::summary::Warning;
 
 const MS: i64 = 1_000_000;
 const US: i64 = 1_000;
@@ -81,6 +82,17 @@ fn try_run(
 
 fn run(ingress: &[u8], egress: &[u8], options: &Options) -> Analysis {
     try_run((ingress, egress), How::default(), Arrival::Mapped, options).unwrap().0
+}
+
+/// That there are these warnings and no others, by name, number of packets and what they say.
+#[track_caller]
+fn warned(warnings: &[Warning], expected: &[(&str, u64, &[&str])]) {
+    let found: Vec<_> = warnings.iter().map(|warning| (warning.code, warning.count)).collect();
+    let names: Vec<_> = expected.iter().map(|(code, count, _)| (*code, *count)).collect();
+    assert_eq!(found, names);
+    for (warning, (_, _, facts)) in warnings.iter().zip(expected) {
+        assert!(says(&warning.text, facts), "{warning:?}");
+    }
 }
 
 /// Stamps and identifiers of frames as a pcap.

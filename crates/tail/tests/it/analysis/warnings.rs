@@ -1,12 +1,12 @@
 //! What a reader must know to believe the numbers.
 
-use super::{Arrival, MS, START_NS, options, pcap, run, steady, try_run};
+use super::{Arrival, MS, START_NS, options, pcap, run, steady, try_run, warned};
 use crate::support::frames::{Ipv4, UDP, probe, udp};
-use crate::support::{How, Order, Pcap, Pcapng};
+use crate::support::{How, Order, Pcap, Pcapng, says};
 use tailtrim_tail::analysis::Options;
 use tailtrim_tail::capture::write::NO_STAMP_NS;
 use tailtrim_tail::signature::{Rewrites, Selection};
-use tailtrim_tail::summary::{self, Warning};
+use tailtrim_tail::summary;
 
 #[test]
 fn warnings_about_what_the_taps_did() {
@@ -25,36 +25,19 @@ fn warnings_about_what_the_taps_did() {
     let summary = &analysis.summary;
     assert_eq!((summary.ingress.unstamped, summary.egress.unstamped), (1, 1));
     assert_eq!(analysis.latencies.entries(), [(1_000, 1), (3_000, 1)]);
-    let warning = |code, count, text: &str| Warning { code, count, text: text.to_owned() };
-    let damage = format!(
-        "out: byte {}: the capture ends inside a block, 3 bytes into it, expected a whole block",
-        egress.bytes.len() - 3
-    );
-    assert_eq!(summary.taps.egress.damage.as_ref(), Some(&damage));
-    assert_eq!(
-        summary.warnings,
-        [
-            warning(
-                "tap_drops",
-                3,
-                "the ingress tap missed 3 frames: up to that many packets may be counted as lost or unmatched that \
-                 the device under test did not lose"
-            ),
-            warning("unstamped", 1, "1 ingress packets have no time stamp and are left out"),
-            warning(
-                "out_of_order",
-                1,
-                "1 ingress time stamps go backwards; gaps and matches take this into account"
-            ),
-            warning("damaged", 1, &format!("{damage}; the 3 packets before it were used")),
-            warning(
-                "tap_drops",
-                4,
-                "the egress tap missed 4 frames: up to that many packets may be counted as lost or unmatched that \
-                 the device under test did not lose"
-            ),
-            warning("unstamped", 1, "1 egress packets have no time stamp and are left out"),
-        ]
+    let damage = summary.taps.egress.damage.as_deref().unwrap();
+    let place = format!("byte {}:", egress.bytes.len() - 3);
+    assert!(says(damage, &["out", &place, " 3 bytes", "expected"]), "{damage}");
+    warned(
+        &summary.warnings,
+        &[
+            ("tap_drops", 3, &["ingress", " 3 frames", "lost or unmatched"]),
+            ("unstamped", 1, &["1 ingress", "left out"]),
+            ("out_of_order", 1, &["1 ingress", "backwards"]),
+            ("damaged", 1, &[damage, "3 packets before"]),
+            ("tap_drops", 4, &["egress", " 4 frames", "lost or unmatched"]),
+            ("unstamped", 1, &["1 egress", "left out"]),
+        ],
     );
 }
 
@@ -70,22 +53,12 @@ fn warnings_about_packets() {
     egress.sort_by_key(|packet| packet.0);
     let options = Options { trim_ns: 10 * MS, ..options() };
     let analysis = run(&pcap(&ingress), &pcap(&egress), &options);
-    let warning = |code, count, text: &str| Warning { code, count, text: text.to_owned() };
-    assert_eq!(
-        analysis.summary.warnings,
-        [
-            warning(
-                "duplicate",
-                2,
-                "2 ingress packets carry the signature of another one in flight; name bytes that differ with \
-                 --signature, or shorten --window"
-            ),
-            warning(
-                "trimmed_lost",
-                2,
-                "2 packets were lost within the trim and do not count; see them with --trim 0"
-            ),
-        ]
+    warned(
+        &analysis.summary.warnings,
+        &[
+            ("duplicate", 2, &["2 ingress", "signature", "--signature", "--window"]),
+            ("trimmed_lost", 2, &["2 packets", "lost", "trim", "--trim 0"]),
+        ],
     );
 }
 
@@ -98,16 +71,14 @@ fn frames_too_far_out_of_order_have_no_gaps() {
     let analysis = run(&bytes, &bytes, &options());
     assert_eq!(analysis.summary.taps.ingress.misplaced, 1);
     assert_eq!(analysis.ingress_gaps.sorted(), [(1, 299)]);
-    let texts: Vec<&str> =
-        analysis.summary.warnings.iter().map(|warning| warning.text.as_str()).collect();
-    assert_eq!(
-        texts[..4],
-        [
-            "1 ingress time stamps go backwards; gaps and matches take this into account",
-            "1 ingress packets are too far out of order for their gaps to be counted",
-            "1 egress time stamps go backwards; gaps and matches take this into account",
-            "1 egress packets are too far out of order for their gaps to be counted",
-        ]
+    warned(
+        &analysis.summary.warnings[..4],
+        &[
+            ("out_of_order", 1, &["1 ingress", "backwards"]),
+            ("misplaced", 1, &["1 ingress", "too far", "gaps"]),
+            ("out_of_order", 1, &["1 egress", "backwards"]),
+            ("misplaced", 1, &["1 egress", "too far", "gaps"]),
+        ],
     );
 }
 
@@ -133,14 +104,9 @@ fn captures_of_different_snap_lengths_match() {
     assert_eq!(analysis.summary.samples, 0);
     assert_eq!(analysis.summary.signature.selection.as_deref(), Some("42:4,49:2"));
     assert_eq!(analysis.summary.taps.egress.short_signatures, 100);
-    assert_eq!(
-        analysis.summary.warnings[0],
-        Warning {
-            code: "short_signature",
-            count: 100,
-            text: "100 egress frames were cut so short that they may not match; record with a longer snap length"
-                .to_owned(),
-        }
+    warned(
+        &analysis.summary.warnings[..1],
+        &[("short_signature", 100, &["100 egress", "cut", "snap length"])],
     );
 }
 

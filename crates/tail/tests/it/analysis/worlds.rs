@@ -189,13 +189,13 @@ proptest! {
     })]
 
     #[test]
-    #[ignore = "simulation: make test runs it"]
+    #[ignore = "simulation: make test-simulations runs it"]
     fn agrees_with_what_was_made(world in worlds(), watched_to_the_end in any::<bool>()) {
         check(&world, &Options { watched_to_the_end, ..options() });
     }
 
     #[test]
-    #[ignore = "simulation: make test runs it"]
+    #[ignore = "simulation: make test-simulations runs it"]
     fn agrees_with_what_was_made_and_trimmed(
         world in worlds(),
         trim_ns in prop_oneof![Just(5 * MS), Just(40 * MS), Just(SECOND_NS)],

@@ -91,6 +91,11 @@ impl Input for Creeping {
 /// The name of every capture in these tests.
 pub(crate) const NAME: &str = "some/capture";
 
+/// Whether a text says all of these, in this order.
+pub(crate) fn says(text: &str, facts: &[&str]) -> bool {
+    facts.iter().try_fold(text, |rest, fact| rest.split_once(fact).map(|parts| parts.1)).is_some()
+}
+
 /// The same bytes as a mapped file, as a pipe, and byte by byte.
 pub(crate) fn inputs(bytes: &[u8]) -> [Box<dyn Input>; 3] {
     [
