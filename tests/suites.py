@@ -111,7 +111,7 @@ SUITES: dict[str, tuple[Step, ...]] = {
         Step("dist", ("make", "dist")),
         *with_alone("packages", "packages"),
     ),
-    "long": (TOOLS, fetch("roots"), pytest("long", "long")),
+    "long": (TOOLS, pytest("long", "long", *FILES)),
 }
 SHARDS = tuple(name for name in SUITES if name != "test")
 

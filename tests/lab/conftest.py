@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 NEEDED = ("ip", "tc", "unshare", "nsenter", "setpriv")
 
 #: Files whose tests measure time, or change or watch this host: nothing else runs beside them.
+#: Those of the reflector have one that polls with real-time priority: two at once leave no CPU.
 ALONE = {
+    *("test_privileges", "test_reflect"),
     *("test_attribution", "test_containers", "test_doctor", "test_energy", "test_noise"),
     *("test_online", "test_ping", "test_ping_peers", "test_quiet_meter", "test_stamp_peers"),
     *("test_tune", "test_tune_export", "test_tune_journal"),

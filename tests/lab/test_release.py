@@ -20,7 +20,6 @@ authors: [{family-names: Doe, given-names: Jane}]
 """
 
 
-@pytest.mark.long
 def test_the_demo_is_released_verified_and_measured_again(lab: Lab) -> None:
     # The machine that tests is not the one that measures.
     limits = "limits: {lateness_p99_us: 1000000, sent_share: 0.5}\n"

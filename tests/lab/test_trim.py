@@ -132,7 +132,7 @@ def test_a_search_on_a_command_measures_what_it_leaves(
     assert settings() == before
 
 
-@pytest.mark.long
+@pytest.mark.guests
 def test_boot_lines_are_tried_over_reboots_and_one_that_does_not_boot_is_left_out(
     lab: Lab,
 ) -> None:
