@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import certificates
 import pytest
+from ports import reserved_port
 
 from tailtrim.errors import HostError
 from tailtrim.nodes.power import Redfish, State
@@ -49,8 +50,7 @@ def emulator(
     users.write_text(f"admin:{bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()}\n")
     told = _CONFIGURATION.format(users=str(users), folder=str(folder), systems=systems)
     (folder / "configuration.py").write_text(told)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = reserved_port()
     command = [sys.executable, "-m", "sushy_tools.emulator.main", "--fake", "--port", str(port)]
     command += ["--interface", "127.0.0.1", "--config", str(folder / "configuration.py")]
     if certificate:
