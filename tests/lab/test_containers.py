@@ -156,7 +156,11 @@ def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
     ended = lab.run("run", str(plan), "--out", "out", "--json")
     assert ended.returncode == 0, ended.stderr
     runs = json.loads(ended.stdout)["runs"]
-    assert [passed(run["summary"]) for run in runs] == [2_500] * 3
+    assert [passed(run["summary"]) for run in runs[:2]] == [2_500] * 2
+    # What waits for CPU time may fill a queue: every packet passed or was counted as lost.
+    slow = runs[2]["summary"]
+    outcomes = dict(slow["ingress"])
+    assert outcomes.pop("packets") == sum(outcomes.values()) == 2_500
     assert "container" not in lab.result("run-000", "nodes")
     free, limited = (lab.result(run, "nodes")["container"] for run in ("run-001", "run-002"))
     for one in (free, limited):
@@ -169,9 +173,8 @@ def test_limits_are_set_seen_and_counted(lab: Lab) -> None:
     assert limited["counted"]["nr_throttled"] > 0
     assert limited["counted"]["throttled_usec"] > 10_000
     # One ms of CPU time in 100 ms: a tenth of a second is what the slowest waited.
-    slow, fast = (run["summary"]["latency_ns"]["max"] for run in (runs[2], runs[1]))
-    assert slow > 20e6
-    assert slow > fast
+    assert slow["latency_ns"]["max"] > 20e6
+    assert slow["latency_ns"]["max"] > runs[1]["summary"]["latency_ns"]["max"]
     assert groups() == before
     assert lab.left() == []
 
