@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,6 +29,7 @@ PAIRS = (
 )
 
 
+@cache
 def analyze(published: Path, pair: str, trim_s: int) -> tailtrim.Analysis:
     ingress = published / "low-latency" / pair
     egress = ingress.with_name(ingress.name.replace("-pre-", "-post-"))
