@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from releases import of_release
 
 from tailtrim import engines
 from tailtrim.decode import Decoded, decode, follow
+from tailtrim.decode import following as following_module
 from tailtrim.decode.rotating import File, Rotation
 from tailtrim.errors import CaptureError, DecodedError
 
@@ -235,9 +237,83 @@ def test_a_ring_that_is_too_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not list((tmp_path / "followed").rglob("*.parquet"))
 
 
+def test_a_capture_that_fails_ends_the_other(tmp_path: Path) -> None:
+    entered, left = packets(28, TROUBLE)
+    parted(tmp_path / "in", entered, 2, first=FIRST)
+    good, bad = parted(tmp_path / "out", left, 2, first=FIRST)
+    bad.write_bytes(b"no capture")
+    sources = [tmp_path / "in", tmp_path / "out"]
+    # Nobody stops it.
+    with pytest.raises(CaptureError, match=bad.name):
+        follow(sources, tmp_path / "followed", stop=threading.Event(), buckets=2)
+    kept = Decoded(tmp_path / "followed")
+    whole = decode([write(tmp_path / "in.pcap", entered), good], tmp_path / "whole", buckets=2)
+    assert [one.rows for one in kept.captures] == [one.rows for one in whole.captures]
+
+
+def test_killed_before_anything_was_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, _ = packets(29, Trouble(packets=100))
+    (path,) = parted(tmp_path / "in", entered, 1)
+
+    def killed(*_: object) -> int:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(following_module, "read_rows", killed)
+        with pytest.raises(SystemExit):
+            follow([tmp_path / "in"], tmp_path / "followed", stop=stopped())
+    path.unlink()
+    with pytest.raises(CaptureError, match="no file was complete"):
+        follow([tmp_path / "in"], tmp_path / "followed", stop=stopped())
+
+
+def test_a_file_that_is_compressed_later_is_not_decoded_again(tmp_path: Path) -> None:
+    entered, _ = packets(30, TROUBLE)
+    whole = decode([write(tmp_path / "one.pcap", entered)], tmp_path / "whole", buckets=2)
+    first, last = parted(tmp_path / "in", entered, 2, first=FIRST)
+    last.rename(tmp_path / last.name)
+    follow([tmp_path / "in"], tmp_path / "followed", stop=stopped(), buckets=2)
+    with gzip.open(f"{first}.gz", "wb") as copy:
+        copy.write(first.read_bytes())
+    (tmp_path / last.name).rename(last)
+    # A copy in the making is not looked at.
+    assert [file.path for file in Rotation(str(tmp_path / "in")).complete()] == [first, last]
+    first.unlink()
+    same(follow([tmp_path / "in"], tmp_path / "followed", stop=stopped(), buckets=2), whole)
+
+
+def test_a_clock_that_was_set_back_while_files_rotate(tmp_path: Path) -> None:
+    entered, _ = packets(31, TROUBLE)
+    whole = decode([write(tmp_path / "one.pcap", entered)], tmp_path / "whole", buckets=2)
+    first, last = parted(tmp_path / "in", entered, 2, first=FIRST)
+    os.utime(last, (1, 1))
+    with last.open("ab"):
+        follow([tmp_path / "in"], tmp_path / "followed", stop=stopped(), buckets=2)
+    # Its name and content are the same, its time is not.
+    os.utime(first, (2, 2))
+    os.utime(last, (1, 1))
+    same(follow([tmp_path / "in"], tmp_path / "followed", stop=stopped(), buckets=2), whole)
+
+
+def test_a_file_that_was_decoded_before_it_was_complete_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, _ = packets(32, TROUBLE)
+    (tmp_path / "in").mkdir()
+    path = write(tmp_path / "in" / "part.pcap", entered[: FIRST + 5])
+    # Of another user: the kernel does not tell whether it is closed, and it is not the newest one.
+    monkeypatch.setattr(Rotation, "complete", lambda _: [File.at(path)])
+    follow([tmp_path / "in"], tmp_path / "followed", stop=stopped())
+    write(path, entered)
+    with pytest.raises(CaptureError, match=f"{path}: had .* when it was decoded"):
+        follow([tmp_path / "in"], tmp_path / "followed", stop=stopped())
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
-    [("nowhere/at-all/*", "expected a folder or a pattern"), ("", "no file was complete")],
+    [("nowhere/at-all/*", "folder or a pattern"), ("", "no file was complete")],
 )
 def test_nothing_to_follow(tmp_path: Path, source: str, told: str) -> None:
     with pytest.raises(CaptureError, match=told):

@@ -48,8 +48,9 @@ def test_a_step_is_told_with_its_minute_and_its_medians(run: RunDirectory, tmp_p
     noise = np.random.default_rng(5).integers(-200, 200, 90)
     levels = [5_000 if number < 50 else 6_500 for number in range(90)]
     told = [_minute(at, level + int(noise[at])) for at, level in enumerate(levels)]
-    # Nothing left the device in three minutes.
-    del told[20:23]
+    # Nothing left the device in three minutes; in one of them packets were found lost.
+    told[22] |= {"samples": 0, "lost": 7, "latency_ns": {}}
+    del told[20:22]
     _store(run, "minute.jsonl", told)
     _store(run, "counter.jsonl", [_counted(at, throttled=int(at == 50)) for at in range(90)])
     write([run], tmp_path / "report")

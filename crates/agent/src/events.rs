@@ -27,6 +27,11 @@ enum Event<'a, R = ()> {
     Around {
         around: &'a R,
     },
+    #[serde(rename = "clock_step")]
+    ClockStep {
+        #[serde(flatten)]
+        step: &'a R,
+    },
     Result {
         schema: &'a str,
         #[serde(flatten)]
@@ -39,6 +44,11 @@ pub(crate) fn ready() {
     tell::<()>(&Event::Ready);
 }
 
+/// Says how many packets there were.
+pub(crate) fn progress(seconds: u64, packets: &AtomicU64) {
+    tell::<()>(&Event::Progress { seconds, packets: packets.load(Ordering::Relaxed) });
+}
+
 /// Says what a second was like.
 pub(crate) fn live<R: Serialize>(second: &R) {
     tell(&Event::Live { second });
@@ -47,6 +57,11 @@ pub(crate) fn live<R: Serialize>(second: &R) {
 /// Says which packets are the worst so far, all of them.
 pub(crate) fn around<R: Serialize>(worst: &R) {
     tell(&Event::Around { around: worst });
+}
+
+/// Says that the clock of the stamps was set.
+pub(crate) fn clock_step<R: Serialize>(step: &R) {
+    tell(&Event::ClockStep { step });
 }
 
 /// Says what came of it, and ends the verb.
@@ -85,10 +100,7 @@ pub(crate) struct EachSecond {
 impl EachSecond {
     /// Tells how many packets there were.
     pub(crate) fn progress(packets: Arc<AtomicU64>) -> Self {
-        Self::start(move |seconds| {
-            let packets = packets.load(Ordering::Relaxed);
-            tell::<()>(&Event::Progress { seconds, packets });
-        })
+        Self::start(move |seconds| progress(seconds, &packets))
     }
 
     /// Calls `act` with the seconds since the start. Returns when its thread runs: what it takes to start a thread may be

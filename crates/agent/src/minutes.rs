@@ -1,6 +1,6 @@
 //! Results by minute, in files as soon as a minute is over: what is left of a run of hours, whatever ends it.
 //!
-//! `minute.jsonl` has a line for each minute with samples, `minute.hlog` the same minutes as an HdrHistogram log of
+//! `minute.jsonl` has a line for each minute with samples or in which packets were found lost, `minute.hlog` the same minutes as an HdrHistogram log of
 //! latencies in ns with three significant digits. Sums of its histograms give percentiles of any span of minutes.
 
 use hdrhistogram::Histogram;
@@ -30,6 +30,8 @@ pub(crate) struct Minutes {
     over: Vec<Minute>,
     /// Lost packets in the lines so far.
     lost: u64,
+    /// The minute that is not over.
+    begin_ns: i64,
     failed: Option<io::Error>,
 }
 
@@ -53,7 +55,8 @@ struct Line<'a> {
     /// Packets that were found lost since the line before, after the trim.
     lost: u64,
     latency_ns: BTreeMap<&'a str, i64>,
-    worst: Worst,
+    /// Of the samples.
+    worst: Option<Worst>,
 }
 
 /// The worst packet of a time.
@@ -90,6 +93,7 @@ impl Minutes {
             now: None,
             over: Vec::new(),
             lost: 0,
+            begin_ns: i64::MIN,
             failed: None,
         })
     }
@@ -98,17 +102,59 @@ impl Minutes {
     pub(crate) fn close(&mut self, lost: u64) -> io::Result<()> {
         self.over.extend(self.now.take());
         self.write_over(lost)?;
+        self.write_lost(self.begin_ns, lost)?;
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Ends minutes by the time until which all packets are known.
+    fn pass(&mut self, now_ns: i64, lost: &dyn Fn() -> u64) -> io::Result<()> {
+        self.over.extend(self.now.take_if(|minute| now_ns >= minute.begin_ns + MINUTE_NS));
+        // Before the first packet there is no time, and after the last one no end of it.
+        let begin_ns = match now_ns {
+            i64::MIN | i64::MAX => self.begin_ns,
+            now_ns => now_ns.div_euclid(MINUTE_NS) * MINUTE_NS,
+        };
+        let last_ns = self.begin_ns;
+        self.begin_ns = last_ns.max(begin_ns);
+        let passed = self.begin_ns > last_ns && last_ns > i64::MIN;
+        if !self.over.is_empty() || passed {
+            let lost = lost();
+            self.write_over(lost)?;
+            if passed {
+                self.write_lost(self.begin_ns - MINUTE_NS, lost)?;
+            }
+        }
+        Ok(())
     }
 
     fn write_over(&mut self, lost: u64) -> io::Result<()> {
         for minute in std::mem::take(&mut self.over) {
-            // Packets that return late are no longer lost.
-            let since = lost.saturating_sub(self.lost);
-            self.lost = self.lost.max(lost);
+            let since = self.newly(lost);
             self.write(&minute, since)?;
         }
         Ok(())
+    }
+
+    /// Writes a minute without samples, if packets were found lost since the line before.
+    fn write_lost(&mut self, begin_ns: i64, lost: u64) -> io::Result<()> {
+        match self.newly(lost) {
+            0 => Ok(()),
+            lost => self.write_line(&Line {
+                begin_ns,
+                samples: 0,
+                negative: 0,
+                lost,
+                latency_ns: BTreeMap::new(),
+                worst: None,
+            }),
+        }
+    }
+
+    /// How many of so many lost packets are in no line yet. Packets that return late are no longer lost.
+    fn newly(&mut self, lost: u64) -> u64 {
+        let since = lost.saturating_sub(self.lost);
+        self.lost = self.lost.max(lost);
+        since
     }
 
     fn write(&mut self, minute: &Minute, lost: u64) -> io::Result<()> {
@@ -124,11 +170,15 @@ impl Minutes {
             )
             .map_err(|error| io::Error::other(error.to_string()))?;
         self.histograms.write_all(&text)?;
-        let mut line = serde_json::to_vec(&minute.line(lost))?;
-        line.push(b'\n');
-        self.lines.write_all(&line)?;
         // What is in these files shall survive the host, too.
         self.histograms.sync_data()?;
+        self.write_line(&minute.line(lost))
+    }
+
+    fn write_line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        self.lines.write_all(&text)?;
         self.lines.sync_data()
     }
 }
@@ -167,7 +217,7 @@ impl Minute {
             negative: self.negative,
             lost,
             latency_ns: told.chain(ends).collect(),
-            worst: self.worst.into(),
+            worst: Some(self.worst.into()),
         }
     }
 }
@@ -189,11 +239,58 @@ impl Sink for Minutes {
         now.record(sample)
     }
 
-    fn decided(&mut self, counts: &Tally, overdue: &dyn Fn() -> u64) {
-        if !self.over.is_empty()
-            && let Err(error) = self.write_over(counts.lost() + overdue())
-        {
+    fn decided(&mut self, now_ns: i64, counts: &Tally, overdue: &dyn Fn() -> u64) {
+        if let Err(error) = self.pass(now_ns, &|| counts.lost() + overdue()) {
             self.failed = Some(error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use tailtrim_tail::analysis::Outcome;
+    use tailtrim_tail::signature::Signature;
+
+    fn lost(packets: u64) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(Outcome::Lost, false, 0, packets);
+        tally
+    }
+
+    #[test]
+    fn a_device_that_dies_closes_its_minute_and_its_losses_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut minutes = Minutes::create(folder.path()).unwrap();
+        let lines = || {
+            let text = std::fs::read_to_string(folder.path().join("minute.jsonl")).unwrap();
+            let line = |line| {
+                let line: Value = serde_json::from_str(line).unwrap();
+                ["begin_ns", "samples", "lost"].map(|key| line[key].as_i64().unwrap())
+            };
+            text.lines().map(line).collect::<Vec<_>>()
+        };
+        let first = 10 * MINUTE_NS;
+        let sample = |at_ns| Sample {
+            ingress_ns: at_ns - 5_000,
+            egress_ns: at_ns,
+            signature: Signature { high: 0, low: 0 },
+        };
+        minutes.sample(&sample(first + 1)).unwrap();
+        minutes.sample(&sample(first + MINUTE_NS / 2)).unwrap();
+        // Half a minute later nothing leaves any more.
+        minutes.decided(first + MINUTE_NS - 1, &lost(3), &|| 2);
+        assert!(lines().is_empty());
+        minutes.decided(first + MINUTE_NS, &lost(3), &|| 2);
+        assert_eq!(lines(), [[first, 2, 5]]);
+        minutes.decided(first + 2 * MINUTE_NS + 7, &lost(3), &|| 9);
+        minutes.decided(first + 3 * MINUTE_NS + 7, &lost(12), &|| 0);
+        // A minute in which nothing was found lost has no line.
+        let second = [first + MINUTE_NS, 0, 7];
+        assert_eq!(lines(), [[first, 2, 5], second]);
+        minutes.decided(i64::MAX, &lost(12), &|| 0);
+        minutes.close(20).unwrap();
+        assert_eq!(lines(), [[first, 2, 5], second, [first + 3 * MINUTE_NS, 0, 8]]);
     }
 }

@@ -67,8 +67,12 @@ impl Ending {
     }
 }
 
-/// A flag that SIGINT and SIGTERM set; no thread is started.
+/// A flag that SIGINT and SIGTERM set; no thread is started. A second SIGINT ends the process at once.
 pub(crate) fn watch_signals() -> io::Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    // In this order: what the first sets is what the second finds.
+    signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&interrupted))?;
+    signal_hook::flag::register(SIGINT, interrupted)?;
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stopped))?;

@@ -7,9 +7,9 @@ mod stalls;
 
 pub use stalls::{Stall, Stalls, Sum};
 
+use crate::clock::Unstepped;
 use crate::port::{Counters, Port, PortError};
 use crate::start::together;
-use crate::sys::clock;
 use serde::Serialize;
 use stalls::Watch;
 use std::io::{self, Write};
@@ -84,8 +84,8 @@ pub enum GenerateError {
 }
 
 /// Sends a load through a port, until its end or until `stopped`. To `log` goes the sequence number, the
-/// intended and the actual departure (`CLOCK_REALTIME`, ns) of every probe sent, as 64-bit little-endian
-/// integers. `started` is called when all is ready.
+/// intended and the actual departure (`CLOCK_REALTIME` without its steps since the start, ns) of every probe sent, as 64-bit
+/// little-endian integers. `started` is called when all is ready.
 ///
 /// The actual departure is read right before the batch is handed to the kernel: what follows, the way
 /// through the driver, is not the generator's but the path's.
@@ -100,7 +100,8 @@ pub fn generate(
     started: impl FnOnce(),
 ) -> Result<Generated, GenerateError> {
     started();
-    let share = Share { start_ns: clock::realtime_ns() + LEAD_NS, first: 0, step: 1 };
+    let clock = Unstepped::from_now();
+    let share = Share { clock, start_ns: clock.now_ns() + LEAD_NS, first: 0, step: 1 };
     Ok(send(port, load, share, log, stopped)?.told())
 }
 
@@ -120,6 +121,7 @@ pub fn generate_together(
     started: impl FnOnce(),
 ) -> Result<Generated, GenerateError> {
     let step = ports.len() as u64;
+    let clock = Unstepped::from_now();
     let (start, runners) = together(ports.len());
     let results: Vec<_> = std::thread::scope(|scope| {
         let senders: Vec<_> = (0..)
@@ -131,7 +133,7 @@ pub fn generate_together(
                     let _ends_others = EndsOthers(stopped);
                     place(number as usize);
                     let Some(start_ns) = runner.ready() else { return Ok(Departures::default()) };
-                    let share = Share { start_ns, first: number, step };
+                    let share = Share { clock, start_ns, first: number, step };
                     let sent = send(port.as_mut(), load, share, None, stopped);
                     if sent.is_err() {
                         stopped.store(true, Ordering::Relaxed);
@@ -143,7 +145,7 @@ pub fn generate_together(
         // If one thread is missing, none starts.
         if start.all_ready() {
             started();
-            start.begin(clock::realtime_ns() + LEAD_NS);
+            start.begin(clock.now_ns() + LEAD_NS);
         } else {
             drop(start);
         }
@@ -173,6 +175,8 @@ impl Drop for EndsOthers<'_> {
 /// Which probes of a schedule a sender sends, and when the schedule starts.
 #[derive(Debug, Clone, Copy)]
 struct Share {
+    /// A step of the clock neither delays nor hastens departures.
+    clock: Unstepped,
     start_ns: i64,
     first: u64,
     step: u64,
@@ -249,7 +253,7 @@ fn send(
     stopped: &AtomicBool,
 ) -> Result<Departures, GenerateError> {
     let Load { schedule, sizes, builder, stop } = load;
-    let Share { start_ns, first, step } = share;
+    let Share { clock, start_ns, first, step } = share;
     let mut pool = Pool::new(&builder, &sizes);
     let mut done = Departures::default();
     let mut watch = Watch::new();
@@ -260,11 +264,11 @@ fn send(
     let mut probes = (0..).zip(schedule).skip(first as usize).step_by(step as usize);
     let mut next = probes.next().filter(|probe| !is_over(probe));
     while let Some((_, offset_ns)) = next {
-        let mut now_ns = clock::realtime_ns();
+        let mut now_ns = clock.now_ns();
         watch.waited(now_ns);
         while now_ns < start_ns + offset_ns as i64 && !stopped.load(Ordering::Relaxed) {
             std::hint::spin_loop();
-            now_ns = clock::realtime_ns();
+            now_ns = clock.now_ns();
             watch.waited(now_ns);
         }
         if stopped.load(Ordering::Relaxed) {
@@ -283,7 +287,7 @@ fn send(
             next = probes.next().filter(|probe| !is_over(probe));
         }
         let (frames, probes) = pool.batch();
-        let actual_ns = clock::realtime_ns();
+        let actual_ns = clock.now_ns();
         let mut taken = 0;
         while taken < frames.len() {
             let count = port.send(&frames[taken..])?;
@@ -295,7 +299,7 @@ fn send(
         }
         let lateness_ns =
             probes.first().map_or(0, |probe| actual_ns - probe.intended_ns.cast_signed());
-        watch.sent(actual_ns, clock::realtime_ns(), frames.len(), lateness_ns);
+        watch.sent(actual_ns, clock.now_ns(), frames.len(), lateness_ns);
         for probe in &probes[..taken] {
             let intended_ns = probe.intended_ns.cast_signed();
             done.lateness.record(actual_ns - intended_ns);

@@ -76,6 +76,16 @@ impl NativeDecoder {
         Ok(self.state().decoding()?.signable())
     }
 
+    /// Stamp (ns), length and signature of the first packet of this file, `None` where there is none.
+    #[getter]
+    fn first(&mut self) -> PyResult<Option<(i64, u32, i64, i64)>> {
+        let first = self.state().decoding()?.first();
+        Ok(first.map(|first| {
+            let signature = first.signature;
+            (first.stamp_ns, first.length, signature.high, signature.low)
+        }))
+    }
+
     /// Signs at most so many bytes and deals the packets out to so many buckets, a power of two.
     fn start(&mut self, signed: usize, buckets: usize) -> PyResult<()> {
         if !buckets.is_power_of_two() {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,9 +48,11 @@ def follow(  # noqa: PLR0913 - keyword-only options, each with a default
 ) -> Decoded:
     """Decode captures that are written to files one after the other, while they are.
 
-    A file is decoded when there is a newer one or no process has it open for writing. What is there
-    when ``stop`` is set is decoded still, but for a file that is being written to: following the
-    same directory again takes it up.
+    A file is decoded when no process has it open for writing, or, where the kernel does not tell
+    that, when there is a newer one. It is known by its first packet: under another name, or
+    compressed, it is not decoded again. What is there when ``stop`` is set is decoded still, but
+    for a file that is being written to: following the same directory again takes it up. A capture
+    that cannot be decoded ends the others, too; what was decoded until then is kept.
 
     Args:
         sources: for each capture its folder, or a pattern for its files; ingress, then egress.
@@ -95,6 +97,10 @@ class _Note:
     rows: int
     checkpoint: str
     facts: str
+    #: Its first packet, device and inode, and bytes.
+    first: list[int] | None
+    place: list[int]
+    bytes: int
 
 
 class _Follower:
@@ -139,16 +145,30 @@ class _Follower:
                 for number, rotation in enumerate(self._rotations)
             ]
             try:
-                captures = [followed.result() for followed in following]
-            except BaseException:
+                wait(following, return_when=FIRST_EXCEPTION)
+            finally:
+                # One that fails ends all: to go on without it would be for nothing.
                 self._stop.set()
-                raise
-        self._work.write(
-            self._place / INDEX,
-            index_text(
-                identity=identity, buckets=self._buckets, signing=signing, captures=captures
-            ),
-        )
+        failures = [failure for one in following if (failure := one.exception())]
+        captures = [
+            self._captured(number, rotation) for number, rotation in enumerate(self._rotations)
+        ]
+        decoded = [captured for captured in captures if captured is not None]
+        if len(decoded) == len(captures):
+            text = index_text(
+                identity=identity, buckets=self._buckets, signing=signing, captures=decoded
+            )
+            self._work.write(self._place / INDEX, text)
+        elif not failures:
+            (source, *_) = (
+                rotation.source
+                for rotation, captured in zip(self._rotations, captures, strict=True)
+                if captured is None
+            )
+            failures = [CaptureError(f"{source}: no file was complete, nothing is decoded")]
+        if failures:
+            failures[0].add_note("what was decoded is kept: run the same command again to continue")
+            raise failures[0]
         return Decoded(self._place)
 
     def _signing(self) -> Signing:
@@ -186,26 +206,70 @@ class _Follower:
 
     def _capture(
         self, number: int, rotation: Rotation, signing: Signing, writers: Executor
-    ) -> Captured:
+    ) -> None:
         """Decode the files of one capture until it is time to stop."""
         folder = self._place / "packet" / f"capture={number}"
-        notes = [_Note(**json.loads(text)) for text in self._work.notes(number)]
+        notes = self._notes(number)
         for file in self._coming(rotation, {note.file for note in notes}):
-            decoder = self._open(file, notes[-1].checkpoint if notes else None)
+            try:
+                decoder = self._open(file, notes[-1].checkpoint if notes else None)
+            except CaptureError:
+                if file.was_compressed():
+                    continue
+                raise
+            first = None if decoder.first is None else list(decoder.first)
+            if first is not None and self._was_decoded(file, first, notes):
+                continue
             decoder.start(signing.signature_bytes, self._buckets)
             with Part(folder, len(notes), self._buckets, writers) as part:
                 rows = read_rows(decoder, part, self._buckets, sys.maxsize, int)
                 self._check(file)
                 part.commit()
-            note = _Note(file.key, rows, decoder.checkpoint_json(), decoder.facts_json())
+            note = _Note(
+                file.key,
+                rows,
+                decoder.checkpoint_json(),
+                decoder.facts_json(),
+                first,
+                list(file.place),
+                file.bytes,
+            )
             self._work.note(number, len(notes), json.dumps(asdict(note)))
             notes.append(note)
             if self._tell is not None:
                 self._tell(rotation.source, file.path.name, rows)
+
+    def _notes(self, number: int) -> list[_Note]:
+        return [_Note(**json.loads(text)) for text in self._work.notes(number)]
+
+    def _captured(self, number: int, rotation: Rotation) -> Captured | None:
+        """Return what is known of a capture, ``None`` where no file of it is decoded."""
+        notes = self._notes(number)
+        if not notes:
+            return None
         facts = json.loads(notes[-1].facts)
         facts["tap"]["capture"] = rotation.source
         rows = sum(note.rows for note in notes)
         return Captured(number, rotation.source, json.dumps(facts), rows)
+
+    @staticmethod
+    def _was_decoded(file: File, first: list[int], notes: list[_Note]) -> bool:
+        """Whether a file was decoded before, perhaps under another name or before compression."""
+        for note in notes:
+            if note.first != first:
+                continue
+            if tuple(note.place) == file.place and note.bytes < file.bytes:
+                failure = CaptureError(
+                    f"{file.path}: had {note.bytes:,} bytes when it was decoded, found"
+                    f" {file.bytes:,}"
+                )
+                failure.add_note(
+                    "it was decoded before it was complete: run as the user that writes the files,"
+                    " so that the kernel tells when they are closed"
+                )
+                raise failure
+            return True
+        return False
 
     @staticmethod
     def _check(file: File) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from tailtrim.errors import CaptureError
 
 _WILD = re.compile(r"[*?\[]")
+#: What rotating writers compress to, and how such files are called.
+_COMPRESSED = (".gz", ".zst", ".xz", ".bz2", ".lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +23,29 @@ class File:
     path: Path
     changed_ns: int
     bytes: int
+    #: Device and inode.
+    place: tuple[int, int] = (0, 0)
 
     @classmethod
     def at(cls, path: Path) -> File:
         """Look at a file."""
         status = path.stat()
-        return cls(path, status.st_mtime_ns, status.st_size)
+        return cls(path, status.st_mtime_ns, status.st_size, (status.st_dev, status.st_ino))
 
     @property
     def key(self) -> str:
-        """What tells it from all others, also from what the ring has in its place later."""
+        """What tells it from what the ring has in its place later."""
         return f"{self.path.name} {self.changed_ns} {self.bytes}"
+
+    @property
+    def original(self) -> Path | None:
+        """The file of which this one is a compressed copy, by its name."""
+        return self.path.with_suffix("") if self.path.suffix in _COMPRESSED else None
+
+    def was_compressed(self) -> bool:
+        """Whether the file is gone and a compressed copy is there, or in the making."""
+        copies = (self.path.with_name(self.path.name + suffix) for suffix in _COMPRESSED)
+        return not self.path.exists() and any(copy.exists() for copy in copies)
 
 
 class Rotation:
@@ -66,11 +80,21 @@ class Rotation:
         return sorted(found, key=lambda file: (file.changed_ns, _natural(file.path.name)))
 
     def complete(self) -> list[File]:
-        """Return the files that are complete: all but the newest, perhaps it too."""
+        """Return the files that are complete: no process has them open for writing.
+
+        Where the kernel does not tell that, it is all but the newest. A compressed copy is complete
+        when the file is gone that it is a copy of.
+        """
         files = self.files()
-        if files and (files[-1].bytes == 0 or not _is_closed(files[-1].path)):
-            files.pop()
-        return files
+        found = []
+        for file in files:
+            closed = _is_closed(file.path)
+            if closed is None:
+                closed = file is not files[-1]
+            whole = file.original is None or not file.original.exists()
+            if closed and whole and (file.bytes or file is not files[-1]):
+                found.append(file)
+        return found
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -78,22 +102,24 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", name)]
 
 
-def _is_closed(path: Path) -> bool:
-    """Whether no process has the file open for writing, as far as the kernel tells us.
+def _is_closed(path: Path) -> bool | None:
+    """Whether no process has the file open for writing, ``None`` where the kernel does not tell.
 
     It grants a lease for reading only then (fcntl(2), F_SETLEASE), and only to the file's owner.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False
+        return None
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError as error:
-        if error.errno not in {errno.EAGAIN, errno.EACCES, errno.EINVAL, errno.EPERM}:
+        if error.errno == errno.EAGAIN:
+            return False
+        if error.errno not in {errno.EACCES, errno.EINVAL, errno.EPERM}:
             raise
-        return False
+        return None
     finally:
         os.close(descriptor)
     return True

@@ -58,6 +58,11 @@ def tap_doubts(capture: dict[str, Any], generator: dict[str, Any], summary: Summ
             f"{generator['sent']:,} packets were sent, {summary.ingress.packets:,} reached the"
             " ingress tap"
         )
+    if any(tap["stamps"] != "hardware" for tap in capture["taps"].values()):
+        doubts += (
+            f"the clock of the taps was set by {step['by_ns'] / 1e6:+,.3f} ms"
+            for step in capture.get("clock_steps", ())
+        )
     doubts += _port_doubts(capture, summary)
     if summary.samples == 0:
         doubts.append("no packet passed the device under test")

@@ -33,7 +33,7 @@ def over_time(run: ReportedRun) -> list[str]:
     first, last = minutes[0], minutes[-1]
     length = (last.begin_ns - first.begin_ns) // _MINUTE_NS + 1
     told = [f"{units.count(length)} minutes from {_clock(first.begin_ns)} on."]
-    if (empty := length - len(minutes)) > 0:
+    if (empty := length - sum(minute.samples > 0 for minute in minutes)) > 0:
         told.append(f"{units.count(empty)} of them have no samples.")
     told += _changes(_series(minutes), first.begin_ns)
     told += _counted(run.counted)

@@ -1,5 +1,6 @@
 //! The worst packets of a capture that is analysed while it comes, with what both taps saw around them.
 
+use super::locked;
 use crate::analyze::gone;
 use crate::events;
 use crate::minutes::Worst;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use tailtrim_linux::capture::Recent;
 use tailtrim_tail::analysis::Sample;
 
@@ -136,8 +137,4 @@ impl Around {
 
 fn path(folder: &Path, sample: &Sample, tap: &str) -> PathBuf {
     folder.join(format!("{}-{tap}.pcap.zst", sample.ingress_ns))
-}
-
-fn locked(recent: &Mutex<Recent>) -> MutexGuard<'_, Recent> {
-    recent.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,16 +12,16 @@ use around::One;
 use clap::ValueEnum;
 use online::{Analysed, Analysing};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tailtrim_linux::capture::{CaptureFile, Sink, TapError, Tapped, tap};
-use tailtrim_linux::clock;
+use tailtrim_linux::capture::{CaptureFile, Feed, Sink, TapError, Tapped, tap};
+use tailtrim_linux::clock::{self, ClockStep, ClockSteps};
 use tailtrim_linux::host;
 use tailtrim_linux::port::{HardwareStamps, Port, PortName, Receiving, open};
 use tailtrim_tail::summary::Summary;
@@ -86,6 +86,8 @@ struct CaptureReport {
     /// Why the NICs did not stamp; nothing where they did, or were not asked to.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_by_hardware: Option<String>,
+    /// When `CLOCK_REALTIME`, the clock of the kernel's stamps, was set: latencies across that are wrong by as much.
+    clock_steps: Vec<ClockStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     analysis: Option<Summary>,
     /// The worst packets, the worst first; the folder `around` has the captures around each.
@@ -106,6 +108,10 @@ struct Opened {
 /// Runs the verb and prints its events.
 pub(crate) fn run(request: &Capture) -> Exit {
     host::gain_nothing();
+    let names: BTreeSet<_> = request.taps.iter().map(|(name, _)| name).collect();
+    if names.len() < request.taps.len() {
+        return failed("two taps have one name, expected one for each capture", Exit::Usage);
+    }
     // They stay on until the captures are complete.
     let (hardware, not_by_hardware) = match hardware_stamps(request) {
         Ok(hardware) => (hardware, None),
@@ -117,24 +123,10 @@ pub(crate) fn run(request: &Capture) -> Exit {
         Ok(None) => (BTreeMap::new(), None),
         Err(error) => return failed(&error, Exit::Usage),
     };
-    let mut taps = Vec::new();
-    for (name, port) in &request.taps {
-        let file = match file(request, name) {
-            Ok(file) => file,
-            Err(error) => return failed(&error, Exit::Usage),
-        };
-        let sink = Sink { file, feed: feeds.remove(name) };
-        let receiving = Receiving {
-            snap: request.snap as usize,
-            memory_bytes: (request.buffer as usize) << 20,
-            promptly: false,
-            hardware: hardware.is_some(),
-        };
-        match open(port, Some(receiving)) {
-            Ok(port) => taps.push(Opened { name: name.clone(), sink, port }),
-            Err(error) => return failed(&error.to_string(), exit_of(&error)),
-        }
-    }
+    let taps = match opened(request, hardware.is_some(), &mut feeds) {
+        Ok(taps) => taps,
+        Err((error, exit)) => return failed(&error, exit),
+    };
     let stopped = match request.ending.watch() {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string(), Exit::Impossible),
@@ -147,13 +139,23 @@ pub(crate) fn run(request: &Capture) -> Exit {
         events::ready();
     }
     let analysing = analysing.map(|analysing| analysing.start(request, &stopped));
-    let telling = match &analysing {
-        Some(analysing) if request.live => analysing.telling(request, &seen),
-        _ => EachSecond::progress(Arc::clone(&seen[0])),
+    let steps = Arc::new(Mutex::new(Steps::watch(!Analysing::tells_people(request))));
+    let telling = {
+        let (steps, first) = (Arc::clone(&steps), Arc::clone(&seen[0]));
+        let live = analysing.as_ref().filter(|_| request.live);
+        let lines = live.map(|analysing| analysing.lines(request, &seen));
+        EachSecond::start(move |seconds| {
+            match &lines {
+                Some(lines) => lines(seconds),
+                None => events::progress(seconds, &first),
+            }
+            locked(&steps).look();
+        })
     };
     let ended = captured(taps, seen, request.snap as usize, &stopped);
     let matched = analysing.map(online::Running::end);
     drop(telling);
+    let clock_steps = locked(&steps).end();
     let taps = match ended {
         Ok(taps) => taps,
         Err((name, error)) => {
@@ -171,9 +173,32 @@ pub(crate) fn run(request: &Capture) -> Exit {
         }
     };
     match matched.map(|matched| matched?.written(request)).transpose() {
-        Ok(analysed) => report(request, taps, not_by_hardware, analysed),
+        Ok(analysed) => report(request, taps, not_by_hardware, clock_steps, analysed),
         Err((error, exit)) => failed(&error, exit),
     }
+}
+
+/// Opens the taps and their files.
+fn opened(
+    request: &Capture,
+    hardware: bool,
+    feeds: &mut BTreeMap<String, Feed>,
+) -> Result<Vec<Opened>, (String, Exit)> {
+    let mut taps = Vec::new();
+    for (name, port) in &request.taps {
+        let file = file(request, name).map_err(|error| (error, Exit::Usage))?;
+        let sink = Sink { file, feed: feeds.remove(name) };
+        let receiving = Receiving {
+            snap: request.snap as usize,
+            memory_bytes: (request.buffer as usize) << 20,
+            promptly: false,
+            hardware,
+        };
+        let port = open(port, Some(receiving));
+        let port = port.map_err(|error| (error.to_string(), exit_of(&error)))?;
+        taps.push(Opened { name: name.clone(), sink, port });
+    }
+    Ok(taps)
 }
 
 /// Tells what the taps saw and what the analysis found.
@@ -181,12 +206,13 @@ fn report(
     request: &Capture,
     taps: BTreeMap<String, Tapped>,
     not_by_hardware: Option<String>,
+    clock_steps: Vec<ClockStep>,
     analysed: Option<Analysed>,
 ) -> Exit {
     let cpu_s = analysed.is_some().then(|| clock::process_cpu_ns() as f64 / 1e9);
     let (analysis, around) =
         analysed.map_or((None, None), |Analysed { summary, around }| (Some(summary), around));
-    let report = CaptureReport { taps, not_by_hardware, analysis, around, cpu_s };
+    let report = CaptureReport { taps, not_by_hardware, clock_steps, analysis, around, cpu_s };
     if Analysing::tells_people(request) {
         return output::write(online::ended(&report), Exit::Success);
     }
@@ -236,6 +262,39 @@ fn hardware_stamps(request: &Capture) -> Result<Option<HardwareStamps>, String> 
     }
     let ports: Vec<PortName> = request.taps.iter().map(|(_, port)| port.clone()).collect();
     HardwareStamps::enable(&ports).map(Some)
+}
+
+/// Steps of the clock of the kernel's stamps so far.
+struct Steps {
+    watch: ClockSteps,
+    seen: Vec<ClockStep>,
+    /// Whether programs read what is told.
+    tells: bool,
+}
+
+impl Steps {
+    fn watch(tells: bool) -> Self {
+        Self { watch: ClockSteps::watch(), seen: Vec::new(), tells }
+    }
+
+    fn look(&mut self) {
+        if let Some(step) = self.watch.look() {
+            if self.tells {
+                events::clock_step(&step);
+            }
+            self.seen.push(step);
+        }
+    }
+
+    fn end(&mut self) -> Vec<ClockStep> {
+        self.look();
+        std::mem::take(&mut self.seen)
+    }
+}
+
+/// A thread that panicked left it whole.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One thread that ends, ends all.

@@ -1,9 +1,9 @@
 //! Packets that are matched while they are captured.
 
 use super::around::{Around, One};
-use super::{Capture, CaptureReport, OnEnd};
+use super::{Capture, CaptureReport, OnEnd, locked};
 use crate::analyze::{clear, write_result};
-use crate::events::{self, EachSecond};
+use crate::events;
 use crate::exit::Exit;
 use crate::hints::{Hint as _, told};
 use crate::minutes::{Minutes, Worst};
@@ -15,7 +15,7 @@ use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use tailtrim_linux::capture::{Feed, Online, online};
 use tailtrim_stats::{Histogram, Probability, Ranked};
@@ -185,13 +185,17 @@ impl Matched {
 }
 
 impl Running {
-    /// Tells each second what it was like.
-    pub(super) fn telling(&self, request: &Capture, seen: &[Arc<AtomicU64>]) -> EachSecond {
+    /// What tells each second what it was like.
+    pub(super) fn lines(
+        &self,
+        request: &Capture,
+        seen: &[Arc<AtomicU64>],
+    ) -> impl Fn(u64) + Send + use<> {
         let names = request.taps.iter().map(|(name, _)| name.clone());
         let taps: Vec<(String, Arc<AtomicU64>)> = names.zip(seen.iter().cloned()).collect();
         let second = Arc::clone(&self.second);
         let to_people = Analysing::tells_people(request);
-        EachSecond::start(move |seconds| {
+        move |seconds| {
             let line = Line::of(&mut locked(&second), seconds, &taps);
             if to_people {
                 // Who does not read has closed the terminal.
@@ -199,7 +203,7 @@ impl Running {
             } else {
                 events::live(&line);
             }
-        })
+        }
     }
 
     /// Waits until all packets are matched.
@@ -210,10 +214,6 @@ impl Running {
             (told(&text, None), Exit::Disturbed)
         })
     }
-}
-
-fn locked(second: &Mutex<Second>) -> MutexGuard<'_, Second> {
-    second.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Line {
@@ -293,6 +293,14 @@ pub(super) fn ended(report: &CaptureReport) -> String {
             );
         }
     }
+    for step in &report.clock_steps {
+        let _ = writeln!(
+            text,
+            "The clock was set {} ms {}: latencies across that are wrong by as much.",
+            grouped(step.by_ns.unsigned_abs() / 1_000_000),
+            if step.by_ns < 0 { "back" } else { "ahead" },
+        );
+    }
     if let Some(cpu_s) = report.cpu_s {
         let _ = writeln!(text, "Taps and analysis took {cpu_s:.1} s of CPU time.");
     }
@@ -344,10 +352,10 @@ impl Sink for Watched {
         }
     }
 
-    fn decided(&mut self, counts: &Tally, overdue: &dyn Fn() -> u64) {
+    fn decided(&mut self, now_ns: i64, counts: &Tally, overdue: &dyn Fn() -> u64) {
         let worst = self.passed.iter().copied().max_by_key(Sample::latency_ns);
         if let Kept::Minutes(minutes, around) = &mut self.kept {
-            minutes.decided(counts, overdue);
+            minutes.decided(now_ns, counts, overdue);
             self.failed = self.failed.take().or(around.take(worst).err());
         }
         let mut second = locked(&self.second);

@@ -8,7 +8,8 @@ pub use file::CaptureFile;
 pub use online::{Feed, Online, online};
 pub use recent::Recent;
 
-use crate::port::{Counters, Port, PortError, Stamping};
+use crate::last::Last;
+use crate::port::{Counters, Port, PortError, Received, Stamp, Stamping};
 use crate::sys::clock;
 use serde::Serialize;
 use std::io;
@@ -80,19 +81,48 @@ impl Sink {
         Self { file: Some(file), feed: None }
     }
 
-    fn record(&mut self, head: &[u8], frame: &[u8]) -> io::Result<()> {
+    fn record(&mut self, frame: &Received<'_>, snap: usize) -> io::Result<()> {
+        let kept = &frame.bytes[..frame.bytes.len().min(snap)];
+        let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
+        let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
         if let Some(feed) = &mut self.feed {
-            feed.record(head, frame);
+            feed.record(&head, kept);
         }
         match &mut self.file {
             None => Ok(()),
-            Some(file) => file.write_all(head).and_then(|()| file.write_all(frame)),
+            Some(file) => file.write_all(&head).and_then(|()| file.write_all(kept)),
         }
     }
 }
 
-/// Takes what the port receives until `stopped`; then what is still waiting in the port. `seen` counts
-/// the frames meanwhile.
+/// When a capture was told to end.
+struct End {
+    realtime_ns: i64,
+    /// Frames may still come out of the port until then.
+    until_ns: i64,
+}
+
+impl End {
+    fn now() -> Self {
+        Self { realtime_ns: clock::realtime_ns(), until_ns: clock::monotonic_ns() + LAST_NS }
+    }
+
+    /// Whether the frame came later. The clock of a NIC is another one, and this process stamps when it fetches.
+    fn is_before(&self, frame: &Received<'_>) -> bool {
+        frame.stamp.is_some_and(|Stamp { ns, stamping }| {
+            matches!(stamping, Stamping::Kernel | Stamping::Program) && ns > self.realtime_ns
+        })
+    }
+
+    fn left(&self) -> Duration {
+        let left_ns = self.until_ns - clock::monotonic_ns();
+        Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0))
+    }
+}
+
+/// Takes what the port receives until `stopped`; then what is still waiting in the port, up to the first frame that is
+/// stamped after that. `seen` counts the frames meanwhile. Where stamps do not tell that, by a
+/// NIC or by this process, a port that is never empty is given up after five seconds.
 ///
 /// Without an analysis, frames stay in the port until it is half full or the end has come: on a machine with few cores,
 /// to fetch, compress and write them takes the CPU from what is being measured.
@@ -106,7 +136,7 @@ pub fn tap(
     stopped: &AtomicBool,
     seen: &AtomicU64,
 ) -> Result<Tapped, TapError> {
-    let mut packets = 0;
+    let (mut packets, mut bytes) = (0, 0);
     let path = sink.file.as_ref().map(|file| file.path.clone());
     let failed = |packets| {
         let path = path.clone().unwrap_or_default();
@@ -119,9 +149,12 @@ pub fn tap(
     // A stamp of this process says when a frame was fetched: that must not wait.
     let prompt = stamping == Stamping::Process;
     let mut pressed = prompt || sink.feed.is_some();
-    let mut end_ns = None;
+    let (mut end, mut last) = (None, Last::default());
     loop {
         let ending = stopped.load(Ordering::Acquire);
+        if ending {
+            end.get_or_insert_with(End::now);
+        }
         pressed |= port.is_pressed();
         if !pressed && !ending {
             std::thread::sleep(INTERVAL);
@@ -129,20 +162,24 @@ pub fn tap(
             port.wait(Duration::ZERO)?;
             continue;
         }
-        let mut written = Ok(());
+        let (mut written, mut ended) = (Ok(()), false);
         let fetched_ns = clock::realtime_ns();
         let count = port.receive(BATCH, &mut |frame| {
-            if written.is_err() {
+            ended |= end.as_ref().is_some_and(|end| end.is_before(&frame));
+            if ended || written.is_err() {
                 return;
             }
-            let kept = &frame.bytes[..frame.bytes.len().min(snap)];
-            let stamp_ns = frame.stamp.map_or(NO_STAMP_NS, |stamp| stamp.ns);
-            let head = record_header(stamp_ns, kept.len() as u32, frame.length as u32);
-            written = sink.record(&head, kept);
-            packets += u64::from(written.is_ok());
+            written = sink.record(&frame, snap);
+            if written.is_ok() {
+                packets += 1;
+                bytes += frame.length as u64;
+            }
         })?;
         written.map_err(failed(packets))?;
         seen.store(packets, Ordering::Relaxed);
+        if ending && (ended || last.is_over()) {
+            break;
+        }
         if count < BATCH {
             if let Some(feed) = &mut sink.feed {
                 // The clock of a NIC is another one.
@@ -162,9 +199,7 @@ pub fn tap(
                 port.wait(Duration::ZERO)?;
                 continue;
             }
-            let left_ns =
-                *end_ns.get_or_insert(clock::monotonic_ns() + LAST_NS) - clock::monotonic_ns();
-            let left = Duration::from_nanos(u64::try_from(left_ns).unwrap_or(0));
+            let left = end.as_ref().map_or(Duration::ZERO, End::left);
             if left.is_zero() || count == 0 && !port.wait(left)? {
                 break;
             }
@@ -173,13 +208,13 @@ pub fn tap(
     if let Some(file) = sink.file {
         file.finish().map_err(failed(packets))?;
     }
-    let Counters { received_bytes, dropped, unstamped, .. } = port.counters()?;
+    let Counters { dropped, unstamped, .. } = port.counters()?;
     if let Some(feed) = sink.feed {
         feed.dropped(dropped);
     }
     Ok(Tapped {
         packets,
-        bytes: received_bytes,
+        bytes,
         dropped,
         unstamped,
         stamps: port.capabilities().stamping,

@@ -1,8 +1,11 @@
 //! The time-stamp counter beside the clocks: bracketed readings, and whether the counter can be trusted.
 
 mod phc;
+mod steps;
 
 pub use phc::Phc;
+pub(crate) use steps::Unstepped;
+pub use steps::{ClockStep, ClockSteps, realtime_offset_ns};
 
 use crate::sys::{clock, tsc};
 use std::fs;
@@ -92,18 +95,6 @@ pub fn calibrate() -> Result<Axis, AxisError> {
     let before = read(Clock::MonotonicRaw);
     std::thread::sleep(Duration::from_millis(50));
     Axis::fit(before, read(Clock::MonotonicRaw), &[])
-}
-
-/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`, now.
-#[must_use]
-pub fn realtime_offset_ns() -> i64 {
-    let once = || {
-        let before = clock::realtime_ns();
-        let monotonic = clock::monotonic_ns();
-        let after = clock::realtime_ns();
-        (after - before, before + (after - before) / 2 - monotonic)
-    };
-    (0..TRIES).map(|_| once()).min().map_or(0, |(_, offset)| offset)
 }
 
 /// Why the counter cannot be used as a clock.

@@ -12,6 +12,7 @@ pub use log::{Field, RECORD_FIELDS};
 pub use result::{Pinged, StreamResult};
 pub use stream::StreamPlan;
 
+use crate::clock::{ClockSteps, Unstepped};
 use crate::generate::Stop;
 use crate::socket::{self, SocketError};
 use crate::sys::{clock, process};
@@ -123,10 +124,12 @@ pub fn ping<P>(
     // Without it, sleeping ends up to 50 µs late; refused, it does no harm.
     let _ = process::wake_promptly();
     started();
-    let offset_ns = crate::clock::realtime_offset_ns();
-    let start_ns = clock::realtime_ns() + LEAD_NS;
+    let mut steps = ClockSteps::watch();
+    let clock = Unstepped::from_now();
+    let start_ns = clock.now_ns() + LEAD_NS;
     let mut run = Run {
         streams,
+        clock,
         start_ns,
         spin: plan.spin,
         unstamped: !plan.level.stamps_sent(),
@@ -134,13 +137,12 @@ pub fn ping<P>(
         live: live.map(|sender| (sender, 0)),
     };
     run.drive(plan.schedule, plan.stop, stopped)?;
-    let stepped_ns = crate::clock::realtime_offset_ns() - offset_ns;
     let streams = run.streams.into_iter().map(Stream::finish).collect::<Result<_, _>>()?;
     let pinged = Pinged {
         level: plan.level,
         timeout_ns: plan.timeout_ns,
         lateness_ns: run.lateness.summary(),
-        clock_stepped_ns: stepped_ns,
+        clock_stepped_ns: steps.sum_ns(),
         streams,
     };
     Ok((pinged, placement))
@@ -148,6 +150,8 @@ pub fn ping<P>(
 
 struct Run {
     streams: Vec<Stream>,
+    /// That of the departures, from the start on.
+    clock: Unstepped,
     start_ns: i64,
     spin: bool,
     /// Probes are not stamped on their way out: error queues have errors only.
@@ -173,7 +177,7 @@ impl Run {
         let mut due = Vec::with_capacity(socket::BATCH);
         let (mut idle, mut unheard) = (0, 0);
         while !stopped.load(Ordering::Relaxed) {
-            let mut now_ns = clock::realtime_ns();
+            let mut now_ns = self.clock.now_ns();
             while let Some((_, offset_ns)) = next
                 && due.len() < socket::BATCH
                 && self.start_ns + offset_ns as i64 <= now_ns
@@ -188,7 +192,7 @@ impl Run {
                 self.send(&due)?;
                 due.clear();
                 idle = 0;
-                now_ns = clock::realtime_ns();
+                now_ns = self.clock.now_ns();
             }
             let received = self.receive()?;
             idle = if received { 0 } else { idle + 1 };

@@ -18,6 +18,9 @@ const BATCH: usize = 64;
 /// Frames that may lie in the NIC's queue while the next are sent.
 const SEND_SLOTS: usize = 512;
 
+/// How often to ask for dropped frames: the kernel counts them in 32 bits, from one question to the next.
+const ASK_NS: u64 = 1_000_000_000;
+
 const NO_RIGHT: &str = " (needs root or CAP_NET_RAW; without, a user namespace: unshare -Urn)";
 
 /// Frames of an interface by AF_PACKET.
@@ -32,6 +35,8 @@ pub struct PacketPort {
     most_bytes: usize,
     hardware: bool,
     counters: Counters,
+    /// When dropped frames were last asked for, by the stamps of received ones.
+    asked_ns: i64,
     /// A frame with its tag put back.
     tagged: Vec<u8>,
 }
@@ -148,8 +153,16 @@ impl PacketPort {
             most_bytes: mtu + HEADERS,
             hardware,
             counters: Counters::default(),
+            asked_ns: 0,
             tagged: Vec::new(),
         })
+    }
+
+    fn ask_for_dropped(&mut self) -> Result<(), PortError> {
+        let statistics =
+            self.socket.statistics().map_err(self.broken("asking for the counters"))?;
+        self.counters.dropped += u64::from(statistics.dropped);
+        Ok(())
     }
 
     fn broken(&self, what: &'static str) -> impl FnOnce(io::Error) -> PortError {
@@ -189,10 +202,11 @@ impl Port for PacketPort {
         let Some(ring) = &mut self.ring else { return Ok(0) };
         let (counters, tagged) = (&mut self.counters, &mut self.tagged);
         let wanted = if self.hardware { Stamping::Hardware } else { Stamping::Kernel };
-        let mut count = 0;
+        let (mut count, mut newest_ns) = (0, self.asked_ns);
         while count < most {
             let mut pass = |slot: Slot<'_>| {
                 let stamp = stamp(&slot).filter(|stamp| stamp.stamping == wanted);
+                newest_ns = stamp.map_or(newest_ns, |stamp| stamp.ns);
                 let (mut bytes, mut length) = (slot.bytes, slot.length as usize);
                 if let Some((protocol, control)) = slot.tag
                     && let Some((addresses, rest)) = slot.bytes.split_at_checked(TAG_AT)
@@ -214,6 +228,10 @@ impl Port for PacketPort {
                 break;
             }
             count += 1;
+        }
+        if newest_ns.abs_diff(self.asked_ns) >= ASK_NS {
+            self.asked_ns = newest_ns;
+            self.ask_for_dropped()?;
         }
         Ok(count)
     }
@@ -242,9 +260,7 @@ impl Port for PacketPort {
     }
 
     fn counters(&mut self) -> Result<Counters, PortError> {
-        let statistics =
-            self.socket.statistics().map_err(self.broken("asking for the counters"))?;
-        self.counters.dropped += u64::from(statistics.dropped);
+        self.ask_for_dropped()?;
         Ok(self.counters)
     }
 

@@ -67,8 +67,7 @@ pub struct XdpPort {
     mode: XdpMode,
     most_bytes: usize,
     slots: u32,
-    /// `CLOCK_TAI` minus `CLOCK_REALTIME`.
-    tai_offset_ns: i64,
+    tai: TaiOffset,
     counters: Counters,
 }
 
@@ -137,7 +136,7 @@ impl XdpPort {
             mode,
             most_bytes: mtu + HEADERS,
             slots,
-            tai_offset_ns: clock::tai_offset_ns(),
+            tai: TaiOffset::default(),
             counters: Counters::default(),
         };
         // A driver that does not answer has no say in it.
@@ -174,6 +173,25 @@ impl XdpPort {
     fn kick(&mut self) -> Result<(), PortError> {
         self.counters.discarded += self.socket.kick().map_err(self.broken("sending"))?;
         Ok(())
+    }
+}
+
+/// `CLOCK_TAI` minus `CLOCK_REALTIME`, which a time daemon may set long after the port was opened.
+#[derive(Debug, Default)]
+struct TaiOffset {
+    offset_ns: i64,
+    read_at_ns: Option<i64>,
+}
+
+impl TaiOffset {
+    /// The offset at this time of `CLOCK_TAI`, at most a second old.
+    fn at(&mut self, tai_ns: i64) -> i64 {
+        const AGE_NS: u64 = 1_000_000_000;
+        if self.read_at_ns.is_none_or(|read_at_ns| tai_ns.abs_diff(read_at_ns) >= AGE_NS) {
+            self.offset_ns = clock::tai_offset_ns();
+            self.read_at_ns = Some(tai_ns);
+        }
+        self.offset_ns
     }
 }
 
@@ -250,10 +268,10 @@ impl Port for XdpPort {
         most: usize,
         take: &mut dyn FnMut(Received<'_>),
     ) -> Result<usize, PortError> {
-        let (counters, tai_offset_ns) = (&mut self.counters, self.tai_offset_ns);
+        let (counters, tai) = (&mut self.counters, &mut self.tai);
         let mut pass = |bytes: &[u8], front| {
             let stamp = match stamp_tai_ns(front) {
-                Some(ns) => Stamp { ns: ns - tai_offset_ns, stamping: Stamping::Program },
+                Some(tai_ns) => Stamp { ns: tai_ns - tai.at(tai_ns), stamping: Stamping::Program },
                 None => {
                     counters.unstamped += 1;
                     Stamp { ns: clock::realtime_ns(), stamping: Stamping::Process }

@@ -101,6 +101,7 @@ impl FrameReflector {
             let ending = stopped.load(Ordering::Acquire);
             if self.serve()? > 0 && !(ending && last.is_over()) {
                 seen.store(self.reflector.counters().received, Ordering::Relaxed);
+                self.look_at_clock();
                 idle = 0;
                 continue;
             }
@@ -119,7 +120,7 @@ impl FrameReflector {
             std::hint::spin_loop();
         }
         self.reflected.counters = *self.reflector.counters();
-        self.reflected.dropped = self.port.counters().map_or(0, |counters| counters.dropped);
+        self.reflected.dropped = self.port.counters()?.dropped;
         Ok(self.reflected)
     }
 

@@ -70,6 +70,24 @@ pub struct Checkpoint {
     signed: usize,
 }
 
+/// The first packet of a file, which tells it from other files of a capture, whatever they are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct First {
+    /// Its stamp, ns of the capture's clock.
+    pub stamp_ns: i64,
+    /// Bytes on the wire, without FCS.
+    pub length: u32,
+    /// What identifies it, of all bytes that can be signed.
+    pub signature: Signature,
+}
+
+impl First {
+    fn of(record: &Record) -> Self {
+        let Record { stamp_ns, length, signature, .. } = *record;
+        Self { stamp_ns, length, signature }
+    }
+}
+
 /// A capture being decoded.
 pub struct Decoding {
     /// What the files before this one say.
@@ -77,6 +95,7 @@ pub struct Decoding {
     tap: Tap<Box<Capture>>,
     signer: Signer,
     signable: usize,
+    first: Option<First>,
     /// Tells which frames are misplaced.
     places: Gaps,
     position: Option<Position>,
@@ -107,6 +126,7 @@ impl Decoding {
             tap: Tap::new(capture, 0, 0),
             signer,
             signable: common_bytes(&first),
+            first: first.first().map(First::of),
             places: Gaps::new(),
             position: burst_gap_ns.map(Position::new),
             order_ns: i64::MIN,
@@ -154,6 +174,12 @@ impl Decoding {
             index: self.index,
             signed: self.signable,
         }
+    }
+
+    /// The first packet of this file.
+    #[must_use]
+    pub fn first(&self) -> Option<First> {
+        self.first
     }
 
     /// Bytes after the L2 header that the frames have. Captures that are to match must all be

@@ -42,9 +42,10 @@ pub trait Sink {
     /// What keeps the sink from taking it.
     fn sample(&mut self, sample: &Sample) -> std::io::Result<()>;
 
-    /// Called now and then with what became of the packets in no pair so far. Lost packets that are still remembered are
-    /// not among them: `overdue` counts these, which takes some 20 µs.
-    fn decided(&mut self, _: &Tally, _overdue: &dyn Fn() -> u64) {}
+    /// Called now and then with the time of which all packets are known, in ns of the captures, and with what became of
+    /// those in no pair. The time is `i64::MIN` before the first packets and `i64::MAX` at the end. Lost packets that are
+    /// still remembered are not among them: `overdue` counts these, which takes some 20 µs.
+    fn decided(&mut self, _now_ns: i64, _: &Tally, _overdue: &dyn Fn() -> u64) {}
 
     /// Whether it does anything with samples: if not, nothing need be done to hand them over.
     fn takes_samples(&self) -> bool {

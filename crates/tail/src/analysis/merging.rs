@@ -181,7 +181,7 @@ impl<C: DerefMut<Target: Source>, const N: usize> Merging<C, N> {
     }
 
     /// No packet stamped before this is still to be merged, but for disorder.
-    fn merged_until_ns(&self) -> i64 {
+    pub(super) fn merged_until_ns(&self) -> i64 {
         let [entered_ns, left_ns] =
             [&self.ingress, &self.egress].map(|tap| tap.merged_until_ns(self.window_ns));
         entered_ns.min(left_ns)

@@ -25,7 +25,7 @@ mod warnings;
 
 pub use burst::{Bursts, POSITIONS};
 pub use counting::{Counted, Room, Uncounted};
-pub use decoding::{Checkpoint, Decoding, Facts, Packet};
+pub use decoding::{Checkpoint, Decoding, Facts, First, Packet};
 pub use departures::Departures;
 pub use latencies::{Sample, Sink};
 pub use ledger::{DecidedPair, Ledger, LedgerError, Place, TangledPacket};

@@ -81,7 +81,8 @@ impl<'a, C: DerefMut<Target: Source>, const N: usize> Ongoing<'a, C, N> {
 
     fn tell<S: Sink>(&self, sink: &mut S) {
         let trimmed_until_ns = self.books.trimmed_until_ns();
-        sink.decided(self.books.tally(), &|| self.merging.overdue(trimmed_until_ns));
+        let now_ns = self.merging.merged_until_ns();
+        sink.decided(now_ns, self.books.tally(), &|| self.merging.overdue(trimmed_until_ns));
     }
 
     /// The first ingress stamp, and one that the egress capture reaches.

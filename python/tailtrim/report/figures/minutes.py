@@ -34,7 +34,9 @@ def minutes(runs: Sequence[ReportedRun]) -> Figure | None:
         return None
     last = max((run.minutes[-1].begin_ns - run.minutes[0].begin_ns) / _MINUTE_NS for run in known)
     x = Axis("Time (min)", "linear", 0.0, 1.02 * (last + 1), unit="min")
-    panels = [_latencies(known, x)]
+    panels = []
+    if any(minute.samples for run in known for minute in run.minutes):
+        panels.append(_latencies(known, x))
     if any(minute.lost for run in known for minute in run.minutes):
         most = max(minute.lost for run in known for minute in run.minutes)
         lines = [Line(run.index, _at(run), _of(run, lambda one: one.lost)) for run in known]

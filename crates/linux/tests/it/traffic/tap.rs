@@ -3,14 +3,16 @@
 use super::load;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 use tailtrim_linux::capture::{CaptureFile, Sink, online, tap};
+use tailtrim_linux::clock;
 use tailtrim_linux::generate::{Stop, generate};
 use tailtrim_linux::port::{
-    Capabilities, Counters, MemoryPort, Port, PortError, Received, Stamping, memory_pair,
+    Capabilities, Counters, MemoryPort, Port, PortError, Received, Stamp, Stamping, memory_pair,
 };
 use tailtrim_linux::source::{self, Reading};
 use tailtrim_tail::analysis::Source as _;
@@ -56,6 +58,62 @@ fn a_full_disk_is_one_clear_error() {
     let error = tap(&mut port, sink, 96, &stopped, &seen).unwrap_err().to_string();
     assert!(error.starts_with("/dev/full: "), "{error}");
     assert!(error.contains("after 1 frames: No space left"), "{error}");
+}
+
+/// A port that is never empty. Each look at it takes a millisecond, in which more comes than a look takes.
+struct Endless(Stamping);
+
+impl Port for Endless {
+    fn capabilities(&self) -> Capabilities {
+        let (port, _) = memory_pair(1);
+        Capabilities { stamping: self.0, ..port.capabilities() }
+    }
+    fn receive(
+        &mut self,
+        most: usize,
+        take: &mut dyn FnMut(Received<'_>),
+    ) -> Result<usize, PortError> {
+        thread::sleep(Duration::from_millis(1));
+        for _ in 0..most {
+            let stamp = Some(Stamp { ns: clock::of_the_kernel().0, stamping: self.0 });
+            take(Received { bytes: &[0; 60], length: 60, stamp });
+        }
+        Ok(most)
+    }
+    fn send(&mut self, _: &[&[u8]]) -> Result<usize, PortError> {
+        Ok(0)
+    }
+    fn wait(&mut self, _: Duration) -> Result<bool, PortError> {
+        Ok(true)
+    }
+    fn is_pressed(&self) -> bool {
+        true
+    }
+    fn counters(&mut self) -> Result<Counters, PortError> {
+        Ok(Counters::default())
+    }
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn a_port_that_is_never_empty_ends_with_the_first_frame_after_the_end() {
+    for stamping in [Stamping::Kernel, Stamping::Program] {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let seen = Arc::new(AtomicU64::new(0));
+        let tapping = thread::spawn({
+            let (stopped, seen) = (Arc::clone(&stopped), Arc::clone(&seen));
+            move || tap(&mut Endless(stamping), Sink::default(), 96, &stopped, &seen).unwrap()
+        });
+        while seen.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        stopped.store(true, Ordering::Release);
+        let tapped = tapping.join().unwrap();
+        assert_eq!(tapped.packets, seen.load(Ordering::Relaxed));
+        assert_eq!(tapped.bytes, tapped.packets * 60);
+    }
 }
 
 /// A port with stamps of the kernel whose interface is gone after it was waited for so many times, and that has dropped
